@@ -1,0 +1,1 @@
+"""gradewire's server: scores answers over gRPC (see docs/architecture.md for its rooms)."""

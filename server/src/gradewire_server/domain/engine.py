@@ -1,0 +1,88 @@
+"""What the scorer asks of an engine: the seam between scoring and backends (embedded now, Triton later)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.metric import Calibration
+from gradewire_server.domain.needs import PreparedAnswers, Tier, TokenVectors
+from gradewire_server.domain.result import Failure, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReply:
+    """Sentence vectors of one call.
+
+    Attributes:
+        values: float32[n, dims]; rows of failed texts are zero and must not be read.
+        truncated: bool[n].
+        sources: uint8[n], `Source` of each text.
+        timing: Of the call as a whole.
+        failures: By position; empty when all went well.
+    """
+
+    values: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+    sources: NDArray[np.uint8]
+    timing: Timing
+    failures: Mapping[int, Failure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TokensReply:
+    """Token vectors of one call; `items` holds a Failure at the place of a text that failed."""
+
+    items: tuple[TokenVectors | Failure, ...]
+    sources: NDArray[np.uint8]
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """One model as the engine sees it; fields as gradewire.v1.Model."""
+
+    name: str
+    digest: str
+    state: str  # "loaded" | "built" | "missing" | "broken"
+    message: str
+    how_to_get: str
+    is_default: bool
+    dims: int
+    max_tokens: int
+    licence: str
+    numeric_class: str
+    calibration: Calibration | None = None
+
+
+class Engine(Protocol):
+    """Turns what metrics need into vectors. All calls are safe to cancel and safe to run at once."""
+
+    async def embed(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        """Sentence vectors of distinct `texts`; `tiers` per text; `deadline_s` in `time.monotonic()` seconds.
+
+        Never raises for a backend's sake: what failed stands in `failures`.
+        """
+
+    async def embed_tokens(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> TokensReply:
+        """Token vectors of distinct `texts`; otherwise as `embed`."""
+
+    async def prepared_answers(
+        self, reference_set: str, question: str, references: Sequence[str]
+    ) -> PreparedAnswers | Failure:
+        """Synthetic answers stored for the references of a question in a set."""
+
+    async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
+        """Stores synthetic answers by reference, durably (no time to live); the same content again changes nothing."""
+
+    def models(self) -> Sequence[ModelStatus]:
+        """All known models; the default one is marked."""
+
+    def model(self, name: str) -> ModelStatus | Failure:
+        """One model by name ("" is the default one), or why it cannot be used (MODEL_UNAVAILABLE)."""

@@ -1,0 +1,35 @@
+"""The answer to grade."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One answer with its question and references; all strings are NFC-normalised.
+
+    Attributes:
+        id: The caller's name for it; need not be unique.
+        question: What was asked; may be empty.
+        references: Right answers. May hold blank ones: metrics answer those with INVALID_INPUT.
+        prediction: The answer to grade; may be blank (EMPTY_PREDICTION).
+        synthetic_answers: One sentence per reference, or empty.
+        caption: What the picture shows; empty where there is none.
+        group: Label for summaries.
+    """
+
+    id: str
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    synthetic_answers: tuple[str, ...] = ()
+    caption: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceEntry:
+    """References of one question, without a prediction; what References.Prepare registers."""
+
+    question: str
+    references: tuple[str, ...]
+    synthetic_answers: tuple[str, ...] = ()

@@ -1,0 +1,117 @@
+"""The generator contract between metrics and the engine.
+
+A metric is a generator: it yields a tuple of needs, is resumed with a tuple of answers in the same order, as many
+rounds as it wants, and
+returns a MetricResult. `ask` makes one round typed and short:
+
+    vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
+    if isinstance(vectors, Failure):
+        return MetricResult.failed(vectors)
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.result import Failure, MetricResult
+
+
+class Tier(IntEnum):
+    """How long a vector is worth keeping; where one text is asked for with several, the largest counts."""
+
+    WINDOW = 1  # in-process LRU only, admitted so that a scan of windows never pushes out the rest
+    PREDICTION = 2  # also in the second level, with a time to live
+    REFERENCE = 3  # pinned: second level without a time to live; also synthetic answers
+
+
+class Source(IntEnum):
+    """Where one text's vector came from."""
+
+    MEMORY = 0
+    DISK = 1
+    REDIS = 2
+    JOINED = 3
+    COMPUTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Sentence vectors of `texts` (NFC, not blank, without the model's prefix); repeated texts cost nothing."""
+
+    model: str
+    texts: tuple[str, ...]
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Answer to Embed.
+
+    Attributes:
+        values: float32[n, dims], rows of length 1, rounded to float16 before first use (cold equals warm).
+        truncated: bool[n], the text was longer than the model reads.
+    """
+
+    values: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedTokens:
+    """Token vectors (last layer) of each text, with the sentence vector of the same pass."""
+
+    model: str
+    texts: tuple[str, ...]
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """One text of the answer to EmbedTokens (which is a tuple of these).
+
+    Attributes:
+        sentence: float32[dims], equal to what Embed answers for the text.
+        tokens: float32[tokens, dims], not normalised, special tokens left out, rounded to float16 before first use.
+        offsets: int32[tokens, 2], half-open character ranges in the text.
+        truncated: The text was longer than the model reads.
+    """
+
+    sentence: NDArray[np.float32]
+    tokens: NDArray[np.float32]
+    offsets: NDArray[np.int32]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSynthetic:
+    """Synthetic answers stored by References.Prepare for a question's references, in the request's reference set."""
+
+    question: str
+    references: tuple[str, ...]
+
+
+PreparedAnswers: TypeAlias = tuple[str | None, ...]
+"""Answer to PreparedSynthetic: one per reference, None where nothing is stored."""
+
+Need: TypeAlias = Embed | EmbedTokens | PreparedSynthetic
+Answer: TypeAlias = Vectors | tuple[TokenVectors, ...] | PreparedAnswers | Failure
+Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
+"""A metric at work on one item."""
+Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
+"""A metric getting one entry's references ready; returns what stood in the way, or None."""
+
+
+@overload
+def ask(need: Embed, /) -> Generator[tuple[Need, ...], Any, Vectors | Failure]: ...
+@overload
+def ask(need: EmbedTokens, /) -> Generator[tuple[Need, ...], Any, tuple[TokenVectors, ...] | Failure]: ...
+@overload
+def ask(need: PreparedSynthetic, /) -> Generator[tuple[Need, ...], Any, PreparedAnswers | Failure]: ...
+def ask(need: Need, /) -> Generator[tuple[Need, ...], Any, Any]:
+    """One round with one need; returns its answer. For several at once: `answers = yield (need, need, …)`."""
+    (answer,) = yield (need,)
+    return answer

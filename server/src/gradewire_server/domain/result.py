@@ -1,0 +1,108 @@
+"""What a metric says of an item, and what it cost."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """How an (item, metric) pair ended; numbers equal gradewire.v1.Status (a test compares them)."""
+
+    OK = 1
+    INVALID_INPUT = 2
+    EMPTY_PREDICTION = 3
+    INVALID_PARAMETER = 4
+    MODEL_UNAVAILABLE = 5
+    NOT_PREPARED = 6
+    UNAVAILABLE = 7
+    TIMEOUT = 8
+    UNPARSABLE = 9
+    INTERNAL = 10
+
+
+class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning is never meant in these rooms
+    """Remarks beside a score that stands; numbers equal gradewire.v1.Warning."""
+
+    TRUNCATED = 1
+    UNCALIBRATED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure as a value: an engine answers with it, a metric passes it on as its result."""
+
+    status: Status
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SmileParts:
+    """The terms of a SMILE score; ranges as in gradewire.v1.SmileParts."""
+
+    sentence: float
+    keyword: float
+    exact: float
+    lexical: float
+    best_window: str
+    bin: int
+    correct: bool
+    harmonic_mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """Score or failure of one metric on one item.
+
+    Attributes:
+        score: Present exactly when `status` is OK.
+        status: OK, or why there is no score.
+        message: For people; says what to do.
+        warnings: Remarks beside a score that stands.
+        matched_reference: Index of the reference that gave the score.
+        parts: What the score is made of.
+    """
+
+    score: float | None
+    status: Status = Status.OK
+    message: str = ""
+    warnings: tuple[Warning, ...] = ()
+    matched_reference: int | None = None
+    parts: SmileParts | None = None
+
+    def __post_init__(self) -> None:
+        if (self.score is not None) != (self.status is Status.OK):
+            raise ValueError(f"a score goes with OK and with nothing else, not {self.score} with {self.status!r}")
+
+    @classmethod
+    def failed(cls, failure: Failure) -> "MetricResult":
+        """The result of a metric that cannot be computed."""
+        return cls(score=None, status=failure.status, message=failure.message)
+
+
+@dataclass(slots=True)
+class CacheHits:
+    """Texts by where they were answered from."""
+
+    memory: int = 0
+    disk: int = 0
+    redis: int = 0
+    joined: int = 0
+    computed: int = 0
+
+
+@dataclass(slots=True)
+class Timing:
+    """Seconds spent; shared work is counted in full for everyone who waited for it."""
+
+    queue_s: float = 0.0
+    cache_s: float = 0.0
+    tokenize_s: float = 0.0
+    inference_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredResult:
+    """A result with its cost, as the scorer hands it to rpc."""
+
+    result: MetricResult
+    cache_hits: CacheHits = field(default_factory=CacheHits)
+    timing: Timing = field(default_factory=Timing)
