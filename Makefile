@@ -1,0 +1,55 @@
+# Every target sets up what it needs, is safe to run again, and says how long it took.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench proto lock clean
+
+help: ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
+
+$(VENV)/.run-installed: requirements/run.lock pyproject.toml
+	@echo "installing what gradewire runs on into $(VENV) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --require-hashes -r requirements/run.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev-installed: requirements/dev.lock $(VENV)/.run-installed
+	@echo "installing what the tests need into $(VENV) …"
+	@$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog.toml
+	@$(BIN)/gradewire models build
+	@touch $@
+
+demo: ## build the default model, serve it, score examples cold and warm (REDIS=1: with a Redis-compatible server)
+	@$(TIMED); $(MAKE) --no-print-directory $(MODEL); $(BIN)/python examples/demo.py $(if $(REDIS),--redis)
+
+test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
+	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev-installed ## ruff, mypy --strict, import-linter, generated code up to date
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.dev-installed $(MODEL) ## latency and throughput tables (docs/benchmarks.md says which machine)
+	@$(TIMED); $(BIN)/python benchmarks/latency.py
+
+proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
+	@$(TIMED); PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python proto/generate.py
+
+lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
+	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links"; \
+	$$compile pyproject.toml requirements/run.in --extra server --extra agree -o requirements/run.lock; \
+	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra server --extra agree --extra parquet -o requirements/dev.lock
+
+clean: ## remove the environment, built models and caches of this checkout
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
