@@ -1,0 +1,14 @@
+"""Which of several equal values is named."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TIE = 1e-6
+"""Values closer than this are equal: rounding inside a matrix product must not decide between two equal texts."""
+
+
+def first_of_the_highest(values: NDArray[np.floating[Any]]) -> int:
+    """Lowest index whose value is within TIE of the maximum; `values` is not empty."""
+    return int((values >= values.max() - TIE).argmax())

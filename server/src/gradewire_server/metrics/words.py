@@ -1,0 +1,59 @@
+"""SMILE's normalisation N: the words of a text, lower-cased, without punctuation, as lemmas.
+
+Source: SMILE, appendix on text normalisation; METRICS "SMILE". Texts come NFC-normalised.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.metrics.lemmas import lemmatizer
+
+_NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
+# First to last word character of a run without white space: what is left of the run once the rest is deleted.
+_WORD = re.compile(r"\w(?:\S*\w)?")
+_RUN = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """N(x) of a text that is not blank.
+
+    Attributes:
+        text: The words joined by single spaces; where no word is left, the lower-cased raw text.
+        words: At least one. Where no word is left, the white-space separated parts of the raw text.
+    """
+
+    text: str
+    words: tuple[str, ...]
+
+
+def normalise(text: str) -> Normalised:
+    """N(text): lower-case, delete what is neither word character nor white space, split, lemmatise, join.
+
+    Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
+    """
+    lowered = text.lower()
+    bare = _NEITHER_WORD_NOR_SPACE.sub("", lowered).split()
+    if not bare:
+        return Normalised(lowered, tuple(lowered.split()))
+    words = tuple(map(lemmatizer(), bare, bare))
+    return Normalised(" ".join(words), words)
+
+
+def word_spans(text: str) -> NDArray[np.int32]:
+    """Where the words of `normalise(text)` stand in the raw text.
+
+    Returns:
+        int32[words, 2], half-open character ranges, ascending and disjoint; punctuation around a word is left out.
+    """
+    lowered = text.lower()
+    spans = [match.span() for match in _WORD.finditer(lowered)] or [match.span() for match in _RUN.finditer(lowered)]
+    found = np.array(spans, dtype=np.int32).reshape(-1, 2)
+    if len(lowered) == len(text):
+        return found
+    # Lower-casing makes two characters of "İ": count back, character by character.
+    origin = np.repeat(np.arange(len(text), dtype=np.int32), [len(character.lower()) for character in text])
+    return np.stack([origin[found[:, 0]], origin[found[:, 1] - 1] + 1], axis=1)

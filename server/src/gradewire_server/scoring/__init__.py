@@ -1,0 +1,6 @@
+"""Drives the metrics of a request: merges what they need into engine calls and hands each its answers."""
+
+from gradewire_server.scoring.prepare import PreparedChunk
+from gradewire_server.scoring.scorer import Emit, MetricRequest, Scorer
+
+__all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]

@@ -1,0 +1,173 @@
+"""Open needs of many generators, merged into one engine call per model and kind."""
+
+import asyncio
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.engine import EmbedReply, Engine, TokensReply
+from gradewire_server.domain.needs import Answer, PreparedAnswers, Source, Tier, TokenVectors, Vectors
+from gradewire_server.domain.result import Failure, Status, Timing
+from gradewire_server.scoring.jobs import Job
+
+T = TypeVar("T", bound=Hashable)
+AnyJob: TypeAlias = Job[Any, Any]
+Positions: TypeAlias = range | list[int]
+_MAX_LOOKUPS_AT_ONCE = 64
+
+
+class Call(ABC, Generic[T]):
+    """Distinct texts (or look-ups) that go to the engine together, and who waits for which of them."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._index: dict[T, int] = {}
+        self._tiers: list[Tier] = []
+        self._asks: list[tuple[AnyJob, int, Positions]] = []
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def add(self, job: AnyJob, slot: int, texts: Sequence[T], tier: Tier) -> None:
+        """Notes that answer number `slot` of `job`'s round is for `texts`; the strongest tier of a text counts."""
+        index = self._index
+        before = len(index)
+        found = [index.setdefault(text, len(index)) for text in texts]
+        new = len(index) - before
+        self._tiers.extend([tier] * new)
+        if new == len(found):
+            # All new: a range, so that the answer is a view and not a copy.
+            self._asks.append((job, slot, range(before, before + new)))
+            return
+        for position in found:
+            self._tiers[position] = max(self._tiers[position], tier)
+        self._asks.append((job, slot, found))
+
+    @abstractmethod
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """Gets everything from the engine; whatever the engine raises goes through."""
+
+    @abstractmethod
+    def _answer(self, positions: Positions) -> Answer:
+        """The answer to one need, after `ask`."""
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
+        """Source of every text and the seconds of the call, where the engine tells."""
+        return None
+
+    def deliver(self) -> list[AnyJob]:
+        """Puts answers and costs into the jobs, after `ask`; returns the jobs whose round is complete."""
+        bill = self._bill()
+        if bill is not None:
+            self._charge(*bill)
+        return self._settle([self._answer(positions) for _, _, positions in self._asks])
+
+    def fail(self, failure: Failure) -> list[AnyJob]:
+        """Puts `failure` in place of every answer; otherwise as `deliver`."""
+        return self._settle([failure] * len(self._asks))
+
+    def _settle(self, answers: Sequence[Answer]) -> list[AnyJob]:
+        ready = []
+        for (job, slot, _), answer in zip(self._asks, answers, strict=True):
+            job.answers[slot] = answer
+            job.missing -= 1
+            if not job.missing:
+                ready.append(job)
+        return ready
+
+    def _charge(self, sources: NDArray[np.uint8], timing: Timing) -> None:
+        # A job's asks stand next to each other, because a round is added as a whole.
+        for job, asks in itertools.groupby(self._asks, key=_job_of):
+            used = [positions for _, _, positions in asks]
+            if all(isinstance(positions, range) for positions in used):
+                distinct = slice(used[0][0], used[-1][-1] + 1)  # new texts of one job have no gap between them
+                job.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
+            else:
+                texts = list(set().union(*used))
+                job.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
+            job.cost.add_timing(timing)
+
+
+def _job_of(ask: tuple[AnyJob, int, Positions]) -> AnyJob:
+    return ask[0]
+
+
+def _rows(positions: Positions) -> slice | list[int]:
+    return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
+
+
+class EmbedCall(Call[str]):
+    """Sentence vectors."""
+
+    _reply: EmbedReply
+
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """As `Call.ask`."""
+        self._reply = await engine.embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
+
+    def _answer(self, positions: Positions) -> Vectors | Failure:
+        reply = self._reply
+        if reply.failures:
+            for position in positions:
+                if position in reply.failures:
+                    return reply.failures[position]
+        rows = _rows(positions)
+        return Vectors(reply.values[rows], reply.truncated[rows])
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
+        return self._reply.sources, self._reply.timing
+
+
+class TokensCall(Call[str]):
+    """Token vectors."""
+
+    _reply: TokensReply
+
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """As `Call.ask`."""
+        self._reply = await engine.embed_tokens(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
+
+    def _answer(self, positions: Positions) -> tuple[TokenVectors, ...] | Failure:
+        found: list[TokenVectors] = []
+        for position in positions:
+            item = self._reply.items[position]
+            if isinstance(item, Failure):
+                return item
+            found.append(item)
+        return tuple(found)
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
+        return self._reply.sources, self._reply.timing
+
+
+class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
+    """Stored synthetic answers, by question and references."""
+
+    def __init__(self, reference_set: str) -> None:
+        super().__init__(model="")
+        self._reference_set = reference_set
+        self._found: list[PreparedAnswers | Failure] = []
+
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """As `Call.ask`; `deadline_s` is the store's own affair."""
+        del deadline_s
+        if not self._reference_set:
+            missing = Failure(
+                Status.NOT_PREPARED,
+                "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
+            )
+            self._found = [missing] * len(self)
+            return
+        lookups = list(self._index)
+        for start in range(0, len(lookups), _MAX_LOOKUPS_AT_ONCE):
+            batch = lookups[start : start + _MAX_LOOKUPS_AT_ONCE]
+            self._found += await asyncio.gather(
+                *(engine.prepared_answers(self._reference_set, question, references) for question, references in batch)
+            )
+
+    def _answer(self, positions: Positions) -> PreparedAnswers | Failure:
+        return self._found[positions[0]]

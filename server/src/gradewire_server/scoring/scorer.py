@@ -1,0 +1,102 @@
+"""Scores items with metrics, and gets references ready: the room between rpc and the engine."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from gradewire_server.domain.engine import Engine
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import Calibration, Metric, Parameters
+from gradewire_server.domain.needs import Program
+from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
+from gradewire_server.scoring.drive import Drive
+from gradewire_server.scoring.jobs import Cost
+from gradewire_server.scoring.prepare import PreparedChunk, Preparer
+
+__all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
+
+Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
+"""Told of each result as it is there: item index, metric index, result."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRequest:
+    """A metric of a request, ready to run.
+
+    Attributes:
+        metric: From the registry.
+        parameters: Of its `parameters_type`; the model is a plain name.
+        calibration: Of that model, or None.
+    """
+
+    metric: Metric[Any]
+    parameters: Parameters
+    calibration: Calibration | None
+
+
+class Scorer:
+    """Runs metrics over one engine; holds no state of a request, so any number may be scored at once."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def score(
+        self,
+        items: Sequence[Item],
+        requests: Sequence[MetricRequest | Failure],
+        *,
+        reference_set: str = "",
+        deadline_s: float | None = None,
+        emit: Emit,
+    ) -> None:
+        """Grades every item with every metric; returns when all results are emitted.
+
+        Each (item, metric) pair is emitted exactly once, in no particular order, and fails alone. Cancelling the call
+        cancels its engine calls; what was emitted before stands.
+
+        Args:
+            items: Answers to grade.
+            requests: Metrics; a Failure becomes the result of all items at its place.
+            reference_set: Where prepared synthetic answers are looked up.
+            deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
+            emit: Told of each result; must not block.
+        """
+
+        def done(key: tuple[int, int], result: MetricResult | Failure, cost: Cost) -> None:
+            if isinstance(result, Failure):
+                result = MetricResult.failed(result)
+            emit(*key, ScoredResult(result, cost.cache_hits, cost.timing))
+
+        for metric_index, request in enumerate(requests):
+            if isinstance(request, Failure):
+                for item_index in range(len(items)):
+                    emit(item_index, metric_index, ScoredResult(MetricResult.failed(request)))
+        drive = Drive(self._engine, done, reference_set=reference_set, deadline_s=deadline_s)
+        await drive.run(_programs(items, requests))
+
+    def prepare(
+        self,
+        entries: Sequence[ReferenceEntry],
+        requests: Sequence[MetricRequest | Failure],
+        *,
+        reference_set: str,
+        deadline_s: float | None = None,
+    ) -> AsyncIterator[PreparedChunk]:
+        """Stores synthetic answers durably and asks for all that `score` will need of the entries' references.
+
+        Yields progress after each chunk of entries; what was done stays done when the caller stops. The same content
+        again computes nothing.
+        """
+        metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
+        preparer = Preparer(self._engine, metrics, reference_set=reference_set, deadline_s=deadline_s)
+        return preparer.run(entries)
+
+
+def _programs(
+    items: Sequence[Item], requests: Sequence[MetricRequest | Failure]
+) -> Iterator[tuple[tuple[int, int], Program]]:
+    for item_index, item in enumerate(items):
+        for metric_index, request in enumerate(requests):
+            if isinstance(request, MetricRequest):
+                program = request.metric.score(item, request.parameters, request.calibration)
+                yield (item_index, metric_index), program

@@ -1,0 +1,150 @@
+"""An engine without a model: vectors are sums of hashed words, so equal words mean close vectors; for tests above it."""
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.engine import EmbedReply, ModelStatus, TokensReply
+from gradewire_server.domain.needs import PreparedAnswers, Source, Tier, TokenVectors
+from gradewire_server.domain.result import Failure, Status, Timing
+
+DIMS = 48
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def word_vector(word: str) -> NDArray[np.float32]:
+    """A fixed direction for a word."""
+    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+    return np.random.default_rng(seed).standard_normal(DIMS).astype(np.float32)
+
+
+def token_vectors(text: str, max_tokens: int) -> TokenVectors:
+    """Word vectors of the first `max_tokens` tokens and their normalised sum."""
+    spans = [match.span() for match in _TOKEN.finditer(text)]
+    kept = spans[:max_tokens]
+    tokens = np.array([word_vector(text[a:b].lower()) for a, b in kept], dtype=np.float32).reshape(-1, DIMS)
+    tokens = tokens.astype(np.float16).astype(np.float32)
+    summed = tokens.sum(axis=0) + 0.1 * word_vector("")  # never a zero vector
+    rounded = (summed / np.linalg.norm(summed)).astype(np.float16).astype(np.float32)
+    return TokenVectors(
+        sentence=rounded / np.linalg.norm(rounded),
+        tokens=tokens,
+        offsets=np.array(kept, dtype=np.int32).reshape(-1, 2),
+        truncated=len(spans) > max_tokens,
+    )
+
+
+class HashEngine:
+    """Implements the Engine protocol.
+
+    Attributes:
+        calls: Every call so far: (kind, model, texts, tiers); kind is "embed", "tokens" or "prepared".
+        computed: How often each (kind, text) was computed; a text is computed once, then remembered.
+        failures: Texts that fail, with their failure.
+        before: Awaited at the start of each embed and tokens call, with the model's name: a place to hold calls.
+        prepared: Synthetic answers by (reference set, question, reference).
+    """
+
+    def __init__(self, *, models: Sequence[str] = ("hash",), max_tokens: int = 64) -> None:
+        self._names = tuple(models)
+        self._max_tokens = max_tokens
+        self._seen: set[tuple[str, str, str]] = set()
+        self.calls: list[tuple[str, str, tuple[str, ...], tuple[Tier, ...]]] = []
+        self.computed: Counter[tuple[str, str]] = Counter()
+        self.failures: dict[str, Failure] = {}
+        self.before: Callable[[str], asyncio.Future[None] | None] = lambda _model: None
+        self.prepared: dict[tuple[str, str, str], str] = {}
+        self.running = 0
+
+    async def embed(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        del deadline_s
+        items, sources = await self._look("embed", model, texts, tiers)
+        values = np.zeros((len(texts), DIMS), dtype=np.float32)
+        for row, item in enumerate(items):
+            if isinstance(item, TokenVectors):
+                values[row] = item.sentence
+        return EmbedReply(
+            values=values,
+            truncated=np.array([isinstance(item, TokenVectors) and item.truncated for item in items], dtype=np.bool_),
+            sources=sources,
+            timing=Timing(queue_s=0.25, inference_s=1.0),
+            failures={row: item for row, item in enumerate(items) if isinstance(item, Failure)},
+        )
+
+    async def embed_tokens(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> TokensReply:
+        del deadline_s
+        items, sources = await self._look("tokens", model, texts, tiers)
+        return TokensReply(items=tuple(items), sources=sources, timing=Timing(tokenize_s=0.5))
+
+    async def _look(
+        self, kind: str, model: str, texts: Sequence[str], tiers: Sequence[Tier]
+    ) -> tuple[list[TokenVectors | Failure], NDArray[np.uint8]]:
+        assert len(set(texts)) == len(texts) == len(tiers), "texts of a call are distinct, with one tier each"
+        assert all(text.strip() for text in texts), "a blank text was asked for"
+        self.calls.append((kind, model, tuple(texts), tuple(tiers)))
+        self.running += 1
+        try:
+            gate = self.before(model)
+            await (gate if gate is not None else asyncio.sleep(0))
+        finally:
+            self.running -= 1
+        sources = np.full(len(texts), Source.MEMORY, dtype=np.uint8)
+        items: list[TokenVectors | Failure] = []
+        for row, text in enumerate(texts):
+            if text in self.failures:
+                items.append(self.failures[text])
+                sources[row] = Source.COMPUTED
+                continue
+            if (kind, model, text) not in self._seen:
+                self._seen.add((kind, model, text))
+                self.computed[kind, text] += 1
+                sources[row] = Source.COMPUTED
+            items.append(token_vectors(text, self._max_tokens))
+        return items, sources
+
+    async def prepared_answers(
+        self, reference_set: str, question: str, references: Sequence[str]
+    ) -> PreparedAnswers | Failure:
+        self.calls.append(("prepared", "", tuple(references), ()))
+        await asyncio.sleep(0)
+        return tuple(self.prepared.get((reference_set, question, reference)) for reference in references)
+
+    async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
+        await asyncio.sleep(0)
+        for reference, answer in answers.items():
+            if answer in self.failures:
+                return self.failures[answer]
+            self.prepared[reference_set, question, reference] = answer
+        return None
+
+    def models(self) -> Sequence[ModelStatus]:
+        return tuple(
+            ModelStatus(
+                name=name,
+                digest=hashlib.sha256(name.encode()).hexdigest(),
+                state="loaded",
+                message="",
+                how_to_get="",
+                is_default=name == self._names[0],
+                dims=DIMS,
+                max_tokens=self._max_tokens,
+                licence="Apache-2.0",
+                numeric_class="fp32-cpu",
+            )
+            for name in self._names
+        )
+
+    def model(self, name: str) -> ModelStatus | Failure:
+        for status in self.models():
+            if status.name == name or (not name and status.is_default):
+                return status
+        return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not built")
