@@ -1,4 +1,4 @@
-"""An engine without a model: vectors are sums of hashed words, so equal words mean close vectors; for tests above it."""
+"""An engine without a model: vectors are sums of hashed words, so equal words mean close vectors."""
 
 import asyncio
 import hashlib
