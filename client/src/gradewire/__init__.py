@@ -1,0 +1,94 @@
+"""gradewire: grades free-form answers, over the wire or in the process.
+
+```python
+from gradewire import Client
+
+with Client("127.0.0.1:50051") as client:
+    report = client.score([{"references": ["a cat"], "prediction": "It is a small cat."}], "smile,sbert")
+    print(report[0].scores["smile"].score)
+```
+"""
+
+from importlib.metadata import version
+
+from gradewire.async_client import AsyncClient
+from gradewire.client import Client
+from gradewire.errors import (
+    AccessDenied,
+    ClientClosed,
+    DeadlineExceeded,
+    ForkedClient,
+    GradewireError,
+    InconsistentReplies,
+    InvalidRequest,
+    MissingExtra,
+    NotReady,
+    Overloaded,
+    RequestError,
+    ServerFault,
+    ServerUnreachable,
+    TransportError,
+)
+from gradewire.items import Item, ItemLike
+from gradewire.metric_choice import MetricsLike
+from gradewire.metric_line import format_metric_line, parse_metric_line
+from gradewire.metric_types import EasyMatch, ExactMatch, Metric, Preset, Sbert, Smile, Synthetic
+from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
+from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
+from gradewire.score_report import MetricSummary, ScoreReport
+from gradewire.scorer import AsyncScorer, Scorer
+from gradewire.tls import Tls
+from gradewire.transport import Transport
+
+__version__ = version("gradewire")
+
+__all__ = [
+    "AccessDenied",
+    "AsyncClient",
+    "AsyncScorer",
+    "CacheHits",
+    "Client",
+    "ClientClosed",
+    "DeadlineExceeded",
+    "EasyMatch",
+    "ExactMatch",
+    "ForkedClient",
+    "GradewireError",
+    "InconsistentReplies",
+    "InvalidRequest",
+    "Item",
+    "ItemLike",
+    "ItemScores",
+    "Limits",
+    "Metric",
+    "MetricInfo",
+    "MetricParameterInfo",
+    "MetricScore",
+    "MetricSummary",
+    "MetricsLike",
+    "MissingExtra",
+    "ModelInfo",
+    "ModelList",
+    "NotReady",
+    "Overloaded",
+    "Preset",
+    "Provenance",
+    "RequestError",
+    "Sbert",
+    "ScoreReport",
+    "ScoreWarning",
+    "Scorer",
+    "ServerFault",
+    "ServerUnreachable",
+    "Smile",
+    "SmileParts",
+    "Status",
+    "Synthetic",
+    "Timing",
+    "Tls",
+    "Transport",
+    "TransportError",
+    "__version__",
+    "format_metric_line",
+    "parse_metric_line",
+]

@@ -1,0 +1,58 @@
+"""An event loop on a thread of its own, for callers that have none or must not block theirs."""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_STOP_S = 5.0
+
+
+class BackgroundLoop:
+    """Runs coroutines for other threads; made in the process that uses it, never carried over a fork."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs the work and waits for it; an interrupted wait (Ctrl-C) cancels it.
+
+        Raises:
+            RuntimeError: Called from the loop's own thread, where waiting would never end.
+        """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("a callback of this client must not wait for the client: use another client or a thread")
+        future = self.start(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Runs the work and waits for nothing."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def stop(self) -> None:
+        """Cancels what still runs, ends the thread."""
+        if self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_STOP_S)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            if left := asyncio.all_tasks(self._loop):
+                for task in left:
+                    task.cancel()
+                self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()

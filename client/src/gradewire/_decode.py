@@ -1,0 +1,136 @@
+"""From messages to typed results."""
+
+from collections.abc import Iterable, Sequence
+
+from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
+from gradewire.metric_choice import MetricChoice
+from gradewire.metric_line import parse_metric_line
+from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+_STATUS: dict[int, Status] = {
+    number: Status(name.removeprefix("STATUS_"))
+    for name, number in types_pb2.Status.items()
+    if name.removeprefix("STATUS_") in Status.__members__
+}
+_WARNING: dict[int, ScoreWarning] = {
+    number: ScoreWarning(name.removeprefix("WARNING_"))
+    for name, number in types_pb2.Warning.items()
+    if name.removeprefix("WARNING_") in ScoreWarning.__members__
+}
+
+
+def decode_status(number: int) -> Status:
+    """The status, UNKNOWN for a number of a later version."""
+    return _STATUS.get(number, Status.UNKNOWN)
+
+
+def decode_provenance(choice: MetricChoice, messages: Sequence[types_pb2.Provenance]) -> dict[str, Provenance]:
+    """What the server says it computed, by label.
+
+    Raises:
+        InvalidRequest: A metric line insists on another version than the server has.
+        ServerFault: The server does not speak of all metrics.
+    """
+    if len(messages) != len(choice.labels):
+        raise ServerFault(
+            f"the server answered for {len(messages)} metrics, asked were {len(choice.labels)}: report it"
+        )
+    provenance = {}
+    for label, metric, message in zip(choice.labels, choice.metrics, messages, strict=True):
+        if metric.version is not None and message.version and metric.version != message.version:
+            raise InvalidRequest(
+                f"{label}: version {metric.version} of {metric.name} is asked for and the server computes version "
+                f"{message.version}: leave out '/{metric.version}', or use a server that has it"
+            )
+        provenance[label] = _provenance(message)
+    return provenance
+
+
+def check_same(before: dict[str, Provenance], now: dict[str, Provenance]) -> None:
+    """Refuses to mix scores of different definitions or models.
+
+    Raises:
+        InconsistentReplies: They differ.
+    """
+    for label, there in before.items():
+        here = now[label]
+        if (there.line, there.model_digest) != (here.line, here.model_digest):
+            raise InconsistentReplies(
+                f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
+                "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
+            )
+
+
+def decode_results(
+    choice: MetricChoice, provenance: dict[str, Provenance], results: Iterable[types_pb2.MetricResult]
+) -> dict[str, MetricScore]:
+    """Results of one item by label, in the order they came."""
+    scores = {}
+    for result in results:
+        label = choice.labels[result.metric_index]
+        hits, timing = result.cache_hits, result.timing
+        scores[label] = MetricScore(
+            score=result.score if result.HasField("score") else None,
+            status=_STATUS.get(result.status, Status.UNKNOWN),
+            message=result.message,
+            warnings=tuple(_WARNING.get(warning, ScoreWarning.UNKNOWN) for warning in result.warnings),
+            matched_reference=result.matched_reference if result.HasField("matched_reference") else None,
+            parts=_parts(result.smile) if result.HasField("smile") else None,
+            cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
+            timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
+            provenance=provenance.get(label),
+        )
+    return scores
+
+
+def decode_item(
+    choice: MetricChoice, provenance: dict[str, Provenance], index: int, item: scoring_pb2.ItemResult
+) -> ItemScores:
+    """All results of one item.
+
+    Raises:
+        ServerFault: A result is missing.
+    """
+    scores = decode_results(choice, provenance, item.results)
+    if tuple(scores) != choice.labels:
+        if missing := set(choice.labels) - scores.keys():
+            raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
+        scores = {label: scores[label] for label in choice.labels}
+    return ItemScores(index, item.id, scores)
+
+
+def failed_item(choice: MetricChoice, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
+    """The same failure for every metric of an item."""
+    status, message = failure
+    return ItemScores(
+        index, identifier, {label: MetricScore(score=None, status=status, message=message) for label in choice.labels}
+    )
+
+
+def _parts(parts: types_pb2.SmileParts) -> SmileParts:
+    return SmileParts(
+        sentence=parts.sentence,
+        keyword=parts.keyword,
+        exact=parts.exact,
+        lexical=parts.lexical,
+        best_window=parts.best_window,
+        bin=parts.bin,
+        correct=parts.correct,
+        harmonic_mean=parts.harmonic_mean if parts.HasField("harmonic_mean") else None,
+    )
+
+
+def _provenance(message: types_pb2.Provenance) -> Provenance:
+    try:
+        metric = parse_metric_line(message.line)
+    except GradewireError:
+        metric = None  # a later server's parameter: the line itself still reproduces the score there
+    return Provenance(
+        name=message.name,
+        version=message.version,
+        model=message.model,
+        model_digest=message.model_digest,
+        line=message.line,
+        metric=metric,
+    )

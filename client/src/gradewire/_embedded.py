@@ -1,0 +1,119 @@
+"""The one module through which this package reaches server and models; imported only when they are asked for."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+from gradewire._codes import error_for
+from gradewire.errors import GradewireError, InvalidRequest
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.app import open_dataplane
+from gradewire_server.rpc.dataplane import Dataplane
+from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
+from gradewire_server.settings import Settings, SettingsError
+
+_HERE = "the engine in this process"
+
+
+class EmbeddedTransport:
+    """Calls what a server's handlers call; so checks, scores and statuses are the same.
+
+    Args:
+        settings: Of the server, by name.
+
+    Raises:
+        InvalidRequest: A setting is unknown or has a value that cannot be used.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        try:
+            self._settings = Settings.load(**settings)
+        except SettingsError as error:
+            raise InvalidRequest(f"embedded: {error}") from error
+        self._holder: _Holder | None = None
+
+    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
+        """As Scoring.Score."""
+        dataplane = await self._open()
+        with _translated():
+            return await dataplane.score(request, deadline_s=timeout_s)
+
+    async def score_stream(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+        """As Scoring.ScoreStream."""
+        dataplane = await self._open()
+        with _translated():
+            async for response in dataplane.score_stream(requests, deadline_s=timeout_s):
+                yield response
+
+    async def prepare(
+        self, request: references_pb2.PrepareRequest, *, timeout_s: float
+    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+        """As References.Prepare."""
+        dataplane = await self._open()
+        with _translated():
+            async for progress in dataplane.prepare(request, deadline_s=timeout_s):
+                yield progress
+
+    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
+        """As Models.List."""
+        del timeout_s  # a look at what is in memory
+        dataplane = await self._open()
+        with _translated():
+            return dataplane.list_models()
+
+    async def close(self) -> None:
+        """Closes engine and stores."""
+        holder, self._holder = self._holder, None
+        if holder is not None and holder.pid == os.getpid():
+            await holder.close()
+
+    async def _open(self) -> Dataplane:
+        # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
+        if self._holder is None or self._holder.pid != os.getpid():
+            self._holder = _Holder(self._settings)
+        return await self._holder.dataplane()
+
+
+class _Holder:
+    """Keeps a dataplane open in a task of its own, for a context must be left by the task that entered it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pid = os.getpid()
+        self._settings = settings
+        self._opened: asyncio.Future[Dataplane] = asyncio.get_running_loop().create_future()
+        self._closing = asyncio.Event()
+        self._task = asyncio.create_task(self._hold())
+
+    async def dataplane(self) -> Dataplane:
+        return await asyncio.shield(self._opened)
+
+    async def close(self) -> None:
+        self._closing.set()
+        await self._task
+
+    async def _hold(self) -> None:
+        try:
+            async with open_dataplane(self._settings) as dataplane:
+                self._opened.set_result(dataplane)
+                await self._closing.wait()
+        except BaseException as error:
+            if self._opened.done():
+                raise
+            self._opened.set_exception(error)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except RpcError as error:
+        raise _translate(error) from error
+
+
+def _translate(error: RpcError) -> GradewireError:
+    retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
+    return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)

@@ -1,0 +1,97 @@
+"""Carries an `AsyncClient` on a background loop, across forks, until the interpreter ends."""
+
+import concurrent.futures.thread  # noqa: F401 - its exit hook must be registered before ours, see _close_at_exit
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from gradewire._background import BackgroundLoop
+from gradewire.async_client import AsyncClient
+from gradewire.errors import ClientClosed
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A core and the loop it lives on."""
+
+    loop: BackgroundLoop
+    core: AsyncClient
+
+
+class Runtime:
+    """Starts loop and core at first use, again in a forked child, and closes both once."""
+
+    def __init__(self, make_core: Callable[[], AsyncClient]) -> None:
+        self._make_core = make_core
+        self._lock = threading.Lock()
+        self._running: Running | None = None
+        self._closed = False
+        _runtimes.add(self)
+        _close_at_exit(self)
+
+    def running(self) -> Running:
+        """Loop and core of this process.
+
+        Raises:
+            ClientClosed: The client was closed.
+        """
+        if (running := self._running) is not None:
+            return running
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("this client was closed: make a new one")
+            if self._running is None:
+                self._running = Running(BackgroundLoop("gradewire-client"), self._make_core())
+            return self._running
+
+    def run(self, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        """Does the work on the loop and waits for it."""
+        running = self.running()
+        return running.loop.run(work(running.core))
+
+    def close(self) -> None:
+        """Closes the core, which ends what was submitted, then the loop."""
+        with self._lock:
+            running, self._running = self._running, None
+            self._closed = True
+        if running is not None:
+            try:
+                running.loop.run(running.core.close())
+            finally:
+                running.loop.stop()
+
+    def forget(self) -> None:
+        """Starts afresh in a forked child; what the parent's threads held is left alone."""
+        _left_by_parent.append(self._running)
+        self._lock = threading.Lock()
+        self._running = None
+
+
+_runtimes: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
+# Kept for good: to destroy a parent's loop or channel in the child would touch what the parent still uses.
+_left_by_parent: list[Running | None] = []
+
+
+def _forget_all() -> None:
+    for runtime in list(_runtimes):
+        runtime.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _close_at_exit(runtime: Runtime) -> None:
+    reference = weakref.ref(runtime)
+
+    def close() -> None:
+        if (alive := reference()) is not None:
+            alive.close()
+
+    # atexit comes after the executors of concurrent.futures have stopped, and an embedded engine computes on one: what
+    # was submitted last would be lost. These hooks run last in, first out, before that.
+    threading._register_atexit(close)  # type: ignore[attr-defined]  # noqa: SLF001 - as above; atexit is too late

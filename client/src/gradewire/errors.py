@@ -1,0 +1,85 @@
+"""What can go wrong, as one tree.
+
+```
+GradewireError
+├── TransportError              the call was right, but no answer came; trying again may help
+│   ├── ServerUnreachable       nobody answers at the address, or the server is shutting down (also a ConnectionError)
+│   ├── DeadlineExceeded        not done within deadline_s (also a TimeoutError)
+│   ├── Overloaded              the server, or the queue of submit(), is full
+│   └── ServerFault             a defect of the server, or another program at the address
+├── RequestError                the same call fails again until something is changed
+│   ├── InvalidRequest          the message names the argument (also a ValueError)
+│   ├── NotReady                nothing of what the call asks for is loaded there
+│   └── AccessDenied            the token is missing, wrong, or not allowed to do this
+├── InconsistentReplies         several servers at one address do not agree on metric version or model
+├── ClientClosed                the client was closed before
+├── ForkedClient                gRPC was in use before this process was forked
+└── MissingExtra                a part that is installed separately (also an ImportError)
+```
+
+A bad item never raises: it is answered with a status (`gradewire.Status`). Every message says what to do next.
+"""
+
+
+class GradewireError(Exception):
+    """Root of the tree; catch it to catch all."""
+
+
+class TransportError(GradewireError):
+    """The call was right, but no answer came.
+
+    Attributes:
+        retry_after_s: When the server asked to come back, seconds; None where it did not say.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ServerUnreachable(TransportError, ConnectionError):  # noqa: N818 - reads as what happened, like httpx's names
+    """Nobody answers at the address, or the server is shutting down."""
+
+
+class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's word for it
+    """The call was not done within its deadline."""
+
+
+class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
+    """The server takes no more work now, or too many submitted items wait already."""
+
+
+class ServerFault(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
+    """A defect of the server, or a server that is not gradewire."""
+
+
+class RequestError(GradewireError):
+    """The same call will fail again until something is changed."""
+
+
+class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's word for it
+    """An argument is wrong; the message names it."""
+
+
+class NotReady(RequestError):  # noqa: N818 - reads as what happened, like httpx's names
+    """Nothing of what the call asks for is loaded; the message says what is, and how to get the rest."""
+
+
+class AccessDenied(RequestError):  # noqa: N818 - reads as what happened, like httpx's names
+    """The server does not know the token, or does not allow it this call."""
+
+
+class InconsistentReplies(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
+    """Parts of one call were answered with different metric versions or models, so their scores must not be mixed."""
+
+
+class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
+    """The client was closed; make a new one."""
+
+
+class ForkedClient(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
+    """gRPC was in use before the fork and would crash in the child."""
+
+
+class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names
+    """A part that is installed separately; the message holds the command."""

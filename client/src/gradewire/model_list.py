@@ -1,0 +1,123 @@
+"""What a server can do."""
+
+from dataclasses import dataclass
+
+from gradewire_proto.v1 import models_pb2
+
+_STATES = {number: name.removeprefix("MODEL_STATE_") for name, number in models_pb2.ModelState.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """An encoder; attributes as in gradewire.v1.Model, `state` is LOADED, BUILT, MISSING or BROKEN."""
+
+    name: str
+    digest: str
+    state: str
+    message: str
+    how_to_get: str
+    is_default: bool
+    dims: int
+    max_tokens: int
+    licence: str
+    numeric_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricParameterInfo:
+    """A parameter of a metric, in words."""
+
+    name: str
+    description: str
+    default_value: str
+    allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """A metric; attributes as in gradewire.v1.Metric."""
+
+    name: str
+    version: int
+    description: str
+    minimum: float
+    maximum: float
+    higher_is_better: bool
+    citation: str
+    parameters: tuple[MetricParameterInfo, ...]
+    needs_model: bool
+    available: bool
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may hold; attributes as in gradewire.v1.Limits. 0 means that the server does not say."""
+
+    max_items_per_request: int = 0
+    max_metrics_per_request: int = 0
+    max_references_per_item: int = 0
+    max_item_bytes: int = 0
+    max_message_bytes: int = 0
+    stream_window_items: int = 0
+    max_windows: int = 0
+    max_prediction_words: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """What a server can do.
+
+    Attributes:
+        models: Encoders, those that could be had included.
+        metrics: With versions, ranges and parameters.
+        limits: Of one request.
+        server_version: Version of gradewire there.
+    """
+
+    models: tuple[ModelInfo, ...]
+    metrics: tuple[MetricInfo, ...]
+    limits: Limits
+    server_version: str
+
+
+def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
+    """From the message."""
+    return ModelList(
+        models=tuple(
+            ModelInfo(
+                name=model.name,
+                digest=model.digest,
+                state=_STATES.get(model.state, "UNKNOWN"),
+                message=model.message,
+                how_to_get=model.how_to_get,
+                is_default=model.is_default,
+                dims=model.dims,
+                max_tokens=model.max_tokens,
+                licence=model.licence,
+                numeric_class=model.numeric_class,
+            )
+            for model in reply.models
+        ),
+        metrics=tuple(
+            MetricInfo(
+                name=metric.name,
+                version=metric.version,
+                description=metric.description,
+                minimum=metric.minimum,
+                maximum=metric.maximum,
+                higher_is_better=metric.higher_is_better,
+                citation=metric.citation,
+                parameters=tuple(
+                    MetricParameterInfo(each.name, each.description, each.default_value, each.allowed)
+                    for each in metric.parameters
+                ),
+                needs_model=metric.needs_model,
+                available=metric.available,
+                missing=metric.missing,
+            )
+            for metric in reply.metrics
+        ),
+        limits=Limits(**{name: getattr(reply.limits, name) for name in Limits.__dataclass_fields__}),
+        server_version=reply.server_version,
+    )

@@ -1,0 +1,181 @@
+"""What comes back for one item and metric."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from gradewire.metric_types import Metric
+
+
+class Status(StrEnum):
+    """How an (item, metric) pair ended; only OK carries a score. The meanings stand in docs/scores.md."""
+
+    OK = "OK"
+    INVALID_INPUT = "INVALID_INPUT"
+    EMPTY_PREDICTION = "EMPTY_PREDICTION"
+    INVALID_PARAMETER = "INVALID_PARAMETER"
+    MODEL_UNAVAILABLE = "MODEL_UNAVAILABLE"
+    NOT_PREPARED = "NOT_PREPARED"
+    UNAVAILABLE = "UNAVAILABLE"
+    TIMEOUT = "TIMEOUT"
+    UNPARSABLE = "UNPARSABLE"
+    INTERNAL = "INTERNAL"
+    # The server is newer and says something that this client does not know.
+    UNKNOWN = "UNKNOWN"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same item may be scored when it is sent again later."""
+        return self in {Status.UNAVAILABLE, Status.TIMEOUT}
+
+
+class ScoreWarning(StrEnum):
+    """Remarks beside a score that stands."""
+
+    # A text was longer than the encoder reads, or gave more windows than are looked at.
+    TRUNCATED = "TRUNCATED"
+    # Threshold and weights are not calibrated for this model: trust the order, not `correct`.
+    UNCALIBRATED = "UNCALIBRATED"
+    # The server is newer and says something that this client does not know.
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class SmileParts:
+    """The terms of a SMILE score.
+
+    Attributes:
+        sentence: Similarity of prediction and (synthetic) reference sentence.
+        keyword: Similarity of the best window and the reference's words.
+        exact: Share of the reference's words found (`paper`: 0 or 1).
+        lexical: Mean of `exact` and `keyword`.
+        best_window: The prediction's words, normalised, that came closest.
+        bin: 0 to 5.
+        correct: Whether the score counts as a right answer.
+        harmonic_mean: `reference_code` only, and there only where it is defined.
+    """
+
+    sentence: float
+    keyword: float
+    exact: float
+    lexical: float
+    best_window: str
+    bin: int
+    correct: bool
+    harmonic_mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHits:
+    """Where the texts were answered from, counted in texts.
+
+    Attributes:
+        memory: The server's own memory.
+        disk: Its store on disk.
+        redis: The shared cache.
+        joined: Another request was computing the same text.
+        computed: Went through the encoder.
+    """
+
+    memory: int = 0
+    disk: int = 0
+    redis: int = 0
+    joined: int = 0
+    computed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the time went in the server, seconds; work shared by several items is counted in full for each."""
+
+    queue_s: float = 0.0
+    cache_s: float = 0.0
+    tokenize_s: float = 0.0
+    inference_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What one needs to get the same number again.
+
+    Attributes:
+        name: The metric's name.
+        version: Of the metric's definition; raised whenever a score can change.
+        model: Encoder, empty for metrics without one.
+        model_digest: 64 hex digits; empty for metrics without a model, or when it is not loaded.
+        line: All of it on one line, which `metrics=` takes.
+        metric: The metric with every default filled in; None when this client does not know it.
+    """
+
+    name: str
+    version: int
+    model: str
+    model_digest: str
+    line: str
+    metric: Metric | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScore:
+    """Score or failure of one metric on one item.
+
+    Attributes:
+        score: Present exactly when `status` is OK.
+        status: OK, or why there is no score.
+        message: What went wrong and what to do; empty when OK.
+        warnings: Remarks beside a score that stands.
+        matched_reference: Index of the reference that gave the score.
+        parts: What the score is made of.
+        cache_hits: Where the texts came from.
+        timing: Where the time went.
+        provenance: What reproduces the score; None for an item that never reached a server.
+    """
+
+    score: float | None
+    status: Status
+    message: str = ""
+    warnings: tuple[ScoreWarning, ...] = ()
+    matched_reference: int | None = None
+    parts: SmileParts | None = None
+    cache_hits: CacheHits = CacheHits()
+    timing: Timing = Timing()
+    provenance: Provenance | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: score and status, then what there is of message, warnings, reference, parts and line; flat."""
+        row: dict[str, Any] = {"score": self.score, "status": str(self.status)}
+        if self.message:
+            row["message"] = self.message
+        if self.warnings:
+            row["warnings"] = [str(warning) for warning in self.warnings]
+        if self.matched_reference is not None:
+            row["matched_reference"] = self.matched_reference
+        if self.parts is not None:
+            row |= {name: value for name, value in asdict(self.parts).items() if value is not None}
+        if self.provenance is not None:
+            row["line"] = self.provenance.line
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScores:
+    """All results of one item.
+
+    Attributes:
+        index: Position of the item in the call, from 0.
+        id: As the caller gave it.
+        scores: One per metric, by label, in the order of the call.
+    """
+
+    index: int
+    id: str
+    scores: Mapping[str, MetricScore]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: `{"id", "index", "scores": {label: {"score", "status", …}}}`."""
+        return {
+            "id": self.id,
+            "index": self.index,
+            "scores": {label: score.to_dict() for label, score in self.scores.items()},
+        }

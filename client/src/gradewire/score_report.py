@@ -1,0 +1,135 @@
+"""The result of a whole call."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, overload
+
+from gradewire.errors import MissingExtra
+from gradewire.results import CacheHits, ItemScores, Provenance, SmileParts, Status, Timing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PARTS = tuple(field.name for field in fields(SmileParts))
+_HITS = tuple(field.name for field in fields(CacheHits))
+_TIMES = tuple(field.name for field in fields(Timing))
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSummary:
+    """One metric over all items of a call.
+
+    Attributes:
+        mean: Over scored items; None when there is none.
+        mean_empty_as_wrong: The same with every empty prediction counted as 0; None when there is neither.
+        accuracy: Share of scored items that the metric calls correct; None for metrics that call none.
+        scored: Number of items with a score.
+        counts: Number of items by status.
+    """
+
+    mean: float | None
+    mean_empty_as_wrong: float | None
+    accuracy: float | None
+    scored: int
+    counts: Mapping[Status, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreReport(Sequence[ItemScores]):
+    """Results in the order of the items; a sequence of `ItemScores`.
+
+    Attributes:
+        items: The results.
+        provenance: What reproduces the scores, by label; a label is missing when no item reached a server.
+    """
+
+    items: tuple[ItemScores, ...]
+    labels: tuple[str, ...]
+    provenance: Mapping[str, Provenance]
+
+    @overload
+    def __getitem__(self, index: int) -> ItemScores: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ItemScores, ...]: ...
+    def __getitem__(self, index: int | slice) -> ItemScores | tuple[ItemScores, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        means = ", ".join(
+            f"{label} {'none' if summary.mean is None else f'{summary.mean:.4f}'} ({summary.scored} scored)"
+            for label, summary in self.summary().items()
+        )
+        return f"<ScoreReport of {len(self)} items: {means}>"
+
+    def summary(self) -> dict[str, MetricSummary]:
+        """Means and counts by label; failed items never enter a mean."""
+        return {label: self._summary(label) for label in self.labels}
+
+    def _summary(self, label: str) -> MetricSummary:
+        results = [item.scores[label] for item in self.items]
+        counts = Counter(result.status for result in results)
+        scores = [result.score for result in results if result.score is not None]
+        verdicts = [result.parts.correct for result in results if result.parts is not None]
+        with_empty = len(scores) + counts[Status.EMPTY_PREDICTION]
+        return MetricSummary(
+            mean=sum(scores) / len(scores) if scores else None,
+            mean_empty_as_wrong=sum(scores) / with_empty if with_empty else None,
+            accuracy=sum(verdicts) / len(verdicts) if verdicts else None,
+            scored=len(scores),
+            counts=dict(counts),
+        )
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One flat record per item and metric, all with the same keys, as data frames like them.
+
+        Keys: index, id, metric (the label), score, status, message, warnings, matched_reference, the parts of SMILE
+        (None for other metrics), cache hits by level (`hits_…`), timing (`…_s`), line.
+        """
+        return [
+            {
+                "index": item.index,
+                "id": item.id,
+                "metric": label,
+                "score": result.score,
+                "status": str(result.status),
+                "message": result.message,
+                "warnings": [str(warning) for warning in result.warnings],
+                "matched_reference": result.matched_reference,
+                **{name: getattr(result.parts, name, None) for name in _PARTS},
+                **{f"hits_{name}": getattr(result.cache_hits, name) for name in _HITS},
+                **{name: getattr(result.timing, name) for name in _TIMES},
+                "line": result.provenance.line if result.provenance else "",
+            }
+            for item in self.items
+            for label, result in item.scores.items()
+        ]
+
+    def to_arrow(self) -> "pa.Table":
+        """The records as an Arrow table; the schema does not depend on the values.
+
+        Raises:
+            MissingExtra: pyarrow is not installed.
+        """
+        try:
+            import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        except ImportError:
+            raise MissingExtra("to_arrow needs pyarrow: pip install 'gradewire[parquet]'") from None
+        types: dict[str, pa.DataType] = {
+            **dict.fromkeys(("id", "metric", "status", "message", "best_window", "line"), pa.string()),
+            **dict.fromkeys(("index", "matched_reference", "bin", *(f"hits_{name}" for name in _HITS)), pa.int64()),
+            "warnings": pa.list_(pa.string()),
+            "correct": pa.bool_(),
+        }
+        names = (
+            *("index", "id", "metric", "score", "status", "message", "warnings", "matched_reference"),
+            *_PARTS,
+            *(f"hits_{name}" for name in _HITS),
+            *_TIMES,
+            "line",
+        )
+        schema = pa.schema([(name, types.get(name, pa.float64())) for name in names])
+        return pa.Table.from_pylist(self.to_records(), schema=schema)

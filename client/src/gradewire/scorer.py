@@ -1,0 +1,53 @@
+"""The client's methods over an engine in this process, without a server."""
+
+from typing import Any, Self
+
+from gradewire.async_client import AsyncClient
+from gradewire.client import Client
+from gradewire.errors import GradewireError, MissingExtra
+from gradewire.transport import Transport
+
+# No network is in the way, so a deadline only bounds the computing itself.
+EMBEDDED_DEADLINE_S = 3600.0
+
+
+class Scorer(Client):
+    """Scores in this process; made by `Scorer.embedded()`, used like `Client`, with the same scores."""
+
+    @classmethod
+    def embedded(cls, **settings: Any) -> Self:
+        """Makes a scorer; model and caches are opened at the first call.
+
+        Args:
+            **settings: As the server's, by name (docs/configuration.md): `model_repository`, `disk_directory`, …
+                `deadline_s` is for calls that do not say their own, seconds.
+
+        Raises:
+            MissingExtra: The server's part is not installed.
+            InvalidRequest: A setting is unknown or has a value that cannot be used.
+        """
+        deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
+        return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
+
+
+class AsyncScorer(AsyncClient):
+    """As `Scorer`, on the caller's event loop."""
+
+    @classmethod
+    def embedded(cls, **settings: Any) -> Self:
+        """See `Scorer.embedded`."""
+        deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
+        return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
+
+
+def embedded_transport(**settings: Any) -> Transport:
+    """The transport of `Scorer.embedded`; raises as that does."""
+    try:
+        from gradewire._embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
+    except ImportError as error:
+        if isinstance(error, GradewireError) or (error.name or "").startswith("gradewire"):
+            raise
+        raise MissingExtra(
+            f"the embedded engine needs {error.name}, which is not installed: pip install 'gradewire[server]'"
+        ) from error
+    return EmbeddedTransport(settings)

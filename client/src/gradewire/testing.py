@@ -1,0 +1,116 @@
+"""A transport for tests: a function takes the server's place.
+
+```python
+def answer(request):
+    return echo_scores(request, score=lambda item: 1.0 if item.prediction in item.references else 0.0)
+
+client = Client(transport=StubTransport(answer))
+```
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from gradewire.errors import DeadlineExceeded
+from gradewire.metric_line import format_metric_line
+from gradewire.metric_types import METRIC_TYPES
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
+
+ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
+
+
+def echo_scores(
+    request: scoring_pb2.ScoreRequest, *, score: Callable[[types_pb2.Item], float | None]
+) -> scoring_pb2.ScoreResponse:
+    """A well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
+    reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec) for spec in request.metrics])
+    for index, item in enumerate(request.items):
+        value = score(item)
+        status = types_pb2.STATUS_EMPTY_PREDICTION if value is None else types_pb2.STATUS_OK
+        reply.items.add(
+            index=index,
+            id=item.id,
+            complete=True,
+            results=[
+                types_pb2.MetricResult(metric_index=position, score=value, status=status)
+                for position in range(len(request.metrics))
+            ],
+        )
+    return reply
+
+
+class StubTransport:
+    """Answers from a function, in the process, with the client's own chunking, decoding and deadlines around it.
+
+    Args:
+        answer: From request to reply, plain or async; may raise errors of `gradewire.errors`. Streams are answered
+            through it message by message, and `prepare` says that all is done.
+        models: Reply of `models()`; its limits decide how the client cuts.
+    """
+
+    def __init__(self, answer: ScoreFunction, *, models: models_pb2.ListModelsResponse | None = None) -> None:
+        self._answer = answer
+        self._models = models or models_pb2.ListModelsResponse(server_version="stub")
+        self.closed = False
+
+    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
+        """The function's reply, DeadlineExceeded when it takes too long."""
+        reply = self._answer(request)
+        if not inspect.isawaitable(reply):
+            return reply
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await reply
+        except TimeoutError:
+            raise DeadlineExceeded(f"the stub did not answer within {timeout_s:g} s") from None
+
+    async def score_stream(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+        """One reply per message of items."""
+        config = scoring_pb2.ScoreStreamConfig()
+        started = 0
+        async for message in requests:
+            if message.HasField("config"):
+                config = message.config
+                yield scoring_pb2.ScoreStreamResponse(provenance=[_provenance(spec) for spec in config.metrics])
+                continue
+            request = scoring_pb2.ScoreRequest(
+                items=message.items.items, metrics=config.metrics, reference_set=config.reference_set
+            )
+            reply = await self.score(request, timeout_s=timeout_s or 3600.0)
+            for item in reply.items:
+                item.index += started
+                item.complete = True
+            started += len(reply.items)
+            yield scoring_pb2.ScoreStreamResponse(items=reply.items)
+
+    async def prepare(
+        self, request: references_pb2.PrepareRequest, *, timeout_s: float
+    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+        """One message: complete."""
+        del timeout_s
+        yield references_pb2.PrepareProgress(
+            reference_set=request.reference_set,
+            entries_done=len(request.entries),
+            entries_total=len(request.entries),
+            synthetic_answers_stored=sum(len(entry.synthetic_answers) for entry in request.entries),
+            complete=True,
+            provenance=[_provenance(spec) for spec in request.metrics],
+        )
+
+    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
+        """What the constructor was given."""
+        del timeout_s
+        return self._models
+
+    async def close(self) -> None:
+        """Remembers that it was called."""
+        self.closed = True
+
+
+def _provenance(spec: types_pb2.MetricSpec) -> types_pb2.Provenance:
+    name = spec.WhichOneof("metric") or ""
+    line = format_metric_line(METRIC_TYPES[name](version=1))
+    return types_pb2.Provenance(metric=spec, name=name, version=1, line=line)
