@@ -1,0 +1,196 @@
+"""One model at work: tokenizer, batcher and session, from flights to bodies."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gradewire_models.repository import BuiltModel
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.engine.batcher import Batcher
+from gradewire_server.engine.codec import encode_bodies, round_vectors
+from gradewire_server.engine.config import ComputeConfig
+from gradewire_server.engine.flight import Call, Flight
+from gradewire_server.engine.keys import ModelSpaces
+from gradewire_server.engine.session import EncoderSession
+from gradewire_server.engine.telemetry import EngineTelemetry
+from gradewire_server.engine.token_codec import encode_tokens
+from gradewire_server.engine.tokenizer import TextTokenizer
+
+INLINE_CHARACTERS = 4096
+"""Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
+
+_QUEUE_FULL = Failure(Status.UNAVAILABLE, "the encoder's queue is full; try again later")
+_RUN_FAILED = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
+_NOT_FINITE = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderParts:
+    """A model as it was read.
+
+    Attributes:
+        model: Its description.
+        session: Its graph.
+        tokenizer: Its tokenizer.
+        spaces: Names of its cache entries.
+    """
+
+    model: BuiltModel
+    session: EncoderSession
+    tokenizer: TextTokenizer
+    spaces: ModelSpaces
+
+
+class FlightSink(Protocol):
+    """Where flights end; called on the event loop, once for every flight that was submitted."""
+
+    def landed(self, spaces: ModelSpaces, flight: Flight, result: bytes | Failure) -> None:
+        """Takes the body of the flight's kind, or why there is none."""
+
+    def dropped(self, flight: Flight) -> None:
+        """Takes a flight whose turn came when nobody wanted it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One run, ready for the cache.
+
+    Attributes:
+        bodies: By job.
+        padded_tokens: Size times longest text.
+        duration_s: Of the session's run and the encoding of bodies.
+    """
+
+    bodies: list[bytes | Failure]
+    padded_tokens: int
+    duration_s: float
+
+
+class Encoder:
+    """A loaded model.
+
+    Args:
+        parts: The model.
+        sink: Where its flights end.
+        compute: How to run it.
+        telemetry: Where it is counted.
+    """
+
+    def __init__(
+        self, parts: EncoderParts, sink: FlightSink, compute: ComputeConfig, telemetry: EngineTelemetry
+    ) -> None:
+        model = parts.model
+        self.spaces = parts.spaces
+        self._session = parts.session
+        self._tokenizer = parts.tokenizer
+        self._sink = sink
+        self._batcher: Batcher[Flight, RunResult] = Batcher(self, compute, name=model.name)
+        self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
+        self._queue_s = telemetry.queue_s.labels(model.name)
+        self._inference_s = telemetry.inference_s.labels(model.name)
+        self._tokenize_s = telemetry.tokenize_s.labels(model.name)
+        self._batch_texts = telemetry.batch_texts.labels(model.name)
+        self._batch_tokens = telemetry.batch_tokens.labels(model.name)
+        self._real_tokens = telemetry.tokens.labels(model.name, "real")
+        self._padding_tokens = telemetry.tokens.labels(model.name, "padding")
+
+    def submit_small(self, flights: Sequence[Flight]) -> bool:
+        """Tokenizes and queues flights at once; False (and nothing done) where that would hold up the event loop."""
+        if sum(len(flight.text) for flight in flights) > INLINE_CHARACTERS:
+            return False
+        self._queue(flights, self._tokenize(flights))
+        return True
+
+    async def submit(self, flights: Sequence[Flight]) -> None:
+        """Tokenizes flights off the event loop and queues them."""
+        loop = asyncio.get_running_loop()
+        self._queue(flights, await loop.run_in_executor(self._tokenizing, self._tokenize, flights))
+
+    async def close(self) -> None:
+        """Drops what is queued, waits for what is running."""
+        await self._batcher.close()
+        await asyncio.to_thread(self._tokenizing.shutdown)
+
+    def _tokenize(self, flights: Sequence[Flight]) -> float:
+        started_s = time.perf_counter()
+        for offsets in (False, True):
+            group = [flight for flight in flights if flight.with_tokens is offsets]
+            if group:
+                tokenized = self._tokenizer.encode([flight.text for flight in group], offsets=offsets)
+                for flight, tokens in zip(group, tokenized, strict=True):
+                    flight.tokens = tokens
+        return time.perf_counter() - started_s
+
+    def _queue(self, flights: Sequence[Flight], tokenize_s: float) -> None:
+        self._tokenize_s.observe(tokenize_s)
+        for call in _calls(flights):
+            call.timing.tokenize_s += tokenize_s
+        now_s = time.monotonic()
+        for flight in flights:
+            flight.queued_s = now_s
+        if not self._batcher.submit(flights):
+            for flight in flights:
+                self._sink.landed(self.spaces, flight, _QUEUE_FULL)
+
+    # What follows is the batcher's handler: `run` in a worker thread, the rest on the event loop.
+
+    def run(self, jobs: Sequence[Flight]) -> RunResult:
+        """Computes one run."""
+        started_s = time.perf_counter()
+        tokenized = [job.tokens for job in jobs if job.tokens is not None]
+        ids = [tokens.ids for tokens in tokenized]
+        output = self._session.run(ids, with_tokens=any(job.with_tokens for job in jobs))
+        rounded, good = round_vectors(output.sentences)
+        truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
+        bodies: list[bytes | Failure] = []
+        for row, (job, body) in enumerate(zip(jobs, encode_bodies(rounded, truncated), strict=True)):
+            result: bytes | None = body if good[row] else None
+            tokens = tokenized[row]
+            if result and job.with_tokens and output.tokens is not None and tokens.kept is not None:
+                assert tokens.offsets is not None  # noqa: S101 - for mypy: both are there or none
+                result = encode_tokens(result, output.tokens[row, tokens.kept], tokens.offsets)
+            bodies.append(_NOT_FINITE if result is None else result)
+        longest = max(map(len, ids))
+        return RunResult(bodies, longest * len(jobs), time.perf_counter() - started_s)
+
+    def started(self, runs: Sequence[Sequence[Flight]]) -> None:
+        """Takes the time that a batch's texts waited."""
+        now_s = time.monotonic()
+        for run in runs:
+            for flight in run:
+                waited_s = now_s - flight.queued_s
+                self._queue_s.observe(waited_s)
+                for call in flight.calls():
+                    call.timing.queue_s = max(call.timing.queue_s, waited_s)
+
+    def done(self, jobs: Sequence[Flight], result: RunResult) -> None:
+        """Lands the flights of a run."""
+        real_tokens = sum(job.length for job in jobs)
+        self._inference_s.observe(result.duration_s)
+        self._batch_texts.observe(len(jobs))
+        self._batch_tokens.observe(result.padded_tokens)
+        self._real_tokens.inc(real_tokens)
+        self._padding_tokens.inc(result.padded_tokens - real_tokens)
+        for call in _calls(jobs):
+            call.timing.inference_s += result.duration_s
+        for job, body in zip(jobs, result.bodies, strict=True):
+            self._sink.landed(self.spaces, job, body)
+
+    def dropped(self, job: Flight) -> None:
+        """Passes on a flight that nobody wanted any more."""
+        self._sink.dropped(job)
+
+    def failed(self, jobs: Sequence[Flight], error: Exception) -> None:
+        """Lands the flights of a run that raised; the batcher has logged why."""
+        del error  # its message may hold internals
+        for job in jobs:
+            self._sink.landed(self.spaces, job, _RUN_FAILED)
+
+
+def _calls(flights: Sequence[Flight]) -> set[Call]:
+    return {call for flight in flights for call in flight.calls()}

@@ -1,0 +1,141 @@
+"""Which texts go next, and in which runs: pure scheduling, no clock, no thread.
+
+Calls take turns by deficit round robin over tokens (Shreedhar and Varghese 1996), so that a call with ten thousand
+texts delays one with a single text by no more than the batch at work and its share of the next. Texts of one call go
+longest first, neighbours in length together.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+
+class Job(Protocol):
+    """What is scheduled."""
+
+    @property
+    def length(self) -> int:
+        """Tokens."""
+
+
+J = TypeVar("J", bound=Job)
+
+RUN_OVERHEAD_TOKENS = 8
+"""Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""
+
+
+class _Group(Generic[J]):
+    __slots__ = ("deficit", "jobs")
+
+    def __init__(self, jobs: list[J]) -> None:
+        self.jobs = jobs
+        self.deficit = 0
+
+
+class FairQueue(Generic[J]):
+    """Jobs of many calls.
+
+    Args:
+        quantum_tokens: What a call may put into a batch at each of its turns.
+    """
+
+    def __init__(self, *, quantum_tokens: int) -> None:
+        self._quantum = quantum_tokens
+        self._ring: deque[_Group[J]] = deque()
+        self.tokens = 0
+        self.jobs = 0
+
+    def push(self, jobs: Sequence[J]) -> None:
+        """Appends the jobs of one call."""
+        if jobs:
+            self._ring.append(_Group(sorted(jobs, key=lambda job: job.length)))
+            self.tokens += sum(job.length for job in jobs)
+            self.jobs += len(jobs)
+
+    def take(
+        self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
+    ) -> tuple[list[J], list[J]]:
+        """Takes the next batch.
+
+        Args:
+            max_tokens: Bound of the batch's tokens; a job longer than that goes alone.
+            max_jobs: Bound of its jobs.
+            wanted: Asked when a job's turn comes.
+
+        Returns:
+            The batch, and the jobs that were not wanted any more. The batch is empty only when the queue is.
+        """
+        taken: list[J] = []
+        dropped: list[J] = []
+        tokens = 0
+        while self._ring:
+            group = self._ring[0]
+            group.deficit += self._quantum
+            full = False
+            while group.jobs and not full:
+                job = group.jobs[-1]
+                if not wanted(job):
+                    dropped.append(self._pop(group))
+                    continue
+                full = bool(taken) and (tokens + job.length > max_tokens or len(taken) >= max_jobs)
+                if full or job.length > group.deficit:
+                    break
+                taken.append(self._pop(group))
+                tokens += job.length
+                group.deficit -= job.length
+            if group.jobs:
+                self._ring.rotate(-1)
+            else:
+                self._ring.popleft()
+            if full:
+                break
+        return taken, dropped
+
+    def drain(self) -> list[J]:
+        """Takes everything."""
+        jobs = [job for group in self._ring for job in group.jobs]
+        self._ring.clear()
+        self.tokens = self.jobs = 0
+        return jobs
+
+    def _pop(self, group: _Group[J]) -> J:
+        job = group.jobs.pop()
+        self.tokens -= job.length
+        self.jobs -= 1
+        return job
+
+
+def plan_runs(jobs: Sequence[J], *, max_tokens: int) -> list[list[J]]:
+    """Splits a batch into runs so that padding and overhead together cost least.
+
+    A run costs `RUN_OVERHEAD_TOKENS` plus its size times its longest job. Jobs of one length stay together, so the
+    choice is exact in O(distinct lengths squared).
+
+    Args:
+        jobs: Any order.
+        max_tokens: Bound of a run's padded tokens, where more than one length would be in it.
+
+    Returns:
+        Runs that hold every job once, longest jobs first.
+    """
+    ordered = sorted(jobs, key=lambda job: -job.length)
+    starts = [i for i, job in enumerate(ordered) if i == 0 or job.length != ordered[i - 1].length]
+    bounds = [*starts, len(ordered)]
+    best = [0.0] * len(bounds)  # cheapest cost of ordered[bounds[i]:]
+    end_of = [0] * len(bounds)
+    for first in range(len(starts) - 1, -1, -1):
+        longest = ordered[bounds[first]].length
+        best[first] = float("inf")
+        for end in range(first + 1, len(bounds)):
+            padded = longest * (bounds[end] - bounds[first])
+            if end > first + 1 and padded > max_tokens:
+                break
+            cost = RUN_OVERHEAD_TOKENS + padded + best[end]
+            if cost < best[first]:
+                best[first], end_of[first] = cost, end
+    runs = []
+    at = 0
+    while at < len(starts):
+        runs.append(ordered[bounds[at] : bounds[end_of[at]]])
+        at = end_of[at]
+    return runs

@@ -1,0 +1,118 @@
+"""Synthetic answers that References.Prepare stored: inputs, not cache luck.
+
+Durable, without a time to live, never rotated, kept outside the vectors' stores. A value carries a check over key and
+text, so what is torn or foreign counts as not there, which a metric reports as NOT_PREPARED.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Protocol
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.engine.keys import FORMAT_VERSION
+
+_CHECK_BYTES = 8
+_HASH_BYTES = 16
+
+
+class PreparedStore(Protocol):
+    """Values by key. Either operation answers with a failure rather than raise."""
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """Values by key, None for what is not there."""
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """Keeps values; they are durable when it returns None."""
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+
+
+class PreparedAnswersBook:
+    """Synthetic answers of all reference sets of a tenant.
+
+    Args:
+        store: Where they are kept.
+        namespace: See `CacheConfig.namespace`.
+    """
+
+    def __init__(self, store: PreparedStore, *, namespace: str) -> None:
+        self._store = store
+        self._prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:prepared:".encode()
+
+    async def find(
+        self, reference_set: str, question: str, references: Sequence[str]
+    ) -> tuple[str | None, ...] | Failure:
+        """One answer per reference, None where there is none."""
+        keys = [self._key(reference_set, question, reference) for reference in references]
+        values = await self._store.read(keys)
+        if isinstance(values, Failure):
+            return values
+        return tuple(_unseal(key, value) for key, value in zip(keys, values, strict=True))
+
+    async def store(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
+        """Keeps answers by reference; durable when it returns None."""
+        keys = {self._key(reference_set, question, reference): answer for reference, answer in answers.items()}
+        return await self._store.write({key: _seal(key, answer) for key, answer in keys.items()})
+
+    async def close(self) -> None:
+        """Closes the store."""
+        await self._store.close()
+
+    def _key(self, reference_set: str, question: str, reference: str) -> bytes:
+        state = blake2b(digest_size=_HASH_BYTES)
+        for part in (reference_set, question, reference):
+            encoded = part.encode()
+            state.update(len(encoded).to_bytes(8, "little") + encoded)
+        return self._prefix + state.digest()
+
+
+class MemoryPreparedStore:
+    """Answers that live as long as the process, for an engine without disk and without Redis.
+
+    Args:
+        max_bytes: Bound of keys and values; beyond it storing fails, nothing is ever pushed out.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._values: dict[bytes, bytes] = {}
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """See `PreparedStore`."""
+        return [self._values.get(key) for key in keys]
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        grown = sum(
+            len(value) - len(self._values[key]) if key in self._values else len(key) + len(value)
+            for key, value in values.items()
+        )
+        if self._bytes + grown > self._max_bytes:
+            return Failure(
+                Status.UNAVAILABLE,
+                "the store of synthetic answers is full; give the engine a directory or a Redis server",
+            )
+        self._values.update(values)
+        self._bytes += grown
+        return None
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""
+
+
+def _check(key: bytes, text: bytes) -> bytes:
+    return blake2b(len(key).to_bytes(4, "little") + key + text, digest_size=_CHECK_BYTES).digest()
+
+
+def _seal(key: bytes, answer: str) -> bytes:
+    text = answer.encode()
+    return _check(key, text) + text
+
+
+def _unseal(key: bytes, value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    check, text = value[:_CHECK_BYTES], value[_CHECK_BYTES:]
+    return text.decode() if check == _check(key, text) else None

@@ -1,0 +1,54 @@
+"""From settled calls to what the scorer reads."""
+
+import numpy as np
+
+from gradewire_server.domain.engine import EmbedReply, TokensReply
+from gradewire_server.domain.needs import Source
+from gradewire_server.domain.result import Failure, Timing
+from gradewire_server.engine.codec import decode_bodies
+from gradewire_server.engine.flight import Call
+from gradewire_server.engine.token_codec import decode_tokens
+
+
+def sentence_reply(call: Call, dims: int) -> EmbedReply:
+    """Reply to `Engine.embed`; every result of `call` is settled."""
+    failures = {i: result for i, result in enumerate(call.results) if isinstance(result, Failure)}
+    bodies = [result for result in call.results if isinstance(result, bytes)]
+    values, truncated = decode_bodies(bodies, dims)
+    if failures:
+        good = np.array([isinstance(result, bytes) for result in call.results], np.bool_)
+        all_values = np.zeros((len(good), dims), np.float32)
+        all_truncated = np.zeros(len(good), np.bool_)
+        all_values[good], all_truncated[good] = values, truncated
+        values, truncated = all_values, all_truncated
+    return EmbedReply(values, truncated, np.frombuffer(call.sources, np.uint8), call.timing, failures)
+
+
+def tokens_reply(call: Call, dims: int) -> TokensReply:
+    """Reply to `Engine.embed_tokens`; every result of `call` is settled."""
+    items = tuple(
+        result if isinstance(result, Failure) else decode_tokens(result, dims)
+        for result in call.results
+        if result is not None
+    )
+    return TokensReply(items, np.frombuffer(call.sources, np.uint8), call.timing)
+
+
+def failed_sentences(failure: Failure, size: int) -> EmbedReply:
+    """Reply when nothing could be done for any text."""
+    return EmbedReply(
+        values=np.zeros((size, 0), np.float32),
+        truncated=np.zeros(size, np.bool_),
+        sources=_computed(size),
+        timing=Timing(),
+        failures=dict.fromkeys(range(size), failure),
+    )
+
+
+def failed_tokens(failure: Failure, size: int) -> TokensReply:
+    """Reply when nothing could be done for any text."""
+    return TokensReply((failure,) * size, _computed(size), Timing())
+
+
+def _computed(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.full(size, Source.COMPUTED, np.uint8)

@@ -1,0 +1,44 @@
+"""What stands behind the in-process cache: disk on this machine, or Redis shared by several."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from gradewire_server.domain.needs import Source, Tier
+
+
+class Write(NamedTuple):
+    """A vector to keep.
+
+    Attributes:
+        key: `KeySpace.stored`.
+        body: See `codec`.
+        tier: REFERENCE is kept without a time to live.
+    """
+
+    key: bytes
+    body: bytes
+    tier: Tier
+
+
+class SecondLevel(Protocol):
+    """A store of checked values. Nothing it does can change a vector, delay one for long, or raise."""
+
+    @property
+    def source(self) -> Source:
+        """What its answers are counted as."""
+
+    @property
+    def available(self) -> bool:
+        """Whether writing is worth trying now."""
+
+    async def read(self, keys: Sequence[bytes], dims: int) -> list[bytes | None]:
+        """Bodies by key, None for what is not there, cannot be read in time or fails its check."""
+
+    async def write(self, writes: Sequence[Write]) -> int:
+        """Keeps vectors; returns how many, counted from the front, it has."""
+
+    def degraded(self) -> str:
+        """Why it does not work as it should, "" when it does."""
+
+    async def close(self) -> None:
+        """Gives back what it holds."""

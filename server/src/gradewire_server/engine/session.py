@@ -1,0 +1,62 @@
+"""One ONNX Runtime session: token ids in, vectors out. Called from worker threads, several at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from gradewire_models.repository import BuiltModel
+from gradewire_server.engine.config import ComputeConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """What one run gives.
+
+    Attributes:
+        sentences: float32[n, dims], of unit length.
+        tokens: float32[n, padded tokens, dims]; rows of padding are unspecified. None where not asked for.
+    """
+
+    sentences: NDArray[np.float32]
+    tokens: NDArray[np.float32] | None
+
+
+class EncoderSession:
+    """The graph of one model, loaded.
+
+    Raises:
+        onnxruntime.capi.onnxruntime_pybind11_state.*: The file is no graph that this version can run.
+    """
+
+    def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = compute.intra_op_threads
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(compute.allow_spinning)))
+        # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
+        options.enable_mem_pattern = False
+        self._session = onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
+        self._sentence_only = [model.sentence_output]
+        self._with_tokens = [model.sentence_output, model.tokens_output]
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, with_tokens: bool) -> RunOutput:
+        """Runs texts of any lengths, padded to the longest.
+
+        Args:
+            ids: Token ids of each text, at least one.
+            with_tokens: Whether token vectors are wanted.
+        """
+        outputs = self._session.run(self._with_tokens if with_tokens else self._sentence_only, _inputs(ids))
+        return RunOutput(outputs[0], outputs[1] if with_tokens else None)
+
+
+def _inputs(ids: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.zeros(mask.shape, np.int64)  # what stands under a zero of the mask is never read
+    padded[mask] = np.concatenate(ids)
+    return {"input_ids": padded, "attention_mask": mask.astype(np.int64)}

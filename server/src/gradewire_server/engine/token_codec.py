@@ -1,0 +1,55 @@
+"""Token vectors as bytes: one body holds a text's sentence vector, token vectors and character offsets.
+
+Only the process itself keeps them, so they carry no check; the last two bytes are those of a sentence body.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.needs import TokenVectors
+from gradewire_server.engine.codec import decode_bodies
+
+_COUNT_BYTES = 4
+
+
+def encode_tokens(sentence_body: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32]) -> bytes | None:
+    """Body of one text.
+
+    Args:
+        sentence_body: Of the same text; its flags become this body's.
+        tokens: float32[n, dims] of the tokens that stand for text.
+        offsets: int32[n, 2].
+
+    Returns:
+        None where a value is not finite.
+    """
+    with np.errstate(over="ignore"):
+        rounded = tokens.astype("<f2")
+    if not np.isfinite(rounded).all():
+        return None
+    count = len(offsets).to_bytes(_COUNT_BYTES, "little")
+    return b"".join((count, offsets.astype("<i4").tobytes(), rounded.tobytes(), sentence_body))
+
+
+def decode_tokens(body: bytes, dims: int) -> TokenVectors:
+    """The text that `encode_tokens` made `body` of."""
+    count = int.from_bytes(body[:_COUNT_BYTES], "little")
+    offsets_end = _COUNT_BYTES + 8 * count
+    tokens_end = offsets_end + 2 * count * dims
+    sentence, truncated = decode_bodies([body[tokens_end:]], dims)
+    return TokenVectors(
+        sentence=sentence[0],
+        tokens=np.frombuffer(body, "<f2", count * dims, offsets_end).reshape(count, dims).astype(np.float32),
+        offsets=np.frombuffer(body, "<i4", 2 * count, _COUNT_BYTES).reshape(count, 2).astype(np.int32),
+        truncated=bool(truncated[0]),
+    )
+
+
+def sentence_of(body: bytes, dims: int) -> bytes:
+    """The sentence body inside."""
+    return body[-2 * (dims + 1) :]
+
+
+def with_sentence(body: bytes, sentence_body: bytes) -> bytes:
+    """The body with another sentence body inside."""
+    return body[: -len(sentence_body)] + sentence_body

@@ -1,0 +1,80 @@
+"""Text to token ids, with the tokenizers library; releases the GIL while it works."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+_HEAD_CHARACTERS_PER_TOKEN = 32
+"""Of a text with more characters than this times the token limit, the beginning is tried first (words have about 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """One text as the model reads it.
+
+    Attributes:
+        ids: int32[tokens], special tokens included, at most the model's limit.
+        truncated: The text was longer.
+        offsets: int32[n, 2], half-open character ranges in the text of the tokens that are not special; None where
+            they were not asked for.
+        kept: int32[n], positions of those tokens in `ids`; None likewise.
+    """
+
+    ids: NDArray[np.int32]
+    truncated: bool
+    offsets: NDArray[np.int32] | None = None
+    kept: NDArray[np.int32] | None = None
+
+
+class TextTokenizer:
+    """The tokenizer of one model.
+
+    Args:
+        path: tokenizer.json.
+        max_tokens: The model's limit, special tokens included.
+        prefix: Put before every text.
+    """
+
+    def __init__(self, path: Path, *, max_tokens: int, prefix: str) -> None:
+        self._tokenizer = Tokenizer.from_file(str(path))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+        self._prefix = prefix
+        self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens
+
+    def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
+        """Tokenizes `texts`; about 9 µs for a short one, half as much again with offsets."""
+        encode_batch = self._tokenizer.encode_batch if offsets else self._tokenizer.encode_batch_fast
+        encodings = encode_batch([self._prefix + self._head(text) for text in texts])
+        tokenized = []
+        for text, encoding in zip(texts, encodings, strict=True):
+            exact = encoding
+            if len(text) > self._head_characters and not encoding.overflowing:
+                exact = self._tokenizer.encode(self._prefix + text)
+            tokenized.append(self._read(exact, offsets=offsets))
+        return tokenized
+
+    def _head(self, text: str) -> str:
+        # Tokenizing a megabyte to keep 256 tokens would block everyone else. Words never merge across white space, so
+        # a beginning that overflows the limit gives the same ids as the whole text; `encode` checks that it does.
+        if len(text) <= self._head_characters:
+            return text
+        for end in range(self._head_characters, min(len(text), 2 * self._head_characters)):
+            if text[end].isspace():
+                return text[:end]
+        return text
+
+    def _read(self, encoding: Encoding, *, offsets: bool) -> Tokenized:
+        ids, truncated = np.array(encoding.ids, np.int32), bool(encoding.overflowing)
+        if not offsets:
+            return Tokenized(ids, truncated)
+        ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)
+        special = np.array(encoding.special_tokens_mask, np.bool_)
+        # A token of the prefix stands for no part of the text either.
+        of_text = ~special & (ranges[:, 1] > len(self._prefix))
+        kept = np.flatnonzero(of_text).astype(np.int32)
+        return Tokenized(ids, truncated, np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32), kept)

@@ -1,0 +1,72 @@
+"""Write-back: computed vectors reach the second level in the background, bounded, and never hold up a score."""
+
+import asyncio
+from collections.abc import Callable
+
+from gradewire_server.domain.needs import Tier
+from gradewire_server.engine.second_level import SecondLevel, Write
+from gradewire_server.engine.telemetry import EngineTelemetry
+
+_CHUNK = 256
+
+
+class WriteBack:
+    """Queue before a second level.
+
+    Args:
+        store: Where vectors go.
+        telemetry: Counts what was left out.
+        max_pending: Bound of the queue; what does not fit is dropped and offered again at the next hit.
+        written: Called with name and tier of each vector that is stored.
+    """
+
+    def __init__(
+        self,
+        store: SecondLevel,
+        telemetry: EngineTelemetry,
+        *,
+        max_pending: int,
+        written: Callable[[bytes, Tier], None],
+    ) -> None:
+        self._store = store
+        self._telemetry = telemetry
+        self._max_pending = max_pending
+        self._written = written
+        self._pending: dict[bytes, Write] = {}
+        self._busy = False
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, name: bytes, write: Write) -> None:
+        """Queues one vector; the stronger tier of two for one name stays."""
+        if not self._store.available:
+            self._telemetry.unwritten.labels("unavailable").inc()
+            return
+        known = self._pending.get(name)
+        if known is not None:
+            if known.tier < write.tier:
+                self._pending[name] = write
+            return
+        if len(self._pending) >= self._max_pending:
+            self._telemetry.unwritten.labels("queue_full").inc()
+            return
+        self._pending[name] = write
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._drain())
+
+    async def flush(self) -> None:
+        """Returns when all that was queued is written or given up."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _drain(self) -> None:
+        while self._pending:
+            names = [name for name, _ in zip(self._pending, range(_CHUNK), strict=False)]
+            writes = [self._pending[name] for name in names]
+            kept = await self._store.write(writes)
+            for position, (name, write) in enumerate(zip(names, writes, strict=True)):
+                if self._pending.get(name) is write:
+                    del self._pending[name]
+                if position < kept:
+                    self._written(name, write.tier)
+            if kept < len(writes):
+                self._telemetry.unwritten.labels("failed").inc(len(writes) - kept)
