@@ -1,0 +1,242 @@
+"""Puts the server together, starts it and stops it.
+
+Start: listen with health NOT_SERVING, load and warm up, flip. Stop: flip, go on serving through the drain window, take
+no more calls, let those in flight finish, close the engine.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Final
+
+from grpc import aio
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+
+from gradewire_server.domain.result import Failure
+from gradewire_server.engine.embedded import EmbeddedEngine
+from gradewire_server.rpc.admission import Admission
+from gradewire_server.rpc.calls import Calls
+from gradewire_server.rpc.dataplane import Dataplane
+from gradewire_server.rpc.http_side import HttpSide
+from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
+from gradewire_server.rpc.server import Tls, start_server
+from gradewire_server.rpc.services import service_handlers
+from gradewire_server.rpc.telemetry import RpcTelemetry
+from gradewire_server.scoring import Scorer
+from gradewire_server.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_OBSERVE_EVERY_S: Final = 1.0
+_LAST_WORDS_S: Final = 1.0
+"""Time for what is left once our own calls are done: health watchers would wait for ever."""
+
+
+class Stop:
+    """The wish to stop: the first asks for an orderly end, the second for an end at once."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.urgent = asyncio.Event()
+
+    def request(self) -> None:
+        """Asks once more."""
+        (self.urgent if self.requested.is_set() else self.requested).set()
+
+
+@asynccontextmanager
+async def open_dataplane(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Dataplane]:
+    """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
+
+    Args:
+        settings: Those of transport, HTTP and log are not read.
+        registry: Where Prometheus metrics go; one of its own where none is given.
+
+    Raises:
+        OSError: A directory or store cannot be used at all.
+    """
+    registry = registry or CollectorRegistry()
+    async with _open(settings, registry, RpcTelemetry(registry)) as (dataplane, _):
+        yield dataplane
+
+
+@asynccontextmanager
+async def _open(
+    settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
+) -> AsyncIterator[tuple[Dataplane, EmbeddedEngine]]:
+    engine = await EmbeddedEngine.open(settings.engine_config(), registry)
+    try:
+        admission = Admission(settings.capacity())
+        telemetry.watch(admission)
+        dataplane = Dataplane(
+            Scorer(engine),
+            engine,
+            limits=settings.limits(),
+            deadlines=settings.deadlines(),
+            admission=admission,
+            count_result=telemetry.results.count,
+        )
+        yield dataplane, engine
+    finally:
+        await engine.close()
+
+
+async def serve(settings: Settings, *, started: Callable[[int], None] | None = None, stop: Stop | None = None) -> None:
+    """Serves until `stop` is requested; cancelling it ends at once.
+
+    Args:
+        settings: All of them.
+        started: Told the gRPC port once calls are taken.
+        stop: How to ask for the end.
+
+    Raises:
+        OSError: An address, a certificate or a directory cannot be used.
+    """
+    stop = stop or Stop()
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    telemetry = RpcTelemetry(registry)
+    lifecycle = Lifecycle(telemetry)
+    await lifecycle.loading()
+    request_log = RequestLog(
+        share=settings.log_request_share,
+        level=logging.getLevelNamesMapping()[settings.log_level.upper()],
+        on_drop=telemetry.log_dropped.inc,
+    )
+    calls = Calls(
+        lifecycle, telemetry, request_log, tokens=[token.get_secret_value() for token in settings.auth_tokens]
+    )
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(request_log.close)
+        if settings.http:
+            http = HttpSide(settings.host, settings.http_port, registry=registry, lifecycle=lifecycle)
+            stack.callback(http.close)
+            _log.info("HTTP on port %d", http.port)
+        server, port = await start_server(
+            _address(settings),
+            service_handlers(calls),
+            lifecycle,
+            max_message_bytes=settings.max_message_bytes,
+            tls=_tls(settings),
+        )
+        stack.push_async_callback(server.stop, None)
+        _warn_if_open(settings)
+        loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
+        if not await _before_stop(loading, stop):
+            return
+        dataplane, engine = loading.result()
+        await lifecycle.serving(dataplane)
+        observing = asyncio.create_task(_observe(engine, lifecycle))
+        stack.callback(observing.cancel)
+        _log.info("serving on port %d", port)
+        if started is not None:
+            started(port)
+        await stop.requested.wait()
+        await _wind_down(server, calls, lifecycle, settings, stop)
+    _log.info("stopped")
+
+
+def run(settings: Settings) -> int:
+    """Serves until SIGTERM or SIGINT; a second signal ends at once.
+
+    Returns:
+        The exit code: 0, or 1 where it cannot start.
+    """
+    _configure_log(settings.log_level)
+    try:
+        asyncio.run(_serve_with_signals(settings))
+    except OSError as error:
+        _log.error("cannot serve: %s", error)
+        return 1
+    return 0
+
+
+async def _serve_with_signals(settings: Settings) -> None:
+    stop = Stop()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.request)
+    await serve(settings, stop=stop)
+
+
+async def _load(
+    stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
+) -> tuple[Dataplane, EmbeddedEngine]:
+    """Opens the dataplane on `stack` and warms the default model up; without it, metrics that need none still work."""
+    dataplane, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
+    loaded = await engine.load("")
+    if isinstance(loaded, Failure):
+        _log.warning("the default model is not loaded: %s", loaded.message)
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: the collector need not look at it again
+    return dataplane, engine
+
+
+async def _before_stop(loading: asyncio.Task[tuple[Dataplane, EmbeddedEngine]], stop: Stop) -> bool:
+    """Waits for `loading`; False where the wish to stop came first, after cancelling it."""
+    stopping = asyncio.create_task(stop.requested.wait())
+    try:
+        await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        if not loading.done():
+            loading.cancel()
+            with suppress(asyncio.CancelledError):
+                await loading
+    return not loading.cancelled()
+
+
+async def _observe(engine: EmbeddedEngine, lifecycle: Lifecycle) -> None:
+    """Carries the engine's state to health and metrics."""
+    while True:
+        health = engine.health()
+        broken = [f"model {name} is not loaded" for name, loaded in health.models.items() if not loaded]
+        await lifecycle.observe(degraded=health.degraded, broken=broken)
+        await asyncio.sleep(_OBSERVE_EVERY_S)
+
+
+async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, settings: Settings, stop: Stop) -> None:
+    _log.info("draining for %.1f s, then up to %.1f s for calls in flight", settings.drain_s, settings.grace_s)
+    await lifecycle.draining()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(settings.drain_s):
+            await stop.urgent.wait()
+    lifecycle.stopping()
+    ending = asyncio.create_task(server.stop(settings.grace_s))
+    waits = [asyncio.create_task(wait) for wait in (calls.idle(), stop.urgent.wait())]
+    try:
+        await asyncio.wait((ending, *waits), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waits:
+            task.cancel()
+    await server.stop(None if stop.urgent.is_set() else _LAST_WORDS_S)
+    await ending
+
+
+def _address(settings: Settings) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{host}:{settings.port}"
+
+
+def _tls(settings: Settings) -> Tls | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    return Tls(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+
+
+def _warn_if_open(settings: Settings) -> None:
+    loopback = settings.host in {"127.0.0.1", "::1", "localhost"}
+    if not loopback and not settings.auth_tokens and settings.tls_client_ca is None:
+        _log.warning("anybody who reaches %s may use this server: set auth_tokens or tls_client_ca", settings.host)
+
+
+def _configure_log(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

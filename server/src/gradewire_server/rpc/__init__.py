@@ -1,0 +1,1 @@
+"""The server's face: requests become items, results become replies, errors become codes; admission, life, health."""

@@ -1,0 +1,167 @@
+"""Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any, Final
+
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.domain.engine import Engine
+from gradewire_server.domain.metric import Metric
+from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.rpc.capabilities import list_models
+from gradewire_server.rpc.convert import read_item, read_reference_set
+from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.rpc.limits import Deadlines, Limits
+from gradewire_server.rpc.plan import MetricPlan, Planner
+from gradewire_server.rpc.preparation import prepare
+from gradewire_server.rpc.replies import CountResult, ItemReplies, count_nothing
+from gradewire_server.rpc.stream import ScoreStream
+from gradewire_server.scoring import Scorer
+
+_ITEMS_PER_SLICE: Final = 128
+"""Items converted before other work of the event loop gets its turn (about 1 ms)."""
+_REPLY_MARGIN: Final = 0.05
+"""Share of a call's time kept back, so that what is finished reaches the caller, with TIMEOUT beside it."""
+_MAX_REPLY_MARGIN_S: Final = 0.25
+
+
+class Dataplane:
+    """Scores, prepares and lists; one per process, used on one event loop.
+
+    Every `deadline_s` is seconds from now; None is the default, and more than the maximum is cut to it. Work that is
+    not done shortly before the deadline is answered as TIMEOUT results beside those that are. All calls may be
+    cancelled.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts are independent, and all but two have defaults
+        self,
+        scorer: Scorer,
+        engine: Engine,
+        *,
+        limits: Limits | None = None,
+        deadlines: Deadlines | None = None,
+        admission: Admission | None = None,
+        metrics: Mapping[str, Metric[Any]] = REGISTRY,
+        count_result: CountResult = count_nothing,
+    ) -> None:
+        self._scorer = scorer
+        self._engine = engine
+        self.limits = limits or Limits()
+        self.deadlines = deadlines or Deadlines()
+        self.admission = admission or Admission(Capacity())
+        self.count_result = count_result
+        self._metrics = metrics
+        self._planner = Planner(engine, metrics)
+
+    @property
+    def engine(self) -> Engine:
+        """What vectors come from."""
+        return self._engine
+
+    async def score(
+        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None = None, size_bytes: int | None = None
+    ) -> scoring_pb2.ScoreResponse:
+        """Scores items x metrics; the reply is in the order of the items.
+
+        Args:
+            request: As gradewire.v1.Scoring.Score says.
+            deadline_s: Seconds from now.
+            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
+
+        Raises:
+            InvalidRequestError: Names the field at fault.
+            NothingLoadedError: No metric of the request can be computed here.
+            OverloadedError: Too many items are in flight.
+            DeadlineExceededError: Not even the unfinished results could be told in time.
+        """
+        started = time.monotonic()
+        plans = self._plans(request.metrics, len(request.items))
+        reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance for plan in plans])
+        if request.items:
+            with self.admission.items.hold(len(request.items)):
+                size_bytes = request.ByteSize() if size_bytes is None else size_bytes
+                total_s = self._total_s(deadline_s)
+                try:
+                    async with asyncio.timeout(total_s):
+                        await self._score_items(request, reply, plans, size_bytes, started + total_s)
+                except TimeoutError as error:
+                    raise DeadlineExceededError(f"the call did not finish within {total_s:.3f} s") from error
+        reply.server_s = time.monotonic() - started
+        return reply
+
+    def score_stream(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, deadline_s: float | None = None
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+        """Scores a stream; results come as they are done. Errors as `score`, raised while iterating.
+
+        Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
+        """
+        stream = ScoreStream(self, self._scorer, deadline_s=deadline_s)
+        return stream.run(requests)
+
+    def prepare(
+        self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
+        """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
+        return prepare(self, self._scorer, request, deadline_s=deadline_s)
+
+    def list_models(self) -> models_pb2.ListModelsResponse:
+        """Models, metrics and limits of this server."""
+        return list_models(self._engine.models(), self._metrics, self.limits)
+
+    def plan(self, metrics: Any, path: str = "metrics") -> list[MetricPlan]:
+        """Resolves the metrics of a call that names at least one; errors as `score`."""
+        if not metrics:
+            raise InvalidRequestError(path, "at least one is needed")
+        if len(metrics) > self.limits.max_metrics_per_request:
+            raise InvalidRequestError(
+                path,
+                f"{len(metrics)} of them, at most {self.limits.max_metrics_per_request} are allowed in one request",
+            )
+        return self._planner.plan(metrics, path)
+
+    def check_count(self, count: int, path: str) -> None:
+        """Raises InvalidRequestError where one message brings too many items or entries."""
+        if count > self.limits.max_items_per_request:
+            raise InvalidRequestError(
+                path, f"{count} of them, at most {self.limits.max_items_per_request} are allowed in one message"
+            )
+
+    def _plans(self, metrics: Any, item_count: int) -> list[MetricPlan]:
+        self.check_count(item_count, "items")
+        return self.plan(metrics) if metrics or item_count else []
+
+    def _total_s(self, deadline_s: float | None) -> float:
+        return min(self.deadlines.default_s if deadline_s is None else max(0.0, deadline_s), self.deadlines.max_s)
+
+    async def _score_items(
+        self,
+        request: scoring_pb2.ScoreRequest,
+        reply: scoring_pb2.ScoreResponse,
+        plans: list[MetricPlan],
+        size_bytes: int,
+        deadline_s: float,
+    ) -> None:
+        reference_set = read_reference_set(request.reference_set)
+        replies = ItemReplies(
+            reply.items,
+            [plan.provenance.name for plan in plans],
+            diagnostics=not request.omit_diagnostics,
+            count_result=self.count_result,
+        )
+        check_bytes = size_bytes > self.limits.max_item_bytes
+        for start in range(0, len(request.items), _ITEMS_PER_SLICE):
+            if start:
+                await asyncio.sleep(0)
+            for message in request.items[start : start + _ITEMS_PER_SLICE]:
+                replies.add(message, read_item(message, self.limits, check_bytes=check_bytes))
+        left_s = deadline_s - time.monotonic()
+        await self._scorer.score(
+            replies.items,
+            [plan.request for plan in plans],
+            reference_set=reference_set,
+            deadline_s=deadline_s - min(_MAX_REPLY_MARGIN_S, _REPLY_MARGIN * left_s),
+            emit=replies.emit,
+        )

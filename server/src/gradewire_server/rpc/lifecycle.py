@@ -1,0 +1,109 @@
+"""Where the server is in its life, and what gRPC health and HTTP say of it."""
+
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health import aio as health_aio
+
+from gradewire_server.rpc.errors import NotServingError
+
+if TYPE_CHECKING:
+    from gradewire_server.rpc.dataplane import Dataplane
+    from gradewire_server.rpc.telemetry import RpcTelemetry
+
+COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")
+"""Services that are of no use without the engine."""
+ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, "gradewire.v1.Models")
+
+
+class Phase(StrEnum):
+    """Loading, serving, draining (calls are still taken), stopping (calls in flight may finish)."""
+
+    LOADING = "loading"
+    SERVING = "serving"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+
+
+class Lifecycle:
+    """The phase, the dataplane while there is one, and the calls in flight."""
+
+    def __init__(self, telemetry: "RpcTelemetry") -> None:
+        self.health = health_aio.HealthServicer()
+        self._telemetry = telemetry
+        self._phase = Phase.LOADING
+        self._dataplane: Dataplane | None = None
+        self._degraded: tuple[str, ...] = ()
+        self._broken: tuple[str, ...] = ()
+        self._beat_s = time.monotonic()
+
+    @property
+    def phase(self) -> Phase:
+        """Where the server is in its life."""
+        return self._phase
+
+    async def loading(self) -> None:
+        """Says NOT_SERVING for all services."""
+        for service in ALL_SERVICES:
+            await self.health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    async def serving(self, dataplane: "Dataplane") -> None:
+        """Takes calls from now on, and says so."""
+        self._dataplane = dataplane
+        self._phase = Phase.SERVING
+        await self._show()
+
+    async def draining(self) -> None:
+        """Says NOT_SERVING, so that no new callers come, and still takes calls."""
+        self._phase = Phase.DRAINING
+        self._telemetry.serving.set(0)
+        await self.health.enter_graceful_shutdown()
+
+    def stopping(self) -> None:
+        """Takes no more calls."""
+        self._phase = Phase.STOPPING
+
+    async def observe(self, *, degraded: Sequence[str], broken: Sequence[str]) -> None:
+        """Takes note of the engine's state.
+
+        Args:
+            degraded: What works less well; scoring goes on.
+            broken: What keeps the engine from computing; flips the services that need it.
+        """
+        self._beat_s = time.monotonic()
+        changed = tuple(broken) != self._broken
+        self._degraded, self._broken = tuple(degraded), tuple(broken)
+        self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
+        if changed and self._phase is Phase.SERVING:
+            await self._show()
+
+    def dataplane(self) -> "Dataplane":
+        """Where calls go; raises NotServingError while loading and once stopping."""
+        if self._dataplane is None:
+            raise NotServingError("the server is still loading its models; try again, or another replica")
+        if self._phase is Phase.STOPPING:
+            raise NotServingError("the server is shutting down; try another replica")
+        return self._dataplane
+
+    def report(self) -> dict[str, Any]:
+        """For /healthz; may be called from any thread."""
+        return {
+            "phase": self._phase.value,
+            "degraded": [*self._degraded, *self._broken],
+            "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
+        }
+
+    @property
+    def ready(self) -> bool:
+        """Whether new callers are welcome; may be asked from any thread."""
+        return self._phase is Phase.SERVING and not self._broken
+
+    async def _show(self) -> None:
+        status = health_pb2.HealthCheckResponse
+        for service in ALL_SERVICES:
+            down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
+            await self.health.set(service, status.NOT_SERVING if down else status.SERVING)
+        self._telemetry.serving.set(0 if self._broken else 1)

@@ -1,0 +1,140 @@
+"""Metric parameters between the wire and the domain, by field names: a new metric needs no code here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final, get_args, get_type_hints
+from urllib.parse import quote
+
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.metric import Metric, Parameters
+from gradewire_server.rpc.errors import InvalidRequestError
+
+DIGEST_PREFIX_CHARS: Final = 12
+"""Hex digits of the model digest in a metric line: enough to tell models apart, short enough to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A parameter on both sides.
+
+    Attributes:
+        name: The same in the message and in the dataclass.
+        has_presence: Whether the message tells an unset value from a zero.
+        by_number: Domain value by enum number; empty for fields of other kinds.
+        by_value: Enum number by domain value.
+    """
+
+    name: str
+    has_presence: bool
+    by_number: Mapping[int, Any]
+    by_value: Mapping[Any, int]
+
+
+def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: str) -> Parameters:
+    """Builds a metric's parameters from its message; what is unset takes the dataclass's default.
+
+    Args:
+        message: E.g. SmileParameters.
+        metric: The metric they are for.
+        path: Where the message stands in the request, for error messages: ``metrics[1].smile``.
+        model: Plain name of the resolved model; "" for metrics without one.
+
+    Raises:
+        InvalidRequestError: An enum number that this server does not know.
+        ParameterError: A value is out of range.
+    """
+    values: dict[str, Any] = {}
+    kind: Any = metric.parameters_type
+    for field in _fields(kind, message.DESCRIPTOR.full_name):
+        if field.name == "model":
+            values["model"] = model
+            continue
+        if field.has_presence and not message.HasField(field.name):
+            continue
+        value = getattr(message, field.name)
+        if field.by_number:
+            if value == 0:
+                continue
+            if value not in field.by_number:
+                known = ", ".join(f"{number} ({name})" for number, name in field.by_number.items())
+                raise InvalidRequestError(f"{path}.{field.name}", f"unknown value {value}; this server knows {known}")
+            value = field.by_number[value]
+        values[field.name] = value
+    parameters: Parameters = metric.parameters_type(**values)
+    return parameters
+
+
+def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec:
+    """The message that asks for exactly these parameters, every default filled in."""
+    spec = types_pb2.MetricSpec()
+    message: Message = getattr(spec, metric_name)
+    message.SetInParent()
+    for field in _fields(type(parameters), message.DESCRIPTOR.full_name):
+        value = getattr(parameters, field.name)
+        if value is not None:
+            setattr(message, field.name, field.by_value[value] if field.by_value else value)
+    return spec
+
+
+def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str) -> str:
+    """One line that names metric, preset, version, model and parameters: ``NAME[:PRESET]/VERSION[?key=value&…]``.
+
+    Keys are sorted; values are percent-encoded; the model carries the first 12 digits of its digest:
+    ``smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none``.
+    """
+    name = metric.info.name
+    values: dict[str, str] = {}
+    for field in fields(parameters):  # type: ignore[arg-type]
+        value = getattr(parameters, field.name)
+        if value is None or not _on_wire(name, field.name):
+            continue
+        values[field.name] = _text(value)
+    if values.get("model"):
+        values["model"] = f"{values['model']}@{model_digest[:DIGEST_PREFIX_CHARS]}"
+    preset = values.pop("preset", "")
+    query = "&".join(f"{key}={quote(values[key], safe='@')}" for key in sorted(values))
+    return f"{name}{':' if preset else ''}{preset}/{metric.info.version}{'?' if query else ''}{query}"
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _on_wire(metric_name: str, field_name: str) -> bool:
+    message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric_name].message_type
+    return message is not None and field_name in message.fields_by_name
+
+
+@cache
+def _fields(parameters_type: type, message_name: str) -> tuple[_Field, ...]:
+    descriptor = types_pb2.DESCRIPTOR.message_types_by_name[message_name.rpartition(".")[2]]
+    hints = get_type_hints(parameters_type)
+    found = {field.name for field in fields(parameters_type)}
+    on_wire = {field.name for field in descriptor.fields}
+    if on_wire - found:
+        raise TypeError(f"{parameters_type.__name__} lacks {sorted(on_wire - found)} of {message_name}")
+    return tuple(_field(field, hints[field.name]) for field in descriptor.fields)
+
+
+def _field(descriptor: FieldDescriptor, hint: Any) -> _Field:
+    by_number: dict[int, Any] = {}
+    if descriptor.enum_type is not None:
+        enum = next(kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, StrEnum))
+        by_number = {number: enum(tail) for number, tail in _tails(descriptor.enum_type).items()}
+    return _Field(
+        name=descriptor.name,
+        has_presence=descriptor.has_presence,
+        by_number=by_number,
+        by_value={value: number for number, value in by_number.items()},
+    )
+
+
+def _tails(enum: EnumDescriptor) -> dict[int, str]:
+    """Lower-case ends of an enum's names by number: SMILE_PRESET_FAST is "fast"; UNSPECIFIED is left out."""
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    return {value.number: value.name.removeprefix(prefix).lower() for value in enum.values if value.number}

@@ -1,0 +1,134 @@
+"""From a request's metric specs to what the scorer runs, with the models resolved and the provenance written."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.engine import Engine, ModelStatus
+from gradewire_server.domain.metric import Calibration, Metric, ParameterError
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
+from gradewire_server.rpc.parameters import read_parameters, write_line, write_spec
+from gradewire_server.scoring import MetricRequest
+
+_MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+_CACHE_ENTRIES: Final = 256
+_MAX_CACHED_SPEC_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """One metric of a request.
+
+    Attributes:
+        request: What the scorer runs, or what becomes the result of every item.
+        provenance: What a reader needs to get the same numbers again.
+    """
+
+    request: MetricRequest | Failure
+    provenance: types_pb2.Provenance
+
+
+class Planner:
+    """Reads metric specs against the registry and the engine's models; remembers what it has read."""
+
+    def __init__(self, engine: Engine, metrics: Mapping[str, Metric[Any]]) -> None:
+        self._engine = engine
+        self._metrics = metrics
+        self._cache: OrderedDict[tuple[bytes, str, Calibration | None], MetricPlan] = OrderedDict()
+
+    def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
+        """Resolves the metrics of a call.
+
+        Args:
+            specs: As sent; the same metric may come several times.
+            path: Where they stand in the request, for messages.
+
+        Raises:
+            InvalidRequestError: A spec with no metric, or an enum number that is not known here.
+            NothingLoadedError: Every metric fails, and at least one of them for want of its model.
+        """
+        plans = [self._plan(spec, f"{path}[{index}]") for index, spec in enumerate(specs)]
+        failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
+        if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
+            usable = [model.name for model in self._engine.models() if model.state in {"loaded", "built"}]
+            raise NothingLoadedError(
+                f"nothing that the call asks for can be computed here: {'; '.join(f.message for f in failures)}. "
+                f"Models that are here: {', '.join(usable) or 'none'}"
+            )
+        return plans
+
+    def _plan(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
+        name = spec.WhichOneof("metric")
+        metric = None if name is None else self._metrics.get(name)
+        if name is None or metric is None:
+            known = ", ".join(self._metrics)
+            raise InvalidRequestError(path, f"no metric is set, or one that is not known here; this server has {known}")
+        message: Message = getattr(spec, name)
+        path = f"{path}.{name}"
+        try:
+            model = self._model(message, path) if metric.info.needs_model else None
+            if isinstance(model, Failure):
+                read_parameters(message, metric, path, model=getattr(message, "model", ""))
+                return MetricPlan(model, _failed_provenance(spec, metric))
+            return self._cached(spec, metric, message, path, model)
+        except ParameterError as error:
+            failure = Failure(Status.INVALID_PARAMETER, f"{path}.{error}")
+            return MetricPlan(failure, _failed_provenance(spec, metric))
+
+    def _cached(
+        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None
+    ) -> MetricPlan:
+        key = (spec.SerializeToString(), model.digest if model else "", model.calibration if model else None)
+        plan = self._cache.get(key)
+        if plan is not None:
+            self._cache.move_to_end(key)
+            return plan
+        plan = _resolve(metric, message, path, model)
+        if len(key[0]) <= _MAX_CACHED_SPEC_BYTES:
+            self._cache[key] = plan
+            if len(self._cache) > _CACHE_ENTRIES:
+                self._cache.popitem(last=False)
+        return plan
+
+    def _model(self, message: Any, path: str) -> ModelStatus | Failure:
+        match = _MODEL.fullmatch(message.model)
+        if match is None:
+            raise ParameterError(
+                "model", f"{message.model!r} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits"
+            )
+        model = self._engine.model(match["name"])
+        if isinstance(model, Failure):
+            return Failure(model.status, f"{path}.model: {model.message}")
+        wanted = (match["digest"] or "").lower()
+        if not model.digest.startswith(wanted):
+            return Failure(
+                Status.MODEL_UNAVAILABLE,
+                f"{path}.model: {model.name} has the digest {model.digest} here, {wanted} is asked for",
+            )
+        return model
+
+
+def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
+    name = model.name if model else ""
+    digest = model.digest if model else ""
+    parameters = read_parameters(message, metric, path, model=name)
+    calibration = model.calibration if model else None
+    provenance = types_pb2.Provenance(
+        metric=write_spec(metric.info.name, parameters),
+        name=metric.info.name,
+        version=metric.info.version,
+        model=name,
+        model_digest=digest,
+        line=write_line(metric, parameters, digest),
+    )
+    return MetricPlan(MetricRequest(metric=metric, parameters=parameters, calibration=calibration), provenance)
+
+
+def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
+    return types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)

@@ -1,0 +1,99 @@
+"""References.Prepare: registers a reference set, fills the cache, tells of progress."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from gradewire_proto.v1 import references_pb2
+from gradewire_server.domain.item import ReferenceEntry
+from gradewire_server.domain.result import Failure
+from gradewire_server.rpc.convert import fill_hits, read_entry, read_reference_set
+from gradewire_server.rpc.errors import DeadlineExceededError
+
+if TYPE_CHECKING:
+    from gradewire_server.rpc.dataplane import Dataplane
+    from gradewire_server.scoring import PreparedChunk, Scorer
+
+_NAME_BYTES = 16
+
+
+async def prepare(
+    dataplane: "Dataplane",
+    scorer: "Scorer",
+    request: references_pb2.PrepareRequest,
+    *,
+    deadline_s: float | None,
+) -> AsyncGenerator[references_pb2.PrepareProgress]:
+    """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
+
+    Raises:
+        InvalidRequestError: Names the field at fault.
+        NothingLoadedError: No metric of the request can be computed here.
+        DeadlineExceededError: What was done is kept: the same call again goes on from there.
+    """
+    ends_s = None if deadline_s is None else time.monotonic() + deadline_s
+    dataplane.check_count(len(request.entries), "entries")
+    plans = dataplane.plan(request.metrics)
+    named = read_reference_set(request.reference_set)
+    read = [read_entry(entry, dataplane.limits) for entry in request.entries]
+    entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
+    positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
+    progress = references_pb2.PrepareProgress(
+        reference_set=named or name_of(entries),
+        entries_total=len(read),
+        failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
+    )
+    refused = len(progress.failures)
+    progress.entries_done = refused
+    if entries:
+        await dataplane.admission.items.acquire(len(entries))
+        try:
+            chunks = scorer.prepare(
+                entries,
+                [plan.request for plan in plans],
+                reference_set=progress.reference_set,
+                deadline_s=ends_s,
+            )
+            async for chunk in chunks:
+                if ends_s is not None and time.monotonic() >= ends_s:
+                    raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
+                _advance(progress, chunk, positions, refused)
+                yield progress
+                del progress.failures[:]
+                await asyncio.sleep(0)
+        finally:
+            dataplane.admission.items.release(len(entries))
+    progress.complete = True
+    progress.provenance.extend(plan.provenance for plan in plans)
+    yield progress
+
+
+def name_of(entries: Sequence[ReferenceEntry]) -> str:
+    """32 hex digits over questions, references and synthetic answers, in order."""
+    digest = blake2b(digest_size=_NAME_BYTES)
+    for entry in entries:
+        for strings in ((entry.question,), entry.references, entry.synthetic_answers):
+            digest.update(len(strings).to_bytes(8, "big"))
+            for text in strings:
+                encoded = text.encode()
+                digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()
+
+
+def _advance(
+    progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int], refused: int
+) -> None:
+    progress.entries_done = refused + chunk.entries_done
+    progress.synthetic_answers_stored = chunk.synthetic_answers_stored
+    fill_hits(progress.cache_hits, chunk.cache_hits)
+    progress.failures.extend(_failure(positions[index], failure) for index, failure in chunk.failures)
+
+
+def _failure(index: int, failure: Failure) -> references_pb2.EntryFailure:
+    return references_pb2.EntryFailure(
+        index=index,
+        status=int(failure.status),  # type: ignore[arg-type]
+        message=failure.message,
+    )

@@ -1,0 +1,142 @@
+"""The request log: one JSON line a call on stderr, written off the event loop, never with user text."""
+
+import asyncio
+import json
+import logging
+import random
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, TextIO
+
+_FLUSH_AFTER_S: Final = 0.2
+_MAX_WAITING: Final = 10_000
+_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """What is known of a call; filled while it runs.
+
+    Attributes:
+        request_id: Given by the caller or made here.
+        method: ``gradewire.v1.Scoring/Score``.
+        peer: Network address of the caller.
+        items: Items or entries so far.
+        metrics: Names of the metrics asked for.
+        code: gRPC code; empty while running.
+        at: Path of the field at fault, for INVALID_ARGUMENT.
+        request_bytes: All messages that came in.
+        reply_bytes: All messages that went out.
+        duration_s: From arrival to end.
+    """
+
+    request_id: str
+    method: str
+    peer: str
+    items: int = 0
+    metrics: list[str] = field(default_factory=list)
+    code: str = ""
+    at: str = ""
+    request_bytes: int = 0
+    reply_bytes: int = 0
+    duration_s: float = 0.0
+
+
+class RequestLog:
+    """Gathers records and hands them to a thread a few times a second; a full buffer drops and counts."""
+
+    def __init__(
+        self,
+        *,
+        share: float = 1.0,
+        level: int = logging.INFO,
+        stream: TextIO | None = None,
+        on_drop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._share = share
+        self._level = level
+        self._stream = stream or sys.stderr
+        self._on_drop = on_drop
+        self._waiting: list[tuple[float, CallRecord]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="gradewire-log")
+
+    def add(self, record: CallRecord) -> None:
+        """Logs a call that has ended: failures always (if the level lets them), the rest by the share."""
+        if _level(record.code) < self._level:
+            return
+        if record.code == "OK" and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
+            return
+        if len(self._waiting) >= _MAX_WAITING:
+            self._on_drop()
+            return
+        self._waiting.append((time.time(), record))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER_S, self._flush)
+
+    async def close(self) -> None:
+        """Writes what is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+        await asyncio.to_thread(self._writer.shutdown)
+
+    def _flush(self) -> None:
+        self._timer = None
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._writer.submit(self._write, waiting)
+
+    def _write(self, records: list[tuple[float, CallRecord]]) -> None:
+        lines = [json.dumps(_line(time_s, record)) + "\n" for time_s, record in records]
+        self._stream.write("".join(lines))
+        self._stream.flush()
+
+
+def _level(code: str) -> int:
+    if code == "OK":
+        return logging.INFO
+    return logging.WARNING if code in _CLIENT_FAULTS else logging.ERROR
+
+
+def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "time": _iso(time_s),
+        "level": logging.getLevelName(_level(record.code)).lower(),
+        "event": "call",
+        "request_id": record.request_id,
+        "method": record.method,
+        "code": record.code,
+        "duration_s": round(record.duration_s, 6),
+        "items": record.items,
+        "metrics": record.metrics,
+        "request_bytes": record.request_bytes,
+        "reply_bytes": record.reply_bytes,
+        "peer": record.peer,
+    }
+    if record.at:
+        line["field"] = record.at
+    return line
+
+
+def _iso(time_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_s)) + f".{int(time_s % 1 * 1000):03d}Z"
+
+
+class JsonFormatter(logging.Formatter):
+    """Server messages as JSON lines beside the request log's."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        line = {
+            "time": _iso(record.created),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name,
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)

@@ -1,0 +1,78 @@
+"""The gRPC server: our services, health and reflection on one port, with or without TLS."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import grpc
+from grpc import aio
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
+
+_MIN_PING_INTERVAL_MS: Final = 10_000
+"""Clients may ping this often to find out whether the connection still stands."""
+
+# Reflection finds services through the descriptors of these modules.
+_REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files; with `client_ca` clients must show a certificate of that authority."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+class BindError(OSError):
+    """The address cannot be listened on."""
+
+
+async def start_server(
+    address: str,
+    handlers: Iterable[grpc.GenericRpcHandler],
+    lifecycle: Lifecycle,
+    *,
+    max_message_bytes: int,
+    tls: Tls | None = None,
+) -> tuple[aio.Server, int]:
+    """Starts listening on `address` (HOST:PORT); returns the server and its port.
+
+    Raises:
+        BindError: The address is taken or not ours.
+        OSError: A PEM file cannot be read.
+    """
+    server = aio.server(
+        options=[
+            ("grpc.max_receive_message_length", max_message_bytes),
+            ("grpc.max_send_message_length", max_message_bytes),
+            # Without this two servers could share a port in silence, each with half of the calls.
+            ("grpc.so_reuseport", 0),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
+            ("grpc.keepalive_permit_without_calls", 1),
+        ]
+    )
+    server.add_generic_rpc_handlers(tuple(handlers))
+    health_pb2_grpc.add_HealthServicer_to_server(lifecycle.health, server)
+    names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
+    try:
+        port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
+    except RuntimeError as error:
+        raise BindError(f"cannot listen on {address}: {error}") from error
+    await server.start()
+    return server, port
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
+    authority = None if tls.client_ca is None else tls.client_ca.read_bytes()
+    return grpc.ssl_server_credentials(
+        [(tls.key.read_bytes(), tls.cert.read_bytes())],
+        root_certificates=authority,
+        require_client_auth=authority is not None,
+    )

@@ -1,0 +1,72 @@
+"""The servicers: each method hands its request to the dataplane and notes what the log should know."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.calls import Call, Calls, Method
+from gradewire_server.rpc.dataplane import Dataplane
+
+
+def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
+    """Handlers of all our services."""
+    services: Mapping[str, Mapping[str, grpc.RpcMethodHandler[Any, Any]]] = {
+        "gradewire.v1.Scoring": {
+            "Score": calls.unary(Method("gradewire.v1.Scoring/Score", scoring_pb2.ScoreRequest), _score),
+            "ScoreStream": calls.bidirectional(
+                Method("gradewire.v1.Scoring/ScoreStream", scoring_pb2.ScoreStreamRequest), _score_stream
+            ),
+        },
+        "gradewire.v1.References": {
+            "Prepare": calls.server_stream(
+                Method("gradewire.v1.References/Prepare", references_pb2.PrepareRequest), _prepare
+            )
+        },
+        "gradewire.v1.Models": {
+            "List": calls.unary(Method("gradewire.v1.Models/List", models_pb2.ListModelsRequest), _list)
+        },
+    }
+    return [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
+
+
+async def _score(dataplane: Dataplane, request: scoring_pb2.ScoreRequest, call: Call) -> scoring_pb2.ScoreResponse:
+    call.saw_items(len(request.items))
+    call.saw_metrics(request.metrics)
+    return await dataplane.score(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes)
+
+
+async def _score_stream(
+    dataplane: Dataplane, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], call: Call
+) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+    async def seen() -> AsyncGenerator[scoring_pb2.ScoreStreamRequest]:
+        async for request in requests:
+            if request.WhichOneof("kind") == "config":
+                call.saw_metrics(request.config.metrics)
+            else:
+                call.saw_items(len(request.items.items))
+            yield request
+
+    async with (
+        aclosing(seen()) as counted,
+        aclosing(dataplane.score_stream(counted, deadline_s=call.deadline_s)) as replies,
+    ):
+        async for reply in replies:
+            yield reply
+
+
+def _prepare(
+    dataplane: Dataplane, request: references_pb2.PrepareRequest, call: Call
+) -> AsyncGenerator[references_pb2.PrepareProgress]:
+    call.saw_items(len(request.entries))
+    call.saw_metrics(request.metrics)
+    return dataplane.prepare(request, deadline_s=call.deadline_s)
+
+
+async def _list(
+    dataplane: Dataplane, request: models_pb2.ListModelsRequest, call: Call
+) -> models_pb2.ListModelsResponse:
+    del request, call
+    return dataplane.list_models()

@@ -1,0 +1,111 @@
+"""Prometheus metrics of the calls; names are stable and stand in docs/metrics.md."""
+
+from importlib.metadata import version
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+
+from gradewire_server.domain.result import Status
+from gradewire_server.rpc.admission import Admission
+
+_DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
+_SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
+"""64 B to 64 MiB."""
+
+
+class MethodTelemetry:
+    """The children of one method, looked up once: a call pays for counting, not for looking up labels."""
+
+    def __init__(self, telemetry: "RpcTelemetry", method: str) -> None:
+        self._calls = telemetry.calls
+        self._method = method
+        self._by_code: dict[str, Counter] = {}
+        self.in_flight = telemetry.in_flight.labels(method)
+        self._duration = telemetry.duration.labels(method)
+        self._request_bytes = telemetry.request_bytes.labels(method)
+        self._reply_bytes = telemetry.reply_bytes.labels(method)
+        self.items = telemetry.items.labels(method)
+
+    def finished(self, code: str, duration_s: float) -> None:
+        """Counts a call that has ended with `code`."""
+        counter = self._by_code.get(code)
+        if counter is None:
+            counter = self._by_code[code] = self._calls.labels(self._method, code)
+        counter.inc()
+        self._duration.observe(duration_s)
+
+    def request_message(self, size_bytes: int) -> None:
+        """Counts a message that came in."""
+        self._request_bytes.observe(size_bytes)
+
+    def reply_message(self, size_bytes: int) -> None:
+        """Counts a message that went out."""
+        self._reply_bytes.observe(size_bytes)
+
+
+class ResultTelemetry:
+    """Counts results by metric and status."""
+
+    def __init__(self, results: Counter) -> None:
+        self._results = results
+        self._by_kind: dict[tuple[str, Status], Counter] = {}
+
+    def count(self, metric: str, status: Status) -> None:
+        """Counts one result."""
+        counter = self._by_kind.get((metric, status))
+        if counter is None:
+            counter = self._by_kind[metric, status] = self._results.labels(metric, status.name)
+        counter.inc()
+
+
+class RpcTelemetry:
+    """Registers all metrics of this room; labels are bounded: methods, codes, metrics and statuses."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.calls = Counter(
+            "gradewire_calls", "Calls that have ended, by method and gRPC code.", ("method", "code"), registry=registry
+        )
+        self.duration = Histogram(
+            "gradewire_call_duration_seconds",
+            "Time from a call's arrival to its end.",
+            ("method",),
+            registry=registry,
+            buckets=_DURATION_BUCKETS_S,
+        )
+        self.in_flight = Gauge("gradewire_calls_in_flight", "Calls being served.", ("method",), registry=registry)
+        self.request_bytes = Histogram(
+            "gradewire_request_message_bytes",
+            "Size of messages that come in.",
+            ("method",),
+            registry=registry,
+            buckets=_SIZE_BUCKETS_BYTES,
+        )
+        self.reply_bytes = Histogram(
+            "gradewire_reply_message_bytes",
+            "Size of messages that go out.",
+            ("method",),
+            registry=registry,
+            buckets=_SIZE_BUCKETS_BYTES,
+        )
+        self.items = Counter("gradewire_items", "Items and entries that have come in.", ("method",), registry=registry)
+        self._results = Counter(
+            "gradewire_results", "Results by metric and status.", ("metric", "status"), registry=registry
+        )
+        self.results = ResultTelemetry(self._results)
+        self.serving = Gauge("gradewire_serving", "1 while health says SERVING, else 0.", registry=registry)
+        self.degraded = Gauge(
+            "gradewire_degraded", "How many things work less well than they should (see /healthz).", registry=registry
+        )
+        self._items_in_flight = Gauge("gradewire_items_in_flight", "Items that hold a permit.", registry=registry)
+        self._bytes_in_flight = Gauge(
+            "gradewire_requests_in_flight_bytes", "Request bytes that hold a permit.", registry=registry
+        )
+        self.log_dropped = Counter(
+            "gradewire_log_records_dropped", "Request log records lost because writing was too slow.", registry=registry
+        )
+        Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
+
+    def watch(self, admission: Admission) -> None:
+        """Shows the permits of `admission` from now on."""
+        self._items_in_flight.set_function(lambda: admission.items.taken)
+        self._bytes_in_flight.set_function(lambda: admission.bytes.taken)

@@ -1,0 +1,242 @@
+"""Every setting of the server, once: the flag, the GRADEWIRE_ variable and the TOML key share one name.
+
+A flag wins over a variable, a variable over the file, the file over the default.
+"""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import platformdirs
+from pydantic import BeforeValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from gradewire_models.repository import default_repository
+from gradewire_server.engine.config import CacheConfig, ComputeConfig, DiskConfig, EngineConfig, RedisConfig
+from gradewire_server.rpc.admission import Capacity
+from gradewire_server.rpc.limits import MEBIBYTE, Deadlines, Limits
+from gradewire_server.settings_text import ENV_PREFIX, SettingInfo, plain, setting_info
+
+
+def _split(value: Any) -> Any:
+    return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
+
+
+def _blank_is_none(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Secrets = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split)]
+OptionalPath = Annotated[Path | None, BeforeValidator(_blank_is_none)]
+OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
+Bytes = Annotated[ByteSize, Field(ge=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class SettingsError(ValueError):
+    """A setting is unknown or has a value that cannot be used; the message names it, and shows no secret."""
+
+
+class Settings(BaseSettings):
+    """All settings; build it with `Settings.load` for one-line errors."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True, env_ignore_empty=False
+    )
+
+    config: OptionalPath = Field(None, description="TOML file with settings.")
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address that gRPC and HTTP listen on.")
+    port: Port = Field(50051, description="Port of gRPC; 0 takes a free one.")
+    http: bool = Field(default=True, description="Serve /metrics, /healthz and /readyz over HTTP.")
+    http_port: Port = Field(9464, description="Port of HTTP; 0 takes a free one.")
+    tls_cert: OptionalPath = Field(None, description="PEM certificate chain; together with tls_key it turns TLS on.")
+    tls_key: OptionalPath = Field(None, description="PEM private key.")
+    tls_client_ca: OptionalPath = Field(None, description="PEM authority that clients' certificates must come from.")
+    auth_tokens: Secrets = Field((), description="Bearer tokens, one of which every call must carry; none: no check.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    log_request_share: float = Field(
+        1.0, ge=0, le=1, description="Share of successful requests that are logged; failed ones always are."
+    )
+
+    default_deadline_s: PositiveSeconds = Field(60.0, description="Deadline of a call that names none.")
+    max_deadline_s: PositiveSeconds = Field(600.0, description="Longest deadline that a call may wish for.")
+    drain_s: Seconds = Field(5.0, description="Time between the stop signal and no longer taking calls.")
+    grace_s: Seconds = Field(30.0, description="Time that calls in flight then have to finish.")
+
+    max_items_per_request: Count = Field(4096, description="Items of one message.")
+    max_metrics_per_request: Count = Field(16, description="Metrics of one request.")
+    max_references_per_item: Count = Field(1024, description="References of one item.")
+    max_item_bytes: Bytes = Field(ByteSize(4 * MEBIBYTE), description="Text of one item.")
+    max_message_bytes: Bytes = Field(ByteSize(32 * MEBIBYTE), description="One message, either way.")
+    stream_window_items: Count = Field(512, description="Items of one stream in work.")
+    max_items_in_flight: Count = Field(16384, description="Items in work in the whole server.")
+    max_bytes_in_flight: Bytes = Field(ByteSize(256 * MEBIBYTE), description="Request bytes held in the whole server.")
+
+    model_repository: OptionalPath = Field(None, description="Directory of built models; empty: where they are built.")
+    default_model: str = Field("", description="Encoder meant where none is named; empty: the catalog's.")
+    preload: Names = Field((), description="Further models to load at start, not at first use.")
+    workers: int = Field(0, ge=0, description="Encoder runs at a time; 0: one per core.")
+    intra_op_threads: Count = Field(1, description="Threads of one encoder run.")
+    allow_spinning: bool = Field(default=False, description="Let idle encoder threads burn their core.")
+    max_batch_tokens: Count = Field(512, description="Padded tokens of one encoder run.")
+    max_batch_texts: Count = Field(128, description="Texts of one encoder run.")
+    max_queue_tokens: Count = Field(1_000_000, description="Tokens that may wait for an encoder.")
+    namespace: str = Field("default", description="Tenants with different namespaces share no cache entry.")
+    memory_max_bytes: Bytes = Field(ByteSize(256 * MEBIBYTE), description="In-process cache of vectors.")
+    prediction_ttl_s: Count = Field(7 * 24 * 3600, description="How long vectors of predictions are kept.")
+    disk_directory: OptionalPath = Field(
+        default_factory=lambda: platformdirs.user_cache_path("gradewire"),
+        description="Directory of the store on this machine; empty: none.",
+    )
+    disk_max_bytes: Bytes = Field(ByteSize(2048 * MEBIBYTE), description="Store of predictions' vectors.")
+    reference_max_bytes: Bytes = Field(ByteSize(2048 * MEBIBYTE), description="Store of references' vectors.")
+    prepared_max_bytes: Bytes = Field(ByteSize(1024 * MEBIBYTE), description="Store of prepared synthetic answers.")
+    redis_url: OptionalSecret = Field(None, description="redis://, rediss:// or unix:// store shared by machines.")
+    redis_cluster: bool = Field(default=False, description="The Redis server is a cluster.")
+    redis_timeout_s: PositiveSeconds = Field(0.05, description="Longest wait for one Redis answer.")
+
+    @classmethod
+    def load(cls, **values: Any) -> Self:
+        """Reads all sources; `values` are the flags (None: not given), as text or typed.
+
+        Raises:
+            SettingsError: One line that names the setting.
+        """
+        try:
+            return cls(**{name: value for name, value in values.items() if value is not None})
+        except ValidationError as error:
+            raise SettingsError("; ".join(map(_explain, error.errors()))) from None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then variables, then the file that `config` names."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, _TomlSource(settings_cls)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key go together: set both or neither")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("tls_client_ca needs tls_cert and tls_key")
+        if self.default_deadline_s > self.max_deadline_s:
+            raise ValueError("default_deadline_s must not be longer than max_deadline_s")
+        self.engine_config()
+        return self
+
+    def engine_config(self) -> EngineConfig:
+        """The engine's part; raises ValueError where its groups refuse a value."""
+        disk = redis = None
+        if self.disk_directory is not None:
+            disk = DiskConfig(
+                directory=self.disk_directory.expanduser(),
+                max_bytes=self.disk_max_bytes,
+                reference_max_bytes=self.reference_max_bytes,
+                prepared_max_bytes=self.prepared_max_bytes,
+            )
+        if self.redis_url is not None:
+            url = self.redis_url.get_secret_value()
+            redis = RedisConfig(url=url, cluster=self.redis_cluster, timeout_s=self.redis_timeout_s)
+        compute = ComputeConfig(
+            workers=self.workers,
+            intra_op_threads=self.intra_op_threads,
+            allow_spinning=self.allow_spinning,
+            max_batch_tokens=self.max_batch_tokens,
+            max_batch_texts=self.max_batch_texts,
+            max_queue_tokens=self.max_queue_tokens,
+        )
+        cache = CacheConfig(
+            namespace=self.namespace,
+            memory_max_bytes=self.memory_max_bytes,
+            prediction_ttl_s=self.prediction_ttl_s,
+            disk=disk,
+            redis=redis,
+        )
+        return EngineConfig(
+            model_repository=self.model_repository.expanduser() if self.model_repository else default_repository(),
+            default_model=self.default_model,
+            preload=self.preload,
+            compute=compute,
+            cache=cache,
+        )
+
+    def limits(self) -> Limits:
+        """Limits of one request."""
+        return Limits(
+            max_items_per_request=self.max_items_per_request,
+            max_metrics_per_request=self.max_metrics_per_request,
+            max_references_per_item=self.max_references_per_item,
+            max_item_bytes=self.max_item_bytes,
+            max_message_bytes=self.max_message_bytes,
+            stream_window_items=self.stream_window_items,
+        )
+
+    def deadlines(self) -> Deadlines:
+        """Seconds a call may take."""
+        return Deadlines(default_s=self.default_deadline_s, max_s=self.max_deadline_s)
+
+    def capacity(self) -> Capacity:
+        """What may be in flight in the whole server."""
+        return Capacity(max_items=self.max_items_in_flight, max_bytes=self.max_bytes_in_flight)
+
+    def printable(self) -> dict[str, Any]:
+        """Every setting as a plain value of TOML, secrets as stars; unset ones are empty texts."""
+        return {info.name: plain(getattr(self, info.name)) for info in setting_infos()}
+
+    def to_toml(self) -> str:
+        """What `--print-settings` prints: a file that `--config` reads, but for the stars."""
+        return "".join(
+            f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in self.printable().items()
+        )
+
+
+class _TomlSource(PydanticBaseSettingsSource):
+    """The file that the flag or variable `config` names; an unknown key in it is an error that lists the file."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        del field
+        return self().get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        path = _blank_is_none(self.current_state.get("config"))
+        if path is None:
+            return {}
+        try:
+            values = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"config: cannot read {path}: {error}") from error
+        unknown = values.keys() - (self.settings_cls.model_fields.keys() - {"config"})
+        if unknown:
+            raise SettingsError(f"config: {path} has unknown keys: {', '.join(sorted(unknown))}")
+        return values
+
+
+def setting_infos() -> tuple[SettingInfo, ...]:
+    """All settings, in the order in which they are documented."""
+    return tuple(setting_info(name, field) for name, field in Settings.model_fields.items())
+
+
+def _explain(error: ErrorDetails) -> str:
+    name = ".".join(map(str, error["loc"][:1]))
+    message = error["msg"].removeprefix("Value error, ")
+    if not name:
+        return message
+    if error["type"] == "extra_forbidden":
+        return f"{name}: there is no such setting"
+    return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
