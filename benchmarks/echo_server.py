@@ -1,0 +1,28 @@
+"""The least a grpc.aio server can do: answers bytes with the same bytes. Prints its port, ends with its input."""
+
+import asyncio
+import sys
+
+import grpc
+
+
+async def echo(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    """Hands the request back."""
+    return request
+
+
+async def main() -> None:
+    """Serves on a free loopback port until standard input ends."""
+    server = grpc.aio.server()
+    method = grpc.unary_unary_rpc_method_handler(echo)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", {"Echo": method}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await server.stop(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

