@@ -1,0 +1,42 @@
+"""Every metric of the wire format is there, with the parameters of the wire format."""
+
+import dataclasses
+
+import pytest
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.metrics.registry import REGISTRY
+
+SPEC = types_pb2.MetricSpec.DESCRIPTOR
+
+
+def test_the_metrics_are_those_of_the_wire_format() -> None:
+    assert set(REGISTRY) == {field.name for field in SPEC.oneofs_by_name["metric"].fields}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_parameters_are_those_of_the_wire_format(name: str) -> None:
+    metric = REGISTRY[name]
+    wire = [field.name for field in SPEC.fields_by_name[name].message_type.fields]
+    assert [field.name for field in dataclasses.fields(metric.parameters_type)] == wire
+    assert [parameter.name for parameter in metric.info.parameters] == wire
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_metric_says_what_it_is(name: str) -> None:
+    info = REGISTRY[name].info
+    assert info.name == name
+    assert info.version >= 1
+    assert info.minimum < info.maximum
+    assert info.citation
+    assert info.description
+    assert info.needs_model == any(parameter.name == "model" for parameter in info.parameters)
+
+
+@pytest.mark.parametrize(("enum", "field"), [("SmilePreset", "preset"), ("SyntheticMode", "synthetic")])
+def test_enum_values_are_the_tails_of_the_wire_names(enum: str, field: str) -> None:
+    values = types_pb2.DESCRIPTOR.enum_types_by_name[enum].values
+    prefix = values[0].name.removesuffix("UNSPECIFIED")
+    wire = [value.name.removeprefix(prefix).lower() for value in values[1:]]
+    parameters = REGISTRY["smile"].parameters_type()
+    assert [str(member) for member in type(getattr(parameters, field))] == wire
