@@ -34,6 +34,7 @@ from gradewire.metric_choice import MetricsLike
 from gradewire.metric_line import format_metric_line, parse_metric_line
 from gradewire.metric_types import EasyMatch, ExactMatch, Metric, Preset, Sbert, Smile, Synthetic
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
+from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
 from gradewire.score_report import MetricSummary, ScoreReport
 from gradewire.scorer import AsyncScorer, Scorer
@@ -51,6 +52,7 @@ __all__ = [
     "ClientClosed",
     "DeadlineExceeded",
     "EasyMatch",
+    "EntryFailure",
     "ExactMatch",
     "ForkedClient",
     "GradewireError",
@@ -71,8 +73,11 @@ __all__ = [
     "ModelList",
     "NotReady",
     "Overloaded",
+    "PrepareProgress",
+    "PrepareReport",
     "Preset",
     "Provenance",
+    "ReferenceEntry",
     "RequestError",
     "Sbert",
     "ScoreReport",

@@ -12,10 +12,14 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """Runs coroutines for other threads; made in the process that uses it, never carried over a fork."""
+    """Runs coroutines for other threads; made in the process that uses it, never carried over a fork.
+
+    Attributes:
+        loop: The event loop; open until `stop`.
+    """
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -37,22 +41,22 @@ class BackgroundLoop:
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Runs the work and waits for nothing."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self) -> None:
         """Cancels what still runs, ends the thread."""
-        if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        if self.loop.is_running():
+            self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+        asyncio.set_event_loop(self.loop)
         try:
-            self._loop.run_forever()
-            if left := asyncio.all_tasks(self._loop):
+            self.loop.run_forever()
+            if left := asyncio.all_tasks(self.loop):
                 for task in left:
                     task.cancel()
-                self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+                self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         finally:
-            self._loop.close()
+            self.loop.close()

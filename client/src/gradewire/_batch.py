@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gradewire._chunks import CHUNK_BYTES, CHUNK_ITEMS, Chunk, ChunkLimits, Deadline, chunk_limits, cut
-from gradewire._decode import check_same, decode_item, decode_provenance, failed_item
+from gradewire._decode import check_same, complete_item, decode_provenance, decode_results, failed_item
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metric_choice import MetricChoice
@@ -145,7 +145,8 @@ class Batch:
         if len(reply.items) != len(chunk.indices):
             raise ServerFault(f"the server answered {len(reply.items)} of {len(chunk.indices)} items: report it")
         for index, item in zip(chunk.indices, reply.items, strict=True):
-            self._set(index, decode_item(self._call.choice, self._provenance, index, item))
+            scores = decode_results(self._call.choice, self._provenance, item.results)
+            self._set(index, complete_item(self._call.choice, index, item.id, scores))
         self._answered += 1
         self._failed_in_a_row = 0
 

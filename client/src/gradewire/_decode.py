@@ -6,7 +6,7 @@ from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest
 from gradewire.metric_choice import MetricChoice
 from gradewire.metric_line import parse_metric_line
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
-from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_proto.v1 import types_pb2
 
 _STATUS: dict[int, Status] = {
     number: Status(name.removeprefix("STATUS_"))
@@ -84,20 +84,17 @@ def decode_results(
     return scores
 
 
-def decode_item(
-    choice: MetricChoice, provenance: dict[str, Provenance], index: int, item: scoring_pb2.ItemResult
-) -> ItemScores:
-    """All results of one item.
+def complete_item(choice: MetricChoice, index: int, identifier: str, scores: dict[str, MetricScore]) -> ItemScores:
+    """All results of one item, in the order of the call.
 
     Raises:
         ServerFault: A result is missing.
     """
-    scores = decode_results(choice, provenance, item.results)
     if tuple(scores) != choice.labels:
         if missing := set(choice.labels) - scores.keys():
             raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
         scores = {label: scores[label] for label in choice.labels}
-    return ItemScores(index, item.id, scores)
+    return ItemScores(index, identifier, scores)
 
 
 def failed_item(choice: MetricChoice, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:

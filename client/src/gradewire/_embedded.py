@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from gradewire._codes import error_for
@@ -42,21 +42,23 @@ class EmbeddedTransport:
 
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """As Scoring.ScoreStream."""
         dataplane = await self._open()
         with _translated():
-            async for response in dataplane.score_stream(requests, deadline_s=timeout_s):
-                yield response
+            async with contextlib.aclosing(dataplane.score_stream(requests, deadline_s=timeout_s)) as responses:
+                async for response in responses:
+                    yield response
 
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """As References.Prepare."""
         dataplane = await self._open()
         with _translated():
-            async for progress in dataplane.prepare(request, deadline_s=timeout_s):
-                yield progress
+            async with contextlib.aclosing(dataplane.prepare(request, deadline_s=timeout_s)) as steps:
+                async for progress in steps:
+                    yield progress
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """As Models.List."""

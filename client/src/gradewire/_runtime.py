@@ -1,4 +1,4 @@
-"""Carries an `AsyncClient` on a background loop, across forks, until the interpreter ends."""
+"""Carries a `Core` on a background loop, across forks, until the interpreter ends."""
 
 import concurrent.futures.thread  # noqa: F401 - its exit hook must be registered before ours, see _close_at_exit
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gradewire._background import BackgroundLoop
-from gradewire.async_client import AsyncClient
+from gradewire._core import Core
 from gradewire.errors import ClientClosed
 
 T = TypeVar("T")
@@ -20,13 +20,13 @@ class Running:
     """A core and the loop it lives on."""
 
     loop: BackgroundLoop
-    core: AsyncClient
+    core: Core
 
 
 class Runtime:
     """Starts loop and core at first use, again in a forked child, and closes both once."""
 
-    def __init__(self, make_core: Callable[[], AsyncClient]) -> None:
+    def __init__(self, make_core: Callable[[], Core]) -> None:
         self._make_core = make_core
         self._lock = threading.Lock()
         self._running: Running | None = None
@@ -49,7 +49,7 @@ class Runtime:
                 self._running = Running(BackgroundLoop("gradewire-client"), self._make_core())
             return self._running
 
-    def run(self, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+    def run(self, work: Callable[[Core], Coroutine[Any, Any, T]]) -> T:
         """Does the work on the loop and waits for it."""
         running = self.running()
         return running.loop.run(work(running.core))

@@ -1,21 +1,30 @@
-"""The client on the caller's own event loop; the core that `Client` drives as well."""
+"""The client on the caller's own event loop."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from concurrent.futures import Future
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
-from gradewire._batch import Batch, ProgressCallback, ScoreCall
-from gradewire._chunks import Deadline
-from gradewire.errors import ClientClosed, InvalidRequest
+from gradewire._batch import ProgressCallback
+from gradewire._core import Core, ScoreOptions
+from gradewire._prepare import PrepareCallback
+from gradewire._stream import Stream
+from gradewire._submissions import MAX_PENDING_ITEMS, SubmitCallback
 from gradewire.items import ItemLike
-from gradewire.metric_choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
-from gradewire.model_list import Limits, ModelList, decode_model_list
+from gradewire.model_list import ModelList
+from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.tls import Tls
 from gradewire.transport import Transport
 
 DEADLINE_S = 30.0
+# Items of a plain iterable between two turns of the event loop.
+_ITEMS_PER_TURN = 32
 
 
 class AsyncClient:
@@ -27,9 +36,10 @@ class AsyncClient:
         token: Sent as bearer token.
         tls: Encrypts; None talks in clear.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
+        max_pending_items: Items that `submit` lets wait and be in work.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
         self,
         address: str = "127.0.0.1:50051",
         *,
@@ -37,11 +47,10 @@ class AsyncClient:
         token: str | None = None,
         tls: Tls | None = None,
         transport: Transport | None = None,
+        max_pending_items: int = MAX_PENDING_ITEMS,
     ) -> None:
-        self._transport = transport or connect(address, token=token, tls=tls)
-        self._deadline_s = check_deadline(deadline_s)
-        self._limits: Limits | None = None
-        self._closed = False
+        carrier = transport or connect(address, token=token, tls=tls)
+        self._core = Core(carrier, deadline_s=deadline_s, max_pending_items=max_pending_items)
 
     async def score(  # noqa: PLR0913 - the one call that most users make; all but two arguments are optional and named
         self,
@@ -75,27 +84,116 @@ class AsyncClient:
             InvalidRequest: The message names the argument.
             GradewireError: No request was answered; which one says why.
         """
-        call = ScoreCall(
-            self._choose(metrics, MetricDefaults(preset, synthetic, model)),
-            reference_set or "",
-            self._deadline(deadline_s),
-            progress,
-        )
-        return await Batch(self._transport, call, list(items)).run(self._known_limits)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        return await self._core.score(list(items), options, progress)
+
+    def score_stream(  # noqa: PLR0913 - as `score`
+        self,
+        items: Iterable[ItemLike] | AsyncIterable[ItemLike],
+        metrics: MetricsLike = "smile",
+        *,
+        preset: Preset | None = None,
+        synthetic: Synthetic | None = None,
+        model: str | None = None,
+        reference_set: str | None = None,
+        deadline_s: float | None = None,
+    ) -> AsyncGenerator[ItemScores]:
+        """Scores items as they come, and gives each back when it is done: not in order, `index` tells.
+
+        Reads at most 256 items ahead of what was taken, so the source may be endless. A stream that breaks is taken up
+        again with the unfinished items. A plain iterable is read on the event loop and must not block.
+
+        Args:
+            items: As `score`; read while results are taken.
+            metrics: As `score`.
+            preset: As `score`.
+            synthetic: As `score`.
+            model: As `score`.
+            reference_set: As `score`.
+            deadline_s: Longest wait for the next result while items are in work, seconds; None: the client's.
+
+        Raises:
+            InvalidRequest: At once; the message names the argument.
+            GradewireError: While iterating; what was yielded before stands.
+        """
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        return _flatten(self._core.stream(_turns(items), options))
+
+    async def prepare(  # noqa: PLR0913 - as `score`
+        self,
+        entries: Iterable[ReferenceEntryLike],
+        metrics: MetricsLike = "smile",
+        *,
+        preset: Preset | None = None,
+        synthetic: Synthetic | None = None,
+        model: str | None = None,
+        deadline_s: float | None = None,
+        progress: PrepareCallback | None = None,
+    ) -> PrepareReport:
+        """Gets references ready before answers come, and stores synthetic answers for `synthetic="prepared"`.
+
+        The same entries again compute nothing; after a break, call again to go on.
+
+        Args:
+            entries: Mappings with the keys of `ReferenceEntry`, or `ReferenceEntry`s; items will do.
+            metrics: What to get ready for, as `score`.
+            preset: As `score`.
+            synthetic: As `score`.
+            model: As `score`.
+            deadline_s: For the whole call, seconds; None: an hour, for encoding a large set takes its time.
+            progress: Called as entries are done, from the client's thread; an exception ends the call.
+
+        Raises:
+            InvalidRequest: The message names the argument.
+            GradewireError: Which one says why; what was done is kept.
+        """
+        options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
+        return await self._core.prepare(list(entries), options, progress)
+
+    def submit(  # noqa: PLR0913 - as `score`
+        self,
+        items: Iterable[ItemLike],
+        metrics: MetricsLike = "smile",
+        *,
+        preset: Preset | None = None,
+        synthetic: Synthetic | None = None,
+        model: str | None = None,
+        reference_set: str | None = None,
+        deadline_s: float | None = None,
+        callback: SubmitCallback | None = None,
+    ) -> Future[ScoreReport]:
+        """Scores later: takes a snapshot of the items and returns at once; never blocks, never raises.
+
+        All failures are in the future: Overloaded when more than `max_pending_items` would be pending, InvalidRequest
+        for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
+
+        Args:
+            items: As `score`.
+            metrics: As `score`.
+            preset: As `score`.
+            synthetic: As `score`.
+            model: As `score`.
+            reference_set: As `score`.
+            deadline_s: As `score`; runs from when its turn comes.
+            callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
+        """
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        return self._core.submit(asyncio.get_running_loop, items, options, callback)
+
+    async def flush(self, timeout_s: float | None = None) -> bool:
+        """Waits until all that is submitted is done, callbacks included; False when timeout_s ran out before.
+
+        Must not be called from a callback of `submit`, which it would wait for.
+        """
+        return await self._core.flush(timeout_s)
 
     async def models(self, *, deadline_s: float | None = None) -> ModelList:
         """Models, metrics and limits of the server."""
-        self._check_open()
-        reply = await self._transport.list_models(timeout_s=self._deadline(deadline_s).remaining_s())
-        listed = decode_model_list(reply)
-        self._limits = listed.limits
-        return listed
+        return await self._core.models(deadline_s)
 
     async def close(self) -> None:
-        """Closes the connection; closing twice is fine."""
-        if not self._closed:
-            self._closed = True
-            await self._transport.close()
+        """Finishes what was submitted, for at most a minute, and closes the connection; closing twice is fine."""
+        await self._core.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,34 +203,27 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClientClosed("this client was closed: make a new one")
-
-    def _choose(self, metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
-        self._check_open()
-        return choose_metrics(metrics, defaults)
-
-    def _deadline(self, deadline_s: float | None) -> Deadline:
-        return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
-
-    async def _known_limits(self) -> Limits:
-        return self._limits if self._limits is not None else (await self.models()).limits
-
-
-def check_deadline(deadline_s: float) -> float:
-    """The deadline, if it is one.
-
-    Raises:
-        InvalidRequest: It is not positive, or not finite.
-    """
-    if not 0 < deadline_s < float("inf"):
-        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, more than 0 and finite")
-    return float(deadline_s)
-
 
 def connect(address: str, *, token: str | None, tls: Tls | None) -> Transport:
     """The transport over gRPC, which is imported here so that `import gradewire` stays fast."""
     from gradewire.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(address, token=token, tls=tls)
+
+
+async def _flatten(stream: Stream) -> AsyncGenerator[ItemScores]:
+    async with aclosing(stream.run()) as batches:
+        async for batch in batches:
+            for scores in batch:
+                yield scores
+
+
+async def _turns(items: Iterable[ItemLike] | AsyncIterable[ItemLike]) -> AsyncIterator[ItemLike]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+        return
+    for position, item in enumerate(items, 1):
+        yield item
+        if position % _ITEMS_PER_TURN == 0:
+            await asyncio.sleep(0)

@@ -1,17 +1,26 @@
 """The client for programs without an event loop."""
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
+from gradewire._background import BackgroundLoop
 from gradewire._batch import ProgressCallback
+from gradewire._core import Core, ScoreOptions
+from gradewire._feeder import Feeder
+from gradewire._prepare import PrepareCallback
 from gradewire._runtime import Runtime
-from gradewire.async_client import DEADLINE_S, AsyncClient, check_deadline, connect
+from gradewire._submissions import MAX_PENDING_ITEMS, SubmitCallback, refused
+from gradewire.async_client import DEADLINE_S, connect
+from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
 from gradewire.model_list import ModelList
+from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.tls import Tls
 from gradewire.transport import Transport
@@ -30,9 +39,10 @@ class Client:
         token: Sent as bearer token.
         tls: Encrypts; None talks in clear.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
+        max_pending_items: Items that `submit` lets wait and be in work.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
         self,
         address: str = "127.0.0.1:50051",
         *,
@@ -40,10 +50,10 @@ class Client:
         token: str | None = None,
         tls: Tls | None = None,
         transport: Transport | None = None,
+        max_pending_items: int = MAX_PENDING_ITEMS,
     ) -> None:
-        check_deadline(deadline_s)
         carrier = transport or connect(address, token=token, tls=tls)
-        self._runtime = Runtime(lambda: AsyncClient(deadline_s=deadline_s, transport=carrier))
+        self._runtime = Runtime(lambda: Core(carrier, deadline_s=deadline_s, max_pending_items=max_pending_items))
         weakref.finalize(self, self._runtime.close)
 
     def score(  # noqa: PLR0913 - the one call that most users make; all but two arguments are optional and named
@@ -59,23 +69,70 @@ class Client:
         progress: ProgressCallback | None = None,
     ) -> ScoreReport:
         """See `AsyncClient.score`."""
-        items = list(items)
-        return self._runtime.run(
-            lambda core: core.score(
-                items,
-                metrics,
-                preset=preset,
-                synthetic=synthetic,
-                model=model,
-                reference_set=reference_set,
-                deadline_s=deadline_s,
-                progress=progress,
-            )
-        )
+        taken = list(items)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        return self._runtime.run(lambda core: core.score(taken, options, progress))
+
+    def score_stream(  # noqa: PLR0913 - as `score`
+        self,
+        items: Iterable[ItemLike],
+        metrics: MetricsLike = "smile",
+        *,
+        preset: Preset | None = None,
+        synthetic: Synthetic | None = None,
+        model: str | None = None,
+        reference_set: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Iterator[ItemScores]:
+        """See `AsyncClient.score_stream`; the items are read on a thread of their own, so the source may block."""
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        running = self._runtime.running()
+        feeder = Feeder(items)
+        return _iterate(running.loop, feeder, running.core.stream(feeder, options).run())
+
+    def prepare(  # noqa: PLR0913 - as `score`
+        self,
+        entries: Iterable[ReferenceEntryLike],
+        metrics: MetricsLike = "smile",
+        *,
+        preset: Preset | None = None,
+        synthetic: Synthetic | None = None,
+        model: str | None = None,
+        deadline_s: float | None = None,
+        progress: PrepareCallback | None = None,
+    ) -> PrepareReport:
+        """See `AsyncClient.prepare`."""
+        taken = list(entries)
+        options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
+        return self._runtime.run(lambda core: core.prepare(taken, options, progress))
+
+    def submit(  # noqa: PLR0913 - as `score`
+        self,
+        items: Iterable[ItemLike],
+        metrics: MetricsLike = "smile",
+        *,
+        preset: Preset | None = None,
+        synthetic: Synthetic | None = None,
+        model: str | None = None,
+        reference_set: str | None = None,
+        deadline_s: float | None = None,
+        callback: SubmitCallback | None = None,
+    ) -> Future[ScoreReport]:
+        """See `AsyncClient.submit`."""
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        try:
+            running = self._runtime.running()
+        except ClientClosed as error:
+            return refused(error, callback)
+        return running.core.submit(lambda: running.loop.loop, items, options, callback)
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """See `AsyncClient.flush`."""
+        return self._runtime.run(lambda core: core.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:
         """See `AsyncClient.models`."""
-        return self._runtime.run(lambda core: core.models(deadline_s=deadline_s))
+        return self._runtime.run(lambda core: core.models(deadline_s))
 
     def close(self) -> None:
         """See `AsyncClient.close`."""
@@ -88,3 +145,17 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _iterate(
+    loop: BackgroundLoop, feeder: Feeder, batches: AsyncGenerator[list[ItemScores]]
+) -> Generator[ItemScores, None, None]:
+    async def take() -> list[ItemScores] | None:
+        return await anext(batches, None)
+
+    try:
+        while (batch := loop.run(take())) is not None:
+            yield from batch
+    finally:
+        feeder.close()
+        loop.run(batches.aclose())

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +91,7 @@ class GrpcTransport:
 
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Scoring.ScoreStream."""
         call = self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
         try:
@@ -104,7 +104,7 @@ class GrpcTransport:
 
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """References.Prepare."""
         call = self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata)
         try:

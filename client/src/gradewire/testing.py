@@ -10,7 +10,7 @@ client = Client(transport=StubTransport(answer))
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from gradewire.errors import DeadlineExceeded
 from gradewire.metric_line import format_metric_line
@@ -67,7 +67,7 @@ class StubTransport:
 
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """One reply per message of items."""
         config = scoring_pb2.ScoreStreamConfig()
         started = 0
@@ -88,7 +88,7 @@ class StubTransport:
 
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """One message: complete."""
         del timeout_s
         yield references_pb2.PrepareProgress(

@@ -1,6 +1,6 @@
 """How requests reach a scorer: the seam between the client and gRPC, an engine in the process, or a test."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
@@ -19,13 +19,13 @@ class Transport(Protocol):
 
     def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """A stream of items against a stream of results."""
         ...
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """References in, progress out."""
         ...
 

@@ -1,0 +1,131 @@
+"""What both faces of the client stand on: one transport, the running calls, the queue of submissions."""
+
+import asyncio
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from gradewire._batch import Batch, ProgressCallback, ScoreCall
+from gradewire._chunks import Deadline
+from gradewire._prepare import Preparation, PrepareCall, PrepareCallback
+from gradewire._stream import Stream, StreamCall
+from gradewire._submissions import Submissions, SubmitCallback
+from gradewire.errors import ClientClosed, InvalidRequest
+from gradewire.items import ItemLike
+from gradewire.metric_choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+from gradewire.metric_types import Preset, Synthetic
+from gradewire.model_list import Limits, ModelList, decode_model_list
+from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.score_report import ScoreReport
+from gradewire.transport import Transport
+
+# Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
+PREPARE_DEADLINE_S = 3600.0
+# What close() gives to submissions that are pending.
+DRAIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """The arguments that most calls share; documented at `AsyncClient.score`."""
+
+    metrics: MetricsLike
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    reference_set: str | None = None
+    deadline_s: float | None = None
+
+
+class Core:
+    """The calls, on one event loop.
+
+    Args:
+        transport: Carries them; closed with the core.
+        deadline_s: For calls that do not say their own, seconds.
+        max_pending_items: Of `submit`.
+    """
+
+    def __init__(self, transport: Transport, *, deadline_s: float, max_pending_items: int) -> None:
+        self._transport = transport
+        self._deadline_s = check_deadline(deadline_s)
+        self._submissions = Submissions(max_pending_items)
+        self._limits: Limits | None = None
+        self._closed = False
+
+    async def score(
+        self, items: Sequence[ItemLike], options: ScoreOptions, progress: ProgressCallback | None = None
+    ) -> ScoreReport:
+        """See `AsyncClient.score`."""
+        call = ScoreCall(
+            self._choose(options), options.reference_set or "", self._deadline(options.deadline_s), progress
+        )
+        return await Batch(self._transport, call, items).run(self._known_limits)
+
+    def stream(self, items: AsyncIterable[ItemLike], options: ScoreOptions) -> Stream:
+        """See `AsyncClient.score_stream`; raises for wrong arguments, runs nothing yet."""
+        stall_s = self._deadline_s if options.deadline_s is None else check_deadline(options.deadline_s)
+        call = StreamCall(self._choose(options), options.reference_set or "", stall_s)
+        return Stream(self._transport, call, items, self._known_limits)
+
+    async def prepare(
+        self, entries: Sequence[ReferenceEntryLike], options: ScoreOptions, progress: PrepareCallback | None
+    ) -> PrepareReport:
+        """See `AsyncClient.prepare`."""
+        deadline = self._deadline(PREPARE_DEADLINE_S if options.deadline_s is None else options.deadline_s)
+        call = PrepareCall(self._choose(options), deadline, progress)
+        return await Preparation(self._transport, call, entries).run(self._known_limits)
+
+    def submit(
+        self,
+        loop: Callable[[], asyncio.AbstractEventLoop],
+        items: Iterable[ItemLike],
+        options: ScoreOptions,
+        callback: SubmitCallback | None,
+    ) -> Future[ScoreReport]:
+        """See `AsyncClient.submit`; from any thread, `loop` gives the core's."""
+        return self._submissions.add(loop, items, lambda taken: self.score(taken, options), callback)
+
+    async def flush(self, timeout_s: float | None) -> bool:
+        """See `AsyncClient.flush`."""
+        return await self._submissions.flush(timeout_s)
+
+    async def models(self, deadline_s: float | None = None) -> ModelList:
+        """See `AsyncClient.models`."""
+        self._check_open()
+        reply = await self._transport.list_models(timeout_s=self._deadline(deadline_s).remaining_s())
+        listed = decode_model_list(reply)
+        self._limits = listed.limits
+        return listed
+
+    async def close(self) -> None:
+        """See `AsyncClient.close`."""
+        if not self._closed:
+            await self._submissions.close(DRAIN_S)
+            self._closed = True
+            await self._transport.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosed("this client was closed: make a new one")
+
+    def _choose(self, options: ScoreOptions) -> MetricChoice:
+        self._check_open()
+        return choose_metrics(options.metrics, MetricDefaults(options.preset, options.synthetic, options.model))
+
+    def _deadline(self, deadline_s: float | None) -> Deadline:
+        return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
+
+    async def _known_limits(self) -> Limits:
+        return self._limits if self._limits is not None else (await self.models()).limits
+
+
+def check_deadline(deadline_s: float) -> float:
+    """The deadline, if it is one.
+
+    Raises:
+        InvalidRequest: It is not positive, or not finite.
+    """
+    if not 0 < deadline_s < float("inf"):
+        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, more than 0 and finite")
+    return float(deadline_s)

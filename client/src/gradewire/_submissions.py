@@ -1,0 +1,193 @@
+"""Scoring off the caller's path: a bounded queue in front of `score`, answers by future and callback."""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gradewire.errors import ClientClosed, InvalidRequest, Overloaded
+from gradewire.items import Item, ItemLike
+from gradewire.score_report import ScoreReport
+
+MAX_PENDING_ITEMS = 100_000
+_AT_A_TIME = 4
+
+SubmitCallback = Callable[[Future[ScoreReport]], None]
+Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
+
+_log = logging.getLogger("gradewire.submit")
+
+
+@dataclass(slots=True, eq=False)
+class _Submission:
+    items: list[ItemLike]
+    score: Score
+    callback: SubmitCallback | None
+    result: Future[ScoreReport] = field(default_factory=Future)
+    # Set after the callback has returned: what flush and close wait for.
+    finished: Future[None] = field(default_factory=Future)
+
+
+class Submissions:
+    """Takes submissions from any thread, works on a few at a time on an event loop.
+
+    Args:
+        max_pending_items: Items that may wait and be in work; a submission above it is refused at once.
+    """
+
+    def __init__(self, max_pending_items: int) -> None:
+        if max_pending_items < 1:
+            raise InvalidRequest(f"max_pending_items={max_pending_items}: give 1 or more")
+        self._max_pending_items = max_pending_items
+        self._lock = threading.Lock()
+        self._pending: set[_Submission] = set()
+        self._pending_items = 0
+        self._closed = False
+        self._waiting: deque[_Submission] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._callbacks: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
+        self._callback_thread: threading.Thread | None = None
+
+    def add(
+        self,
+        loop: Callable[[], asyncio.AbstractEventLoop],
+        items: Iterable[ItemLike],
+        score: Score,
+        callback: SubmitCallback | None,
+    ) -> Future[ScoreReport]:
+        """Takes a snapshot and returns; every failure, also of the items' own iterator, is in the future."""
+        submission = _Submission([], score, callback)
+        try:
+            submission.items = [_snapshot(item) for item in items]
+            self._admit(submission)
+            loop().call_soon_threadsafe(self._start, submission)
+        except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
+            self._release(submission)
+            submission.result.set_running_or_notify_cancel()
+            submission.result.set_exception(error)
+            self._finish(submission)
+        return submission.result
+
+    async def flush(self, timeout_s: float | None) -> bool:
+        """Waits until what is pending now is done, its callbacks included; False when time ran out before."""
+        with self._lock:
+            pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
+        if not pending:
+            return True
+        _, late = await asyncio.wait(pending, timeout=timeout_s)
+        return not late
+
+    async def close(self, drain_s: float) -> None:
+        """Takes no more, finishes what is pending as long as time allows, fails the rest."""
+        with self._lock:
+            self._closed = True
+        if not await self.flush(drain_s):
+            for worker in self._workers:
+                worker.cancel()
+            while self._waiting:
+                self._fail(self._waiting.popleft(), ClientClosed("the client was closed before this was scored"))
+        with self._lock:
+            self._callbacks.put(None)
+            self._callback_thread = None
+
+    def _admit(self, submission: _Submission) -> None:
+        count = len(submission.items)
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("this client was closed: make a new one")
+            if self._pending_items + count > self._max_pending_items:
+                raise Overloaded(
+                    f"{self._pending_items} submitted items are pending and {count} more would be above "
+                    f"max_pending_items={self._max_pending_items}: submit less often, or raise it"
+                )
+            self._pending.add(submission)
+            self._pending_items += count
+
+    def _release(self, submission: _Submission) -> None:
+        with self._lock:
+            if submission in self._pending:
+                self._pending.discard(submission)
+                self._pending_items -= len(submission.items)
+
+    def _start(self, submission: _Submission) -> None:
+        self._waiting.append(submission)
+        if len(self._workers) < _AT_A_TIME:
+            worker = asyncio.get_running_loop().create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            submission = self._waiting.popleft()
+            if not submission.result.set_running_or_notify_cancel():
+                self._finish(submission)
+                continue
+            try:
+                submission.result.set_result(await submission.score(submission.items))
+            except asyncio.CancelledError:
+                self._fail(submission, ClientClosed("the client was closed before this was scored"))
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the future carries it
+                submission.result.set_exception(error)
+            self._finish(submission)
+
+    def _fail(self, submission: _Submission, error: Exception) -> None:
+        if submission.result.running() or submission.result.set_running_or_notify_cancel():
+            submission.result.set_exception(error)
+        self._finish(submission)
+
+    def _finish(self, submission: _Submission) -> None:
+        """Hands over to the thread of the callbacks: a slow one must hold up neither the caller nor the loop."""
+        if submission.callback is None:
+            self._release(submission)
+            submission.finished.set_result(None)
+            return
+        with self._lock:
+            if self._callback_thread is None:
+                self._callback_thread = threading.Thread(
+                    target=self._call_back, name="gradewire-callbacks", daemon=True
+                )
+                self._callback_thread.start()
+        self._callbacks.put(submission)
+
+    def _call_back(self) -> None:
+        while (submission := self._callbacks.get()) is not None:
+            try:
+                _call(submission.callback, submission.result)
+            finally:
+                self._release(submission)
+                submission.finished.set_result(None)
+
+
+def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
+    """A submission that nobody is there to take."""
+    result: Future[ScoreReport] = Future()
+    result.set_exception(error)
+    threading.Thread(target=_call, args=(callback, result), name="gradewire-callbacks", daemon=True).start()
+    return result
+
+
+def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
+    try:
+        if callback is not None:
+            callback(result)
+    except Exception:  # noqa: BLE001 - whatever the caller's function raises; it is logged
+        _log.exception("a callback of submit() failed; its scores are in the future")
+
+
+def _snapshot(item: Any) -> Any:
+    """A copy that the caller's later changes do not reach."""
+    if isinstance(item, Item):
+        return replace(item, references=_copied(item.references), synthetic_answers=_copied(item.synthetic_answers))
+    if isinstance(item, Mapping):
+        return {name: _copied(value) for name, value in item.items()}
+    return item
+
+
+def _copied(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else value

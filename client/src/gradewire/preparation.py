@@ -1,0 +1,113 @@
+"""References made ready before answers come: what goes in, what comes back."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+from unicodedata import normalize
+
+from gradewire.results import CacheHits, Provenance, Status
+from gradewire_proto.v1 import references_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceEntry:
+    """References of one question. A mapping with the same keys does as well; further keys are not looked at.
+
+    Attributes:
+        references: One or more right answers.
+        synthetic_answers: Each reference written out as a sentence, in the order of `references`; or empty.
+        question: What was asked.
+    """
+
+    references: Sequence[str]
+    synthetic_answers: Sequence[str] = ()
+    question: str = ""
+
+
+ReferenceEntryLike = ReferenceEntry | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareProgress:
+    """How far it is.
+
+    Attributes:
+        entries_done: Of this call, so far.
+        entries_total: Of this call.
+        cache_hits: Texts so far, by where they were found.
+        synthetic_answers_stored: So far, those that were there before included.
+    """
+
+    entries_done: int
+    entries_total: int
+    cache_hits: CacheHits
+    synthetic_answers_stored: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFailure:
+    """An entry that could not be prepared; the others are."""
+
+    index: int
+    status: Status
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareReport:
+    """What was prepared.
+
+    Attributes:
+        reference_set: Name of the set, for `score(…, synthetic="prepared", reference_set=…)`: 32 hex digits over the
+            content of all entries in their order. The same entries in another order are another set.
+        entries: Number of entries.
+        failures: Entries that were left out.
+        cache_hits: Texts, by where they were found; a second call finds all and computes none.
+        synthetic_answers_stored: Those that were there before included.
+        provenance: By label.
+    """
+
+    reference_set: str
+    entries: int
+    failures: tuple[EntryFailure, ...]
+    cache_hits: CacheHits
+    synthetic_answers_stored: int
+    provenance: Mapping[str, Provenance]
+
+
+def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:
+    """Makes the message of an entry, or says what is wrong with it."""
+    if isinstance(entry, ReferenceEntry):
+        entry = {field.name: getattr(entry, field.name) for field in fields(ReferenceEntry)}
+    elif not isinstance(entry, Mapping):
+        return _invalid(index, f" is a {type(entry).__name__}: give a mapping or a gradewire.ReferenceEntry")
+    values = {name: entry[name] for name in ReferenceEntry.__slots__ if entry.get(name) is not None}
+    if "references" not in values:
+        return _invalid(index, ".references is missing: give a list of strings")
+    for name in ("references", "synthetic_answers"):
+        if not isinstance(values.get(name, ()), list | tuple):
+            return _invalid(index, f".{name} is a {type(values[name]).__name__}: give a list of strings")
+    try:
+        return references_pb2.ReferenceEntry(**values)
+    except (TypeError, ValueError) as error:
+        return _invalid(
+            index, f" holds something that is no text ({type(error).__name__}): give strings, decoded as UTF-8"
+        )
+
+
+def name_set(entries: Iterable[references_pb2.ReferenceEntry]) -> str:
+    """32 hex digits over the content in its order; texts count as the server sees them, NFC-normalised."""
+    digest = hashlib.blake2b(digest_size=16)
+    for entry in entries:
+        for texts in ((entry.question,), entry.references, entry.synthetic_answers):
+            digest.update(len(texts).to_bytes(8))
+            for text in texts:
+                data = normalize("NFC", text).encode()
+                digest.update(len(data).to_bytes(8))
+                digest.update(data)
+    return digest.hexdigest()
+
+
+def _invalid(index: int, problem: str) -> EntryFailure:
+    return EntryFailure(index, Status.INVALID_INPUT, f"entries[{index}]{problem}")
