@@ -76,11 +76,9 @@ class Permits:
         try:
             await granted
         except asyncio.CancelledError:
-            if granted.cancelled():
-                self._waiting.remove((granted, count))
-                self._grant()
-            else:  # cancelled after the permits were handed over
+            if not granted.cancelled():  # cancelled after the permits were handed over
                 self.release(count)
+            self._grant()
             raise
 
     def release(self, count: int) -> None:
@@ -93,10 +91,16 @@ class Permits:
         return self._taken == 0 or self._taken + count <= self._limit
 
     def _grant(self) -> None:
-        while self._waiting and self._fits(self._waiting[0][1]):
-            granted, count = self._waiting.popleft()
-            self._taken += count
-            granted.set_result(None)
+        while self._waiting:
+            granted, count = self._waiting[0]
+            if granted.cancelled():
+                self._waiting.popleft()
+            elif self._fits(count):
+                self._waiting.popleft()
+                self._taken += count
+                granted.set_result(None)
+            else:
+                return
 
     def _retry_after_s(self) -> float:
         """Time in which about half of what is in flight will be done, by the rate of late."""

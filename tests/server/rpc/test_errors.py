@@ -1,0 +1,66 @@
+"""The error table, completely, and as docs/errors.md has it."""
+
+import re
+from pathlib import Path
+
+import grpc
+import pytest
+
+from gradewire_server.rpc import errors
+from gradewire_server.rpc.errors import (
+    ERROR_TABLE,
+    PUSHBACK_KEY,
+    REQUEST_ID_KEY,
+    DeadlineExceededError,
+    InternalError,
+    InvalidRequestError,
+    NothingLoadedError,
+    NotServingError,
+    OverloadedError,
+    RpcError,
+    UnauthenticatedError,
+    to_wire,
+)
+
+CODES = {
+    InvalidRequestError("items[3]", "too long"): ("INVALID_ARGUMENT", False),
+    UnauthenticatedError("a token is needed"): ("UNAUTHENTICATED", False),
+    OverloadedError("full", retry_after_s=1.5): ("RESOURCE_EXHAUSTED", True),
+    NothingLoadedError("no model"): ("FAILED_PRECONDITION", False),
+    DeadlineExceededError("late"): ("DEADLINE_EXCEEDED", False),
+    NotServingError("loading"): ("UNAVAILABLE", True),
+    InternalError("secret"): ("INTERNAL", False),
+}
+
+
+def test_every_error_stands_in_the_table_and_here() -> None:
+    every = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RpcError)}
+    assert set(ERROR_TABLE) == every - {RpcError} == {type(error) for error in CODES}
+
+
+@pytest.mark.parametrize("error", CODES, ids=lambda error: type(error).__name__)
+def test_code_details_and_metadata(error: RpcError) -> None:
+    code, retry_helps = CODES[error]
+    status = to_wire(error, "id-1")
+    assert (status.code.name, ERROR_TABLE[type(error)].retry_helps) == (code, retry_helps)
+    assert dict(status.trailing_metadata)[REQUEST_ID_KEY] == "id-1"
+    assert (PUSHBACK_KEY in dict(status.trailing_metadata)) == (code == "RESOURCE_EXHAUSTED")
+
+
+def test_pushback_is_whole_milliseconds() -> None:
+    assert dict(to_wire(OverloadedError("", retry_after_s=1.5), "").trailing_metadata)[PUSHBACK_KEY] == "1500"
+    assert dict(to_wire(OverloadedError("", retry_after_s=0), "").trailing_metadata)[PUSHBACK_KEY] == "1"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), InternalError("secret"), KeyError("secret")])
+def test_what_is_not_in_the_table_leaks_nothing(error: Exception) -> None:
+    status = to_wire(error, "id-2")
+    assert status.code is grpc.StatusCode.INTERNAL
+    assert "secret" not in status.details
+    assert "id-2" in status.details
+
+
+def test_documentation_has_the_same_table() -> None:
+    text = Path(__file__).parents[3].joinpath("docs", "errors.md").read_text()
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (yes|no) \|", text, re.MULTILINE)
+    assert dict(rows) == {row.code.name: "yes" if row.retry_helps else "no" for row in ERROR_TABLE.values()}

@@ -1,0 +1,122 @@
+"""Metric specs become scorer requests: models resolved, failures where they belong."""
+
+import hashlib
+import math
+
+import pytest
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
+from gradewire_server.rpc.plan import Planner
+from gradewire_server.scoring import MetricRequest
+from tests.support.hash_engine import HashEngine
+from tests.support.wire import EXACT, SBERT, SMILE
+
+DIGEST = hashlib.sha256(b"hash").hexdigest()
+
+
+def smile(**fields: object) -> types_pb2.MetricSpec:
+    return types_pb2.MetricSpec(smile=types_pb2.SmileParameters(**fields))  # type: ignore[arg-type]
+
+
+def planner() -> Planner:
+    return Planner(HashEngine(models=("hash", "other")), REGISTRY)
+
+
+def failure_of(spec: types_pb2.MetricSpec) -> Failure:
+    plan = planner().plan([spec, EXACT], "metrics")[0]
+    assert isinstance(plan.request, Failure)
+    return plan.request
+
+
+def test_provenance_names_everything_and_can_be_sent_back() -> None:
+    plan = planner().plan([SMILE], "metrics")[0]
+    assert isinstance(plan.request, MetricRequest)
+    assert plan.request.parameters.model == "hash"
+    provenance = plan.provenance
+    assert (provenance.name, provenance.version, provenance.model, provenance.model_digest) == (
+        "smile",
+        1,
+        "hash",
+        DIGEST,
+    )
+    assert provenance.line == f"smile:v1/1?model=hash@{DIGEST[:12]}&sentence_weight=0.3&synthetic=none"
+    again = planner().plan([provenance.metric], "metrics")[0]
+    assert again.provenance == provenance
+
+
+@pytest.mark.parametrize("model", ["", "hash", f"hash@{DIGEST[:8]}", f"hash@{DIGEST.upper()}", f"@{DIGEST[:8]}"])
+def test_a_model_is_found_by_name_and_digest(model: str) -> None:
+    plan = planner().plan([smile(model=model)], "metrics")[0]
+    assert plan.provenance.model == "hash"
+    assert plan.provenance.metric.smile.model == "hash"
+
+
+def test_another_digest_is_no_match_and_both_are_named() -> None:
+    failure = failure_of(smile(model="hash@00000000"))
+    assert failure.status is Status.MODEL_UNAVAILABLE
+    assert DIGEST in failure.message
+    assert "00000000" in failure.message
+
+
+@pytest.mark.parametrize("model", ["hash@1234567", "hash@xyzxyzxy", "hash@", "a@b@c"])
+def test_what_is_no_digest_is_a_bad_parameter(model: str) -> None:
+    failure = failure_of(smile(model=model))
+    assert failure.status is Status.INVALID_PARAMETER
+    assert "metrics[0].smile.model" in failure.message
+
+
+def test_a_bad_value_fails_its_metric_only() -> None:
+    bad, good = planner().plan([smile(sentence_weight=math.nan), EXACT], "metrics")
+    assert isinstance(bad.request, Failure)
+    assert bad.request.status is Status.INVALID_PARAMETER
+    assert bad.request.message.startswith("metrics[0].smile.sentence_weight")
+    assert isinstance(good.request, MetricRequest)
+
+
+def test_all_bad_values_are_no_error_of_the_call() -> None:
+    (plan,) = planner().plan([smile(sentence_weight=2)], "metrics")
+    assert isinstance(plan.request, Failure)
+
+
+def test_a_missing_model_fails_the_call_only_when_nothing_else_is_asked_for() -> None:
+    failure = failure_of(smile(model="absent"))
+    assert failure.status is Status.MODEL_UNAVAILABLE
+    with pytest.raises(NothingLoadedError, match=r"absent.*here: hash, other"):
+        planner().plan([smile(model="absent"), smile(sentence_weight=2)], "metrics")
+
+
+def test_unset_metric_is_named() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        planner().plan([SMILE, types_pb2.MetricSpec()], "metrics")
+    assert caught.value.field == "metrics[1]"
+    assert "smile, sbert, exact_match, easy_match" in str(caught.value)
+
+
+def test_a_metric_of_a_later_version_is_named() -> None:
+    later = types_pb2.MetricSpec.FromString(bytes([15 << 3 | 2, 0]))
+    with pytest.raises(InvalidRequestError, match="not known here"):
+        planner().plan([later], "metrics")
+
+
+def test_an_unknown_number_is_named_even_when_the_model_is_missing() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        planner().plan([EXACT, smile(preset=77, model="absent")], "metrics")
+    assert caught.value.field == "metrics[1].smile.preset"
+
+
+def test_the_same_metric_twice_keeps_both() -> None:
+    plans = planner().plan([smile(sentence_weight=0.1), smile(sentence_weight=0.9), SBERT], "metrics")
+    assert ["0.1" in plans[0].provenance.line, "0.9" in plans[1].provenance.line] == [True, True]
+
+
+def test_what_is_remembered_follows_the_models() -> None:
+    engine = HashEngine()
+    planning = Planner(engine, REGISTRY)
+    before = planning.plan([SMILE], "metrics")[0]
+    assert planning.plan([SMILE], "metrics")[0] is before
+    engine._names = ("new",)
+    after = planning.plan([SMILE], "metrics")[0]
+    assert after.provenance.model == "new"
