@@ -71,8 +71,10 @@ class RedisConfig:
     Attributes:
         url: ``redis://``, ``rediss://`` (TLS) or ``unix://``; may hold a password and is never shown.
         cluster: Whether the server is a Redis or Valkey cluster.
-        timeout_s: Of connecting and of one chunk of commands; what takes longer is a miss.
-        slow_s: A chunk that takes longer counts as a failure for the breaker, though its answers are used.
+        timeout_s: Of connecting and of reading one chunk; what takes longer is a miss. Generous, because a busy machine
+            delays even a quick answer, and the breaker bounds how often it is waited for.
+        write_timeout_s: Of writing one chunk, which no score waits for.
+        slow_s: A chunk that takes longer to read counts as a failure for the breaker, though its answers are used.
         failures_to_open: Failures within `failure_window_s` that open the breaker.
         failure_window_s: See `failures_to_open`.
         open_s: Time between an open breaker's probes.
@@ -80,8 +82,9 @@ class RedisConfig:
 
     url: str = field(repr=False)
     cluster: bool = False
-    timeout_s: float = 0.05
-    slow_s: float = 0.04
+    timeout_s: float = 0.2
+    write_timeout_s: float = 2.0
+    slow_s: float = 0.15
     failures_to_open: int = 5
     failure_window_s: float = 10.0
     open_s: float = 1.0
@@ -89,7 +92,8 @@ class RedisConfig:
     def __post_init__(self) -> None:
         if not self.url.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("the Redis URL must begin with redis://, rediss:// or unix://")
-        if min(self.timeout_s, self.slow_s, self.failure_window_s, self.open_s) <= 0 or self.failures_to_open < 1:
+        times_s = (self.timeout_s, self.write_timeout_s, self.slow_s, self.failure_window_s, self.open_s)
+        if min(times_s) <= 0 or self.failures_to_open < 1:
             raise ValueError("Redis timeouts and windows must be positive and failures_to_open 1 or more")
 
 

@@ -91,7 +91,7 @@ class EmbeddedEngine(Engine):
             [*(name or self._library.default for name in self._config.preload), *self._library.loaded]
         )
         models = {name: name in self._library.loaded for name in wanted}
-        return EngineHealth(models, tuple(filter(None, (*self._stores.warnings, self._stores.degraded()))))
+        return EngineHealth(models, self._stores.degraded())
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None

@@ -1,34 +1,89 @@
 """Opens what the settings ask for: Redis, or this machine's disk, or neither."""
 
-from dataclasses import dataclass, field
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from gradewire_server.engine.config import CacheConfig
+import lmdb
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.engine.config import CacheConfig, DiskConfig
+from gradewire_server.engine.directory import StoreDirectory
+from gradewire_server.engine.disk import DiskVectors
+from gradewire_server.engine.disk_prepared import DiskPrepared
 from gradewire_server.engine.prepared import MemoryPreparedStore, PreparedStore
+from gradewire_server.engine.redis_link import RedisLink
+from gradewire_server.engine.redis_store import RedisPrepared, RedisVectors
 from gradewire_server.engine.second_level import SecondLevel
 from gradewire_server.engine.telemetry import EngineTelemetry
 
+_log = logging.getLogger(__name__)
 _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What stands behind the in-process cache.
+    """What stands behind the in-process cache. `prepared` is closed after `vectors`.
 
     Attributes:
         vectors: Second level of vectors, or None.
         prepared: Synthetic answers.
-        warnings: What could not be opened.
+        warning: What could not be opened, "" when all could.
     """
 
     vectors: SecondLevel | None
     prepared: PreparedStore
-    warnings: tuple[str, ...] = field(default=())
+    warning: str = ""
 
-    def degraded(self) -> str:
-        """Why the second level does not work as it should, "" when it does."""
-        return self.vectors.degraded() if self.vectors is not None else ""
+    def degraded(self) -> tuple[str, ...]:
+        """Why scoring is slower than it could be."""
+        return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
 async def open_stores(config: CacheConfig, telemetry: EngineTelemetry) -> Stores:
-    """Opens the stores of an engine; a vector store that cannot be opened becomes a warning, never an error."""
-    return Stores(None, MemoryPreparedStore(_MEMORY_PREPARED_MAX_BYTES))
+    """Opens the stores of an engine; a directory that cannot be used becomes a warning, never an error."""
+    if config.redis is not None:
+        link = RedisLink(config.redis, telemetry)
+        await link.connect()
+        vectors = RedisVectors(link, telemetry, prediction_ttl_s=config.prediction_ttl_s)
+        return Stores(vectors, RedisPrepared(link))
+    if config.disk is None:
+        return Stores(None, MemoryPreparedStore(_MEMORY_PREPARED_MAX_BYTES))
+    try:
+        return await asyncio.to_thread(_open_disk, config.disk, telemetry, config.prediction_ttl_s)
+    except (OSError, lmdb.Error) as error:
+        warning = f"disk: {config.disk.directory} cannot be used: {error}"
+        _log.warning("%s; going on without it", warning)
+        return Stores(None, _NoPrepared(), warning)
+
+
+def _open_disk(config: DiskConfig, telemetry: EngineTelemetry, prediction_ttl_s: int) -> Stores:
+    directory = StoreDirectory(config.directory)
+    try:
+        prepared = DiskPrepared(directory, config)
+        vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
+    except BaseException:
+        directory.close()
+        raise
+    directory.share()
+    return Stores(vectors, prepared)
+
+
+class _NoPrepared:
+    """Stands where the settings ask for durable answers and there is no place to keep them."""
+
+    _failure = Failure(Status.UNAVAILABLE, "the store of synthetic answers cannot be used; the server's log says why")
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """See `PreparedStore`."""
+        del keys
+        return self._failure
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        del values
+        return self._failure
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""

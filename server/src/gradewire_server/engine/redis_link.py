@@ -1,0 +1,175 @@
+"""One Redis or Valkey server, or a cluster of them, behind short timeouts and a breaker."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException, RedisError
+from redis.maint_notifications import MaintNotificationsConfig
+
+from gradewire_server.engine.breaker import Breaker
+from gradewire_server.engine.config import RedisConfig
+from gradewire_server.engine.telemetry import BreakerState, EngineTelemetry
+
+_log = logging.getLogger(__name__)
+_STORE = "redis"
+_MAX_CONNECTIONS = 32
+T = TypeVar("T")
+
+_BACKEND_ERRORS = (RedisError, RedisClusterException, OSError, TimeoutError, EOFError)
+
+
+class RedisAwayError(Exception):
+    """The server did not answer, or the breaker says not to ask it."""
+
+
+class RedisLink:
+    """Connection pool, timeouts, breaker and probe of one server.
+
+    A command that is cut off closes its connection, so its late reply cannot be taken for another command's.
+
+    Args:
+        config: See `RedisConfig`.
+        telemetry: Where calls and the breaker's state are counted.
+    """
+
+    def __init__(self, config: RedisConfig, telemetry: EngineTelemetry) -> None:
+        self._config = config
+        self._telemetry = telemetry
+        self.address = _address(config.url)
+        self._client: Any = _connect(config)
+        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
+        self._probe: asyncio.Task[None] | None = None
+        self._closing = False
+        self._breaker = Breaker(
+            failures_to_open=config.failures_to_open,
+            window_s=config.failure_window_s,
+            clock=time.monotonic,
+            changed=self._breaker_changed,
+        )
+
+    @property
+    def available(self) -> bool:
+        """Whether the breaker is closed."""
+        return self._breaker.closed
+
+    def degraded(self) -> str:
+        """Why it does not work as it should, "" when it does."""
+        return "" if self._breaker.closed else "redis: breaker open"
+
+    async def connect(self) -> None:
+        """Opens a first connection, so that the first request need not; a server that is away is only noted."""
+        try:
+            await self._timed("probe", self._config.write_timeout_s, self._client.ping)
+        except RedisAwayError as error:
+            _log.warning("redis at %s does not answer yet (%s)", self.address, error)
+
+    async def get(self, keys: Sequence[bytes]) -> list[object]:
+        """Values by key; per slot on a cluster.
+
+        Raises:
+            RedisAwayError: There is no answer, or one with another number of values.
+        """
+
+        async def work() -> list[object]:
+            fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
+            values: list[object] = await fetch(keys)
+            if len(values) != len(keys):
+                raise RedisError(f"{len(values)} values for {len(keys)} keys")
+            return values
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
+        """Keeps values in one round trip; those in `ttl_s` for that long.
+
+        Raises:
+            RedisAwayError: At least one was not kept.
+        """
+
+        async def work() -> None:
+            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
+            for key, value in values.items():
+                pipeline.set(key, value, ex=ttl_s.get(key))
+            await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def close(self) -> None:
+        """Ends the probe and the connections."""
+        self._closing = True
+        if self._probe is not None:
+            self._probe.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._probe
+        await self._client.aclose()
+
+    async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
+        # Waiting for a slot is not timed: those before us are, and the breaker empties the line.
+        async with self._slots:
+            if not self._breaker.closed:
+                raise RedisAwayError(self.degraded())
+            return await self._timed(operation, timeout_s, work)
+
+    async def _timed(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
+        started_s = time.perf_counter()
+        self._telemetry.store_operations.labels(_STORE, operation).inc()
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await work()
+        except _BACKEND_ERRORS as error:
+            self._telemetry.store_errors.labels(_STORE, operation).inc()
+            self._breaker.failed()
+            raise RedisAwayError(type(error).__name__) from error
+        took_s = time.perf_counter() - started_s
+        self._telemetry.store_s.labels(_STORE, operation).observe(took_s)
+        if operation == "read" and took_s > self._config.slow_s:
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
+        return result
+
+    def _breaker_changed(self, state: BreakerState) -> None:
+        self._telemetry.set_breaker(state)
+        if state is BreakerState.CLOSED:
+            _log.warning("redis at %s answers again", self.address)
+        elif state is BreakerState.OPEN and self._probe is None and not self._closing:
+            _log.warning("redis at %s fails or is slow; going on without it", self.address)
+            self._probe = asyncio.get_running_loop().create_task(self._probe_until_closed())
+            self._probe.add_done_callback(self._probe_ended)
+
+    def _probe_ended(self, _: asyncio.Task[None]) -> None:
+        self._probe = None
+
+    async def _probe_until_closed(self) -> None:
+        while not self._breaker.closed:
+            await asyncio.sleep(self._config.open_s)
+            self._breaker.probing()
+            with contextlib.suppress(RedisAwayError):
+                await self._timed("probe", self._config.timeout_s, self._client.ping)
+
+
+def _connect(config: RedisConfig) -> Any:
+    # One attempt: what fails is a miss at once. A cluster needs a second one, to follow a slot that has moved.
+    common: dict[str, Any] = {
+        "socket_timeout": max(config.timeout_s, config.write_timeout_s),
+        "socket_connect_timeout": config.timeout_s,
+        "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+    }
+    if config.cluster:
+        return RedisCluster.from_url(config.url, retry=Retry(NoBackoff(), 1), **common)
+    return Redis.from_url(config.url, retry=Retry(NoBackoff(), 0), **common)
+
+
+def _address(url: str) -> str:
+    """The server's address without user and password, for people."""
+    parts = urlsplit(url)
+    return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"

@@ -1,0 +1,118 @@
+"""Vectors and synthetic answers in Redis, shared by all gradewire processes that use the server."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.engine.codec import seal, unseal
+from gradewire_server.engine.redis_link import RedisAwayError, RedisLink
+from gradewire_server.engine.second_level import Write
+from gradewire_server.engine.telemetry import EngineTelemetry
+
+_CHUNK_KEYS = 512
+_AWAY = Failure(Status.UNAVAILABLE, "the store of synthetic answers (Redis) does not answer; try again later")
+
+
+class RedisVectors:
+    """The second level in Redis. References have no time to live, predictions have one.
+
+    Args:
+        link: The server.
+        telemetry: Where rejected values are counted.
+        prediction_ttl_s: See `CacheConfig`.
+    """
+
+    source = Source.REDIS
+
+    def __init__(self, link: RedisLink, telemetry: EngineTelemetry, *, prediction_ttl_s: int) -> None:
+        self._link = link
+        self._rejected = telemetry.store_rejected.labels("redis")
+        self._prediction_ttl_s = prediction_ttl_s
+
+    @property
+    def available(self) -> bool:
+        """See `SecondLevel`."""
+        return self._link.available
+
+    async def read(self, keys: Sequence[bytes], dims: int) -> list[bytes | None]:
+        """See `SecondLevel`."""
+        bodies: list[bytes | None] = []
+        for start in range(0, len(keys), _CHUNK_KEYS):
+            chunk = keys[start : start + _CHUNK_KEYS]
+            try:
+                values = await self._link.get(chunk)
+            except RedisAwayError:
+                break
+            bodies += [self._body(key, value, dims) for key, value in zip(chunk, values, strict=True)]
+        return bodies + [None] * (len(keys) - len(bodies))
+
+    async def write(self, writes: Sequence[Write]) -> int:
+        """See `SecondLevel`."""
+        expires_unix_s = int(time.time()) + self._prediction_ttl_s
+        for start in range(0, len(writes), _CHUNK_KEYS):
+            chunk = writes[start : start + _CHUNK_KEYS]
+            passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
+            try:
+                await self._link.set(
+                    {
+                        write.key: seal(write.key, write.body, 0 if write.tier is Tier.REFERENCE else expires_unix_s)
+                        for write in chunk
+                    },
+                    ttl_s={write.key: self._prediction_ttl_s for write in passing},
+                )
+            except RedisAwayError:
+                return start
+        return len(writes)
+
+    def degraded(self) -> str:
+        """See `SecondLevel`."""
+        return self._link.degraded()
+
+    async def close(self) -> None:
+        """See `SecondLevel`; the link is closed by the prepared answers, which are closed last."""
+
+    def _body(self, key: bytes, value: object, dims: int) -> bytes | None:
+        if value is None:
+            return None
+        stored = unseal(key, value, dims) if isinstance(value, bytes) else None
+        if stored is None:
+            self._rejected.inc()
+            return None
+        return stored.body
+
+
+class RedisPrepared:
+    """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
+
+    Args:
+        link: The server; closed with this store.
+    """
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """See `PreparedStore`."""
+        values: list[bytes | None] = []
+        for start in range(0, len(keys), _CHUNK_KEYS):
+            try:
+                found = await self._link.get(keys[start : start + _CHUNK_KEYS])
+            except RedisAwayError:
+                return _AWAY
+            values += [value if isinstance(value, bytes) else None for value in found]
+        return values
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        pairs = list(values.items())
+        for start in range(0, len(pairs), _CHUNK_KEYS):
+            try:
+                await self._link.set(dict(pairs[start : start + _CHUNK_KEYS]), ttl_s={})
+            except RedisAwayError:
+                return _AWAY
+        return None
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""
+        await self._link.close()
