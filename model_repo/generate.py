@@ -1,0 +1,23 @@
+"""Generates the Python code of model_config.proto: `python model_repo/generate.py [OUTPUT_ROOT]` (default: src)."""
+
+import sys
+from pathlib import Path
+
+from grpc_tools import protoc
+
+ROOT = Path(__file__).resolve().parent
+
+
+def generate(output_root: Path) -> None:
+    """Writes `gradewire_models/_model_config_pb2.py[i]` below `output_root`; raises RuntimeError where protoc fails."""
+    package = output_root / "gradewire_models"
+    package.mkdir(parents=True, exist_ok=True)
+    # protoc names a module after its file; the underscore that marks ours as private comes by a mapped path.
+    source = f"-I_model_config.proto={ROOT / 'model_config.proto'}"
+    outputs = [f"--python_out={package}", f"--mypy_out=quiet:{package}"]
+    if protoc.main(["protoc", source, *outputs, "_model_config.proto"]) != 0:
+        raise RuntimeError("protoc failed: see the messages above")
+
+
+if __name__ == "__main__":
+    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "src")

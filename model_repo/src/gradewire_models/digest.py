@@ -1,0 +1,53 @@
+"""The digest of a model: everything that decides what vector a text gets, in 64 hex characters."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+_FORMAT = "gradewire-model/1"
+
+
+@dataclass(frozen=True, slots=True)
+class DigestParts:
+    """What the digest covers. Two models with equal parts give equal vectors; caches rely on it.
+
+    Attributes:
+        onnx_sha256: SHA-256 of model.onnx, weights included.
+        tokenizer_sha256: SHA-256 of tokenizer.json.
+        max_tokens: Length at which inputs are cut, in tokens.
+        pooling: How token vectors become a sentence vector.
+        prefix: Text put before every input.
+        numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
+    """
+
+    onnx_sha256: str
+    tokenizer_sha256: str
+    max_tokens: int
+    pooling: str
+    prefix: str
+    numeric_class: str
+
+    def digest(self) -> str:
+        """SHA-256 over all parts, 64 hex characters."""
+        parts = [
+            _FORMAT,
+            self.onnx_sha256,
+            self.tokenizer_sha256,
+            self.max_tokens,
+            self.pooling,
+            self.prefix,
+            self.numeric_class,
+        ]
+        # JSON keeps parts apart, so no text moved from one part to the next gives the same bytes.
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode("ascii")).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, 64 hex characters.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,183 @@
+"""What is built: reads a Triton model repository without any of the packages that build or run models."""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from gradewire_models.catalog import load_catalog
+from gradewire_models.config import (
+    CONFIG_FILE,
+    ONNX_FILE,
+    SENTENCE_OUTPUT,
+    TOKENIZER_FILE,
+    TOKENS_OUTPUT,
+    read_config,
+)
+from gradewire_models.digest import DigestParts, file_sha256
+from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
+
+REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """One model of a repository, as its config.pbtxt describes it.
+
+    Attributes:
+        name: The model's name, also its directory's.
+        directory: Where the model lies.
+        onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
+        tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
+        digest: 64 hex characters over everything that decides a vector (`gradewire_models.digest`).
+        dims: Length of a sentence vector and of a token vector.
+        layers: Number of encoder layers.
+        max_tokens: Longest input in tokens, special tokens included.
+        prefix: Text to put before every input.
+        pooling: How the graph makes the sentence vector; L2-normalised.
+        numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
+        licence: SPDX identifier of the weights' licence.
+        sentence_output: Output with the sentence vectors, float32 [batch, dims], of unit length.
+        tokens_output: Output with the last layer's token vectors, float32 [batch, tokens, dims]; rows of padding
+            are unspecified.
+        layer_outputs: Outputs with earlier layers' token vectors, shaped like `tokens_output`.
+        smile_calibration: SMILE's (threshold, sentence weight) for this encoder, or None.
+    """
+
+    name: str
+    directory: Path
+    onnx_path: Path
+    tokenizer_path: Path
+    digest: str
+    dims: int
+    layers: int
+    max_tokens: int
+    prefix: str
+    pooling: str
+    numeric_class: str
+    licence: str
+    sentence_output: str
+    tokens_output: str
+    layer_outputs: tuple[str, ...]
+    smile_calibration: tuple[float, float] | None
+
+
+def default_repository() -> Path:
+    """The repository that is used where none is named.
+
+    Returns:
+        ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
+        ``gradewire/models`` in the user's data directory.
+    """
+    named = os.environ.get(REPOSITORY_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    room = Path(__file__).resolve().parents[2]
+    if room.name == "model_repo" and (room.parent / "pyproject.toml").is_file():
+        return room / "models"
+    return platformdirs.user_data_path("gradewire") / "models"
+
+
+def list_built(repository: Path) -> list[BuiltModel]:
+    """Lists the models of a repository by name.
+
+    Files are checked by size, not by digest. A model that is broken is left out and logged as a warning; `load_built`
+    says what is wrong with it. A repository that does not exist holds no models.
+    """
+    models = []
+    for config in sorted(repository.glob(f"*/{CONFIG_FILE}")):
+        if config.parent.name.startswith("."):
+            continue
+        try:
+            models.append(_describe(config.parent)[0])
+        except ModelBrokenError as error:
+            _log.warning("%s", error)
+    return models
+
+
+def load_built(repository: Path, name: str) -> BuiltModel:
+    """Describes one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+
+    Raises:
+        ModelNotBuiltError: It is not there; the message says how to build it.
+        ModelBrokenError: Files and description disagree; the message says how to replace it.
+    """
+    directory = repository / name
+    if not name or Path(name).name != name or not (directory / CONFIG_FILE).is_file():
+        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
+    model, parts = _describe(directory)
+    for path, expected in ((model.onnx_path, parts.onnx_sha256), (model.tokenizer_path, parts.tokenizer_sha256)):
+        try:
+            found = file_sha256(path)
+        except OSError as error:
+            raise _broken(directory, f"{path} cannot be read: {error}") from error
+        if found != expected:
+            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {expected}")
+    return model
+
+
+def _describe(directory: Path) -> tuple[BuiltModel, DigestParts]:
+    try:
+        config, facts = read_config(directory / CONFIG_FILE)
+        parts = DigestParts(
+            onnx_sha256=facts["onnx_sha256"],
+            tokenizer_sha256=facts["tokenizer_sha256"],
+            max_tokens=int(facts["max_tokens"]),
+            pooling=facts["pooling"],
+            prefix=facts["prefix"],
+            numeric_class=facts["numeric_class"],
+        )
+        sizes = {ONNX_FILE: int(facts["onnx_bytes"]), TOKENIZER_FILE: int(facts["tokenizer_bytes"])}
+        found = {name: (directory / name).stat().st_size for name in sizes}
+        outputs = [output.name for output in config.output]
+        calibration = (
+            (float(facts["smile_threshold"]), float(facts["smile_sentence_weight"]))
+            if "smile_threshold" in facts
+            else None
+        )
+        model = BuiltModel(
+            name=config.name,
+            directory=directory,
+            onnx_path=directory / ONNX_FILE,
+            tokenizer_path=directory / TOKENIZER_FILE,
+            digest=facts["digest"],
+            dims=int(facts["dims"]),
+            layers=int(facts["layers"]),
+            max_tokens=parts.max_tokens,
+            prefix=parts.prefix,
+            pooling=parts.pooling,
+            numeric_class=parts.numeric_class,
+            licence=facts["licence"],
+            sentence_output=SENTENCE_OUTPUT,
+            tokens_output=TOKENS_OUTPUT,
+            layer_outputs=tuple(name for name in outputs if name not in (SENTENCE_OUTPUT, TOKENS_OUTPUT)),
+            smile_calibration=calibration,
+        )
+    except KeyError as error:
+        raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error
+    except (OSError, ValueError) as error:
+        raise _broken(directory, str(error)) from error
+    if config.name != directory.name:
+        raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
+    if found != sizes:
+        raise _broken(directory, f"file sizes are {found}, the description says {sizes}")
+    if not {SENTENCE_OUTPUT, TOKENS_OUTPUT} <= set(outputs):
+        raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
+    if parts.digest() != model.digest:
+        raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")
+    return model, parts
+
+
+def _build_hint(name: str) -> str:
+    catalog = load_catalog()
+    if name in catalog:
+        return f"build it with: {catalog[name].build_hint}"
+    return f"the catalog has {', '.join(catalog)}; build one with: gradewire models build NAME"
+
+
+def _broken(directory: Path, reason: str) -> ModelBrokenError:
+    return ModelBrokenError(f"model {directory.name!r} is broken: {reason}; replace it: {_build_hint(directory.name)}")
