@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 from grpc import aio
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
 from gradewire_server.domain.result import Failure
 from gradewire_server.engine.embedded import EmbeddedEngine
@@ -142,27 +142,32 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
     _log.info("stopped")
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> int:
     """Serves until SIGTERM or SIGINT; a second signal ends at once.
+
+    Args:
+        settings: All of them.
+        started: As for `serve`.
 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
     _configure_log(settings.log_level)
+    disable_created_metrics()  # a time beside every counter doubles what is scraped and tells nobody anything
     try:
-        asyncio.run(_serve_with_signals(settings))
+        asyncio.run(_serve_with_signals(settings, started))
     except OSError as error:
         _log.error("cannot serve: %s", error)
         return 1
     return 0
 
 
-async def _serve_with_signals(settings: Settings) -> None:
+async def _serve_with_signals(settings: Settings, started: Callable[[int], None] | None) -> None:
     stop = Stop()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.request)
-    await serve(settings, stop=stop)
+    await serve(settings, started=started, stop=stop)
 
 
 async def _load(

@@ -1,0 +1,406 @@
+"""Calls over a real socket: bad input, errors, permits, tokens, cancelling, log and metrics."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
+from gradewire_server.rpc.admission import Capacity
+from gradewire_server.rpc.dataplane import Dataplane
+from gradewire_server.rpc.limits import Deadlines, Limits
+from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, wire_server
+
+OK = types_pb2.STATUS_OK
+
+
+def statuses(reply: scoring_pb2.ScoreResponse) -> list[list[str]]:
+    return [[types_pb2.Status.Name(result.status) for result in scored.results] for scored in reply.items]
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def hold(wire: Wire) -> "asyncio.Future[None]":
+    """Makes the engine's calls wait until the future is done."""
+    gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    wire.engine.before = lambda _model: asyncio.shield(gate)
+    return gate
+
+
+async def test_a_bad_item_fails_alone_and_order_is_kept(wire: Wire) -> None:
+    items = [
+        item(item_id="a"),
+        types_pb2.Item(id="b", prediction="no references"),
+        item("blank", " ", item_id="c"),
+        item("", item_id="d"),
+        item("nul \0 here", "nul \0", item_id="e"),
+        item(item_id="a"),
+    ]
+    reply = await wire.scoring.Score(request(*items, metrics=(SMILE, EXACT)))
+    assert [(scored.index, scored.id, scored.complete) for scored in reply.items] == [
+        (index, items[index].id, True) for index in range(6)
+    ]
+    assert statuses(reply) == [
+        ["STATUS_OK"] * 2,
+        ["STATUS_INVALID_INPUT"] * 2,
+        ["STATUS_INVALID_INPUT"] * 2,
+        ["STATUS_EMPTY_PREDICTION"] * 2,
+        ["STATUS_OK"] * 2,
+        ["STATUS_OK"] * 2,
+    ]
+    assert reply.items[0].results[0].score == reply.items[5].results[0].score
+    assert [provenance.name for provenance in reply.provenance] == ["smile", "exact_match"]
+    assert [result.metric_index for result in reply.items[0].results] == [0, 1]
+    assert reply.server_s > 0
+
+
+async def test_items_over_a_limit_fail_alone() -> None:
+    limits = Limits(max_references_per_item=2, max_item_bytes=1000)
+    async with wire_server(limits=limits) as wire:
+        items = [item("x", "a", "b", "c"), item("y" * 1000), item()]
+        reply = await wire.scoring.Score(request(*items))
+    assert statuses(reply) == [["STATUS_INVALID_INPUT"], ["STATUS_INVALID_INPUT"], ["STATUS_OK"]]
+    assert "at most 2" in reply.items[0].results[0].message
+    assert "at most 1000" in reply.items[1].results[0].message
+
+
+async def test_an_empty_request_has_an_empty_reply(wire: Wire) -> None:
+    reply = await wire.scoring.Score(scoring_pb2.ScoreRequest())
+    assert not reply.items
+    assert not reply.provenance
+
+
+async def test_diagnostics_can_be_left_out(wire: Wire) -> None:
+    asked = request(item())
+    full = await wire.scoring.Score(asked)
+    asked.omit_diagnostics = True
+    bare = await wire.scoring.Score(asked)
+    assert full.items[0].results[0].HasField("cache_hits")
+    assert not bare.items[0].results[0].HasField("cache_hits")
+    assert not bare.items[0].results[0].HasField("timing")
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        (request(item(), metrics=()), "metrics:"),
+        (request(item(), metrics=(SMILE, types_pb2.MetricSpec())), "metrics[1]:"),
+        (
+            request(item(), metrics=(types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=99)),)),  # type: ignore[arg-type]
+            "metrics[0].smile.preset:",
+        ),
+        (request(item(), metrics=(SMILE,) * 17), "metrics: 17 of them, at most 16"),
+        (request(*[types_pb2.Item()] * 100_000), "items: 100000 of them, at most 4096"),
+        (scoring_pb2.ScoreRequest(items=[item()], metrics=[SMILE], reference_set="x" * 300), "reference_set:"),
+    ],
+)
+async def test_what_is_wrong_is_named(wire: Wire, asked: scoring_pb2.ScoreRequest, field: str) -> None:
+    with pytest.raises(aio.AioRpcError) as caught:
+        await wire.scoring.Score(asked)
+    code, details, _ = error_of(caught)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert details.startswith(field)
+    assert wire.engine.calls == []
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xed\xa0\x80", b"\xc0\x80"], ids=["byte", "surrogate", "overlong"])
+async def test_invalid_utf8_fails_cleanly_and_the_connection_lives_on(wire: Wire, bad: bytes) -> None:
+    good = request(item("MARK")).SerializeToString()
+    with pytest.raises(aio.AioRpcError) as caught:
+        await wire.score_bytes(good.replace(b"MARK", (bad + b"MARK")[:4]))
+    code, details, _ = error_of(caught)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "UTF-8" in details
+    assert scoring_pb2.ScoreResponse.FromString(await wire.score_bytes(good)).items[0].results[0].status == OK
+
+
+async def test_garbage_fails_cleanly(wire: Wire) -> None:
+    with pytest.raises(aio.AioRpcError) as caught:
+        await wire.score_bytes(b"\xff\xff\xff\xff garbage")
+    assert error_of(caught)[0] is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_message_over_the_limit_is_refused_by_grpc() -> None:
+    async with wire_server(limits=Limits(max_message_bytes=10_000)) as wire:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(item("x" * 10_000)))
+    code, _, metadata = error_of(caught)
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "grpc-retry-pushback-ms" not in metadata
+
+
+async def test_a_reply_over_the_limit_says_what_to_do() -> None:
+    async with wire_server(limits=Limits(max_message_bytes=4000)) as wire:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(*[item("a")] * 60))
+    code, details, _ = error_of(caught)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "send fewer" in details
+
+
+async def test_nothing_loaded_fails_the_call(wire: Wire) -> None:
+    absent = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(model="absent"))
+    with pytest.raises(aio.AioRpcError) as caught:
+        await wire.scoring.Score(request(item(), metrics=(absent,)))
+    code, details, _ = error_of(caught)
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert "hash" in details
+    reply = await wire.scoring.Score(request(item(), metrics=(absent, EXACT)))
+    assert statuses(reply) == [["STATUS_MODEL_UNAVAILABLE", "STATUS_OK"]]
+
+
+async def test_too_much_in_flight_is_pushed_back_before_any_work() -> None:
+    async with wire_server(capacity=Capacity(max_items=3)) as wire:
+        gate = hold(wire)
+        first = asyncio.ensure_future(wire.scoring.Score(request(item("one"), item("two"))))
+        await until(lambda: wire.engine.running == 1)
+        calls = len(wire.engine.calls)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(item("three"), item("four")))
+        code, _, metadata = error_of(caught)
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert 1 <= int(metadata["grpc-retry-pushback-ms"]) <= 5000
+        assert len(wire.engine.calls) == calls
+        gate.set_result(None)
+        assert len((await first).items) == 2
+        assert len((await wire.scoring.Score(request(item("three"), item("four")))).items) == 2
+
+
+async def test_bytes_in_flight_are_bounded_too() -> None:
+    async with wire_server(capacity=Capacity(max_bytes=1000)) as wire:
+        gate = hold(wire)
+        first = asyncio.ensure_future(wire.scoring.Score(request(item("a" * 700))))
+        await until(lambda: wire.engine.running == 1)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(item("b" * 700)))
+        assert error_of(caught)[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+        gate.set_result(None)
+        await first
+
+
+async def test_a_client_with_a_retry_policy_obeys_the_pushback() -> None:
+    policy = (
+        '{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "30s", "maxBackoff": "30s", '
+        '"backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}'
+    )
+    async with (
+        wire_server(capacity=Capacity(max_items=1)) as wire,
+        aio.insecure_channel(f"127.0.0.1:{wire.port}", options=[("grpc.service_config", policy)]) as channel,
+    ):
+        gate = hold(wire)
+        first = asyncio.ensure_future(wire.scoring.Score(request(item("one"))))
+        await until(lambda: wire.engine.running == 1)
+        call = channel.unary_unary(
+            "/gradewire.v1.Scoring/Score",
+            request_serializer=scoring_pb2.ScoreRequest.SerializeToString,
+            response_deserializer=scoring_pb2.ScoreResponse.FromString,
+        )
+        second = asyncio.ensure_future(call(request(item("two")), timeout=20))
+        await until(lambda: wire.registry.get_sample_value(*counted("RESOURCE_EXHAUSTED")))
+        gate.set_result(None)
+        await first
+        assert len((await second).items) == 1, "without the pushback it would wait for 30 s and time out"
+
+
+def counted(code: str, method: str = "gradewire.v1.Scoring/Score") -> tuple[str, dict[str, str]]:
+    return "gradewire_calls_total", {"method": method, "code": code}
+
+
+async def test_cancelling_reaches_the_engine_and_leaves_the_others_right(wire: Wire) -> None:
+    expected = (await wire.scoring.Score(request(item("other one")))).items[0].results[0].score
+    gate = hold(wire)
+    calls = [wire.scoring.Score(request(item(f"answer {number}"))) for number in range(6)]
+    other = asyncio.ensure_future(wire.scoring.Score(request(item("other one"))))
+    await until(lambda: wire.engine.running == 7)
+    for call in calls:
+        call.cancel()
+    await until(lambda: wire.engine.running == 1)
+    gate.set_result(None)
+    assert (await other).items[0].results[0].score == expected
+    await until(lambda: wire.dataplane.admission.items.taken == 0)
+    assert wire.dataplane.admission.bytes.taken == 0
+    assert wire.registry.get_sample_value(*counted("CANCELLED")) == 6
+
+
+async def test_the_callers_deadline_reaches_the_engine(wire: Wire) -> None:
+    hold(wire)
+    with pytest.raises(aio.AioRpcError) as caught:
+        await wire.scoring.Score(request(item()), timeout=0.2)
+    assert error_of(caught)[0] is grpc.StatusCode.DEADLINE_EXCEEDED
+    await until(lambda: wire.engine.running == 0)
+
+
+async def test_the_default_deadline_ends_a_call_without_one() -> None:
+    async with wire_server(deadlines=Deadlines(default_s=0.05)) as wire:
+        hold(wire)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(item()))
+        code, details, _ = error_of(caught)
+        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert "0.050 s" in details
+        assert wire.engine.running == 0
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [
+        (None, "UNAUTHENTICATED"),
+        ("Bearer wrong", "UNAUTHENTICATED"),
+        ("Bearer ", "UNAUTHENTICATED"),
+        ("Basic second", "UNAUTHENTICATED"),
+        ("second", "UNAUTHENTICATED"),
+        ("Bearer second-and-more", "UNAUTHENTICATED"),
+        ("Bearer first", "OK"),
+        ("bearer second", "OK"),
+    ],
+)
+async def test_tokens(authorization: str | None, code: str) -> None:
+    async with wire_server(tokens=("first", "second")) as wire:
+        metadata = [] if authorization is None else [("authorization", authorization)]
+        call = wire.models.List(models_pb2.ListModelsRequest(), metadata=metadata)
+        assert (await call.code()).name == code
+        assert await wire.health("") == "SERVING", "probes carry no token"
+
+
+async def test_a_defect_leaks_nothing_but_the_request_id(caplog: pytest.LogCaptureFixture) -> None:
+    class Defective(Dataplane):
+        def list_models(self) -> models_pb2.ListModelsResponse:
+            raise RuntimeError("the secret of the house")
+
+    async with wire_server(make_dataplane=Defective) as wire:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.models.List(models_pb2.ListModelsRequest(), metadata=[("x-request-id", "mine-1")])
+    code, details, metadata = error_of(caught)
+    assert code is grpc.StatusCode.INTERNAL
+    assert "secret" not in details
+    assert "mine-1" in details
+    assert metadata["x-request-id"] == "mine-1"
+    assert "mine-1" in caplog.text
+    assert "the secret of the house" in caplog.text
+
+
+async def test_request_ids_that_could_harm_the_log_are_replaced(wire: Wire) -> None:
+    for given in ("a b", '"', "x" * 129):
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(item(), metrics=()), metadata=[("x-request-id", given)])
+        assert error_of(caught)[2]["x-request-id"] not in {given, ""}
+
+
+async def test_nothing_is_served_while_loading() -> None:
+    async with wire_server(serving=False) as wire:
+        for service in ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models"):
+            assert await wire.health(service) == "NOT_SERVING"
+        with pytest.raises(aio.AioRpcError) as caught:
+            await wire.scoring.Score(request(item()))
+        assert error_of(caught)[0] is grpc.StatusCode.UNAVAILABLE
+        await wire.lifecycle.serving(wire.dataplane)
+        assert await wire.health("gradewire.v1.Scoring") == "SERVING"
+        assert statuses(await wire.scoring.Score(request(item()))) == [["STATUS_OK"]]
+
+
+async def test_models_are_listed_with_metrics_and_limits(wire: Wire) -> None:
+    reply = await wire.models.List(models_pb2.ListModelsRequest())
+    assert [model.name for model in reply.models] == ["hash"]
+    assert {metric.name for metric in reply.metrics} == {"smile", "sbert", "exact_match", "easy_match"}
+    assert all(metric.available for metric in reply.metrics)
+    assert reply.limits.max_items_per_request == Limits().max_items_per_request
+    assert reply.limits.max_windows == 512
+
+
+async def test_prepare_tells_of_progress_and_fills_the_cache(wire: Wire) -> None:
+    entries = [
+        references_pb2.ReferenceEntry(question=f"q{number}", references=[f"answer {number}", "both"])
+        for number in range(100)
+    ]
+    entries.append(references_pb2.ReferenceEntry(question="bad", references=[" "]))
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[SMILE])
+    steps = [step async for step in wire.references.Prepare(asked)]
+    assert [step.complete for step in steps] == [False] * (len(steps) - 1) + [True]
+    assert len(steps) >= 3, "several chunks"
+    last = steps[-1]
+    assert (last.entries_done, last.entries_total) == (101, 101)
+    assert [failure.index for step in steps for failure in step.failures] == [100]
+    assert len(last.reference_set) == 32
+    assert last.provenance[0].name == "smile"
+    wire.engine.computed.clear()
+    again = [step async for step in wire.references.Prepare(asked)][-1]
+    assert again.reference_set == last.reference_set
+    assert again.cache_hits.computed == 0
+    assert not wire.engine.computed
+    await wire.scoring.Score(request(item("something", "answer 3", "both")))
+    assert all("answer" not in text for _, text in wire.engine.computed)
+
+
+async def test_prepared_answers_are_found_by_the_set_they_were_stored_under(wire: Wire) -> None:
+    prepared = types_pb2.MetricSpec(
+        smile=types_pb2.SmileParameters(synthetic=types_pb2.SYNTHETIC_MODE_PREPARED)
+    )
+    asked = request(item(), metrics=(prepared,))
+    assert statuses(await wire.scoring.Score(asked)) == [["STATUS_NOT_PREPARED"]]
+    entry = references_pb2.ReferenceEntry(
+        question="what?", references=["the cat"], synthetic_answers=["It is the cat."]
+    )
+    steps = [
+        step async for step in wire.references.Prepare(references_pb2.PrepareRequest(entries=[entry], metrics=[SMILE]))
+    ]
+    assert steps[-1].synthetic_answers_stored == 1
+    asked.reference_set = steps[-1].reference_set
+    assert statuses(await wire.scoring.Score(asked)) == [["STATUS_OK"]]
+
+
+async def test_the_log_has_one_line_a_call_and_no_text_of_it(wire: Wire) -> None:
+    secrets = types_pb2.Item(
+        id="secret-id", question="secret q", references=["secret r"], prediction="secret p", group="secret g"
+    )
+    await wire.scoring.Score(request(secrets, secrets, metrics=(SMILE, EXACT)))
+    with pytest.raises(aio.AioRpcError):
+        await wire.scoring.Score(request(secrets, metrics=()))
+    ok, failed = await wire.log_lines()
+    assert (ok["code"], ok["items"], ok["metrics"], ok["method"]) == (
+        "OK",
+        2,
+        ["smile", "exact_match"],
+        "gradewire.v1.Scoring/Score",
+    )
+    assert ok["duration_s"] > 0
+    assert ok["request_bytes"] > 0
+    assert ok["reply_bytes"] > 0
+    assert ok["peer"].startswith("ipv4:127.0.0.1:")
+    assert (failed["code"], failed["level"], failed["field"]) == ("INVALID_ARGUMENT", "warning", "metrics")
+    assert ok["request_id"] != failed["request_id"]
+    assert "secret" not in wire.log_text.getvalue()
+
+
+async def test_metrics_count_calls_results_and_bytes(wire: Wire) -> None:
+    await wire.scoring.Score(request(item(), item(""), metrics=(SMILE,)))
+    with pytest.raises(aio.AioRpcError):
+        await wire.scoring.Score(request(item(), metrics=()))
+    sample = wire.registry.get_sample_value
+    method = {"method": "gradewire.v1.Scoring/Score"}
+    assert sample(*counted("OK")) == 1
+    assert sample(*counted("INVALID_ARGUMENT")) == 1
+    assert sample("gradewire_call_duration_seconds_count", method) == 2
+    assert sample("gradewire_items_total", method) == 3
+    assert sample("gradewire_results_total", {"metric": "smile", "status": "OK"}) == 1
+    assert sample("gradewire_results_total", {"metric": "smile", "status": "EMPTY_PREDICTION"}) == 1
+    assert sample("gradewire_request_message_bytes_count", method) == 2
+    assert sample("gradewire_reply_message_bytes_count", method) == 1
+    assert sample("gradewire_calls_in_flight", method) == 0
+    assert sample("gradewire_items_in_flight") == 0
+    assert sample("gradewire_serving") == 1
+
+
+async def test_reflection_lists_our_services(wire: Wire) -> None:
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(wire.channel)
+    call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+    reply = await call.read()
+    names = {service.name for service in reply.list_services_response.service}
+    assert {"gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models", "grpc.health.v1.Health"} <= names
+    call.cancel()
