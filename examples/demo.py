@@ -22,7 +22,7 @@ from gradewire import Client, ScoreReport
 
 ROWS = Path(__file__).with_name("answers.jsonl")
 METRICS = "smile:v1,smile:fast,sbert,exact_match,easy_match"
-SHOWN = ("synonym", "verbose", "number", "wrong but fluent", "several references")
+SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references")
 
 
 @contextmanager

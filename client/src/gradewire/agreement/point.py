@@ -1,0 +1,102 @@
+"""Agreement of one set of scores with labels, computed by scipy."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+Statistic = Literal["pearson", "spearman", "kendall", "accuracy", "auc"]
+STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "accuracy", "auc")
+RIGHT_FROM = 0.5
+
+
+class MissingScipyError(ImportError):
+    """scipy is not installed; the message says how to get it."""
+
+
+def scipy_stats() -> ModuleType:
+    """`scipy.stats`, imported when first needed because it takes a second.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+    """
+    try:
+        from scipy import stats  # noqa: PLC0415 - an optional, slow import
+    except ImportError as error:
+        raise MissingScipyError("agreement needs scipy: pip install 'gradewire[agree]'") from error
+    return stats
+
+
+def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Labels as right or wrong.
+
+    Args:
+        labels: float64[rows], human labels without NaN.
+
+    Returns:
+        True from 0.5 upward; None where a label lies outside [0, 1], because then nobody said what counts as right.
+    """
+    if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
+        return None
+    return labels >= RIGHT_FROM
+
+
+def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve: the share of (right, wrong) pairs that the scores order rightly, ties counted half.
+
+    Args:
+        scores: float64[rows] without NaN.
+        positive: bool[rows].
+
+    Returns:
+        0 to 1; NaN where one of the two classes is missing.
+    """
+    positives = int(positive.sum())
+    negatives = len(positive) - positives
+    if not positives or not negatives:
+        return math.nan
+    rank_sum = float(scipy_stats().rankdata(scores)[positive].sum())
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def point_values(
+    scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64]
+) -> dict[Statistic, float]:
+    """Pearson, Spearman, Kendall's tau-b, accuracy and ROC-AUC.
+
+    Args:
+        scores: float64[rows] without NaN.
+        verdicts: float64[rows], 1 right, 0 wrong, NaN where the metric gives no verdict.
+        labels: float64[rows] without NaN.
+
+    Returns:
+        One value per statistic; NaN where it is not defined (constant scores or labels, one class only, no verdicts).
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+    """
+    values: dict[Statistic, float] = dict.fromkeys(STATISTICS, math.nan)
+    varied = len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(labels) > 0
+    if varied:
+        stats = scipy_stats()
+        with warnings.catch_warnings():
+            # Nearly constant input only warns; the value is then as good as float64 allows.
+            warnings.simplefilter("ignore")
+            values["pearson"] = float(stats.pearsonr(scores, labels).statistic)
+            values["spearman"] = float(stats.spearmanr(scores, labels).statistic)
+            values["kendall"] = float(stats.kendalltau(scores, labels).statistic)
+    positive = right(labels)
+    if positive is not None and len(labels):
+        judged = ~np.isnan(verdicts)
+        if judged.any():
+            values["accuracy"] = float(np.mean((verdicts[judged] >= RIGHT_FROM) == positive[judged]))
+        values["auc"] = auc(scores, positive)
+    return values

@@ -1,0 +1,151 @@
+"""The same statistics for many resamples at once.
+
+A resample is a row of weights: how often each row of the table was drawn. So a bootstrap is a handful of array
+operations over weights[resamples, rows] in place of a loop over resamples, and no table is ever copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Rows by ascending value, equal values in one group; worked out once for all resamples.
+
+    Attributes:
+        order: int[rows], positions of the rows by ascending value; None where the rows stand so already.
+        starts: int[groups], where each group of equal values starts in `order`.
+        group: int[rows], group of each row.
+    """
+
+    order: NDArray[np.intp] | None
+    starts: NDArray[np.intp]
+    group: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Ordering:
+        """Orders `values`, float64[rows] without NaN, at least one row."""
+        order = np.argsort(values, kind="stable")
+        ascending = values[order]
+        first = np.ones(len(values), dtype=bool)
+        first[1:] = ascending[1:] != ascending[:-1]
+        group = np.empty(len(values), dtype=np.intp)
+        group[order] = np.cumsum(first) - 1
+        in_place = bool((order[1:] > order[:-1]).all())
+        return cls(None if in_place else order, np.flatnonzero(first), group)
+
+    def totals(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weight of every group, float64[resamples, groups]."""
+        ascending = weights if self.order is None else weights[:, self.order]
+        if len(self.starts) == len(self.group):
+            return ascending
+        summed: NDArray[np.float64] = np.add.reduceat(ascending, self.starts, axis=1)
+        return summed
+
+    def midranks(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean rank of every row within its resample, from 1, float64[resamples, rows]."""
+        totals = self.totals(weights)
+        ranks = np.cumsum(totals, axis=1) - (totals - 1) / 2
+        return ranks[:, self.group]
+
+
+def pearson(weights: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pearson's r of every resample, float64[resamples]; NaN where a side is constant in the resample.
+
+    Args:
+        weights: float64[resamples, rows].
+        x: float64[rows].
+        y: float64[rows].
+    """
+    # Centred first: sums of squares lose digits where the spread is small beside the mean.
+    dx, dy = x - x.mean(), y - y.mean()
+    moments = weights @ np.stack([np.ones_like(dx), dx, dy, dx * dy, dx * dx, dy * dy], axis=1)
+    return _correlation(*moments.T)
+
+
+def _correlation(  # noqa: PLR0913, PLR0917 - the six sums of the formula
+    total: NDArray[np.float64],
+    sum_x: NDArray[np.float64],
+    sum_y: NDArray[np.float64],
+    sum_xy: NDArray[np.float64],
+    sum_xx: NDArray[np.float64],
+    sum_yy: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread_x = sum_xx - sum_x * sum_x / total
+        spread_y = sum_yy - sum_y * sum_y / total
+        # What rounding leaves of a constant side is not a spread.
+        defined = (spread_x > 1e-12 * sum_xx) & (spread_y > 1e-12 * sum_yy)
+        covariance = sum_xy - sum_x * sum_y / total
+        return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
+
+
+def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
+    """Spearman's rho of every resample, float64[resamples]; NaN where a side is constant."""
+    rank_x, rank_y = x.midranks(weights), y.midranks(weights)
+    total = weights.sum(axis=1)
+    # The mean rank is known beforehand, so both sides are centred at no cost.
+    middle = (total[:, None] + 1) / 2
+    dx, dy = rank_x - middle, rank_y - middle
+    weighted_x, weighted_y = weights * dx, weights * dy
+    nothing = np.zeros_like(total)
+    sums = [product.sum(axis=1) for product in (weighted_x * dy, weighted_x * dx, weighted_y * dy)]
+    return _correlation(total, nothing, nothing, *sums)
+
+
+def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
+    """Kendall's tau-b of every resample.
+
+    Costs one pass for each distinct value of `y`: meant for labels of a few levels.
+
+    Args:
+        weights: float64[resamples, rows], whole numbers.
+        x: Order of the scores.
+        y: Order of the labels.
+
+    Returns:
+        float64[resamples]; NaN where a side is constant in the resample.
+    """
+    lower = np.zeros((len(weights), len(x.starts)))
+    surplus = np.zeros(len(weights))
+    for level in range(len(y.starts)):
+        here = x.totals(weights * (y.group == level))
+        cumulative = np.cumsum(lower, axis=1)
+        # Pairs with a lower label: concordant where the score is lower too, discordant where it is higher.
+        surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
+        lower += here
+    total = weights.sum(axis=1)
+    pairs = total * (total - 1) / 2
+    tied_x = _tied(x.totals(weights))
+    tied_y = _tied(y.totals(weights))
+    scale = (pairs - tied_x) * (pairs - tied_y)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(scale > 0, surplus / np.sqrt(scale), np.nan)
+
+
+def _tied(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    tied: NDArray[np.float64] = (totals * (totals - 1) / 2).sum(axis=1)
+    return tied
+
+
+def auc(weights: NDArray[np.float64], x: Ordering, positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """ROC-AUC of every resample, float64[resamples]; NaN where a class is missing in the resample."""
+    right = x.totals(weights * positive)
+    wrong = x.totals(weights) - right
+    below = np.cumsum(wrong, axis=1) - wrong / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1)))
+
+
+def mean(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of every resample, float64[resamples]; NaN where no row of it was drawn."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        averages: NDArray[np.float64] = (weights @ values) / weights.sum(axis=1)
+        return averages

@@ -1,0 +1,131 @@
+"""Where the scoring is done: options that several commands share, and the client they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gradewire import AsyncClient, Tls
+from gradewire.scorer import embedded_transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gradewire.transport import Transport
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+# Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
+BATCH_DEADLINE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """The connection options.
+
+    Attributes:
+        server: HOST:PORT; None scores in this process.
+        token: Bearer token for the server.
+        tls_ca: Authorities to believe; given, the connection is encrypted.
+        cache_dir: Store of the engine in this process; None: its default.
+        deadline_s: Of one batch of rows, seconds.
+    """
+
+    server: str | None
+    token: str | None
+    tls_ca: Path | None
+    cache_dir: Path | None
+    deadline_s: float
+
+    def client(self, transport: Transport | None = None) -> AsyncClient:
+        """A client for these options; `transport`, from tests, takes the place of either connection.
+
+        Raises:
+            GradewireError: The engine is not installed, or an option is wrong.
+        """
+        if transport is not None:
+            return AsyncClient(deadline_s=self.deadline_s, transport=transport)
+        if self.server is not None:
+            tls = Tls(root_certificates=self.tls_ca) if self.tls_ca else None
+            return AsyncClient(self.server, deadline_s=self.deadline_s, token=self.token, tls=tls)
+        settings: dict[str, Any] = {"max_deadline_s": max(self.deadline_s, BATCH_DEADLINE_S)}
+        if self.cache_dir is not None:
+            settings["disk_directory"] = self.cache_dir
+        return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
+
+    @property
+    def place(self) -> str:
+        """Where the scoring is done, for people."""
+        return self.server or "the engine in this process"
+
+
+def connection_options(command: Command) -> Command:
+    """Adds the connection options; `connection_of` reads them."""
+    for option in reversed(
+        (
+            click.option(
+                "--server",
+                metavar="HOST:PORT",
+                envvar="GRADEWIRE_SERVER",
+                show_envvar=True,
+                help="Score on this server.",
+            ),
+            click.option("--embedded", is_flag=True, help="Score in this process; so it is where no server is named."),
+            click.option(
+                "--token",
+                envvar="GRADEWIRE_TOKEN",
+                show_envvar=True,
+                help="Bearer token for the server (better in the variable, where no process list shows it).",
+            ),
+            click.option(
+                "--tls-ca",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help="Talk TLS to the server, believing these authorities (PEM).",
+            ),
+            click.option(
+                "--cache-dir",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="Where the engine in this process keeps vectors; default: the user's cache directory.",
+            ),
+            click.option(
+                "--deadline-s",
+                type=click.FloatRange(min=0, min_open=True),
+                default=BATCH_DEADLINE_S,
+                show_default=True,
+                help="Longest wait for one batch of rows; its rows are TIMEOUT then.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def connection_of(options: Mapping[str, Any]) -> Connection:
+    """Reads the options of `connection_options`; --embedded wins over the variable, not over the flag.
+
+    Args:
+        options: Values of the command's options by name; others are not looked at.
+
+    Raises:
+        click.UsageError: Options that exclude each other.
+    """
+    server: str | None = options["server"]
+    if options["embedded"] and server is not None:
+        source = click.get_current_context().get_parameter_source("server")
+        if source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError("--server and --embedded exclude each other: leave one out")
+        server = None
+    if server is not None and options["cache_dir"] is not None:
+        raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
+    if server is None and options["tls_ca"] is not None:
+        raise click.UsageError("--tls-ca is for a connection: give --server HOST:PORT with it")
+    return Connection(
+        server=server,
+        token=options["token"],
+        tls_ca=options["tls_ca"],
+        cache_dir=options["cache_dir"],
+        deadline_s=options["deadline_s"],
+    )

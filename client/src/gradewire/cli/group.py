@@ -1,0 +1,80 @@
+"""Entry point: finds the subcommand, and turns what went wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from gradewire.cli.problems import EXIT_INTERRUPTED, fail
+
+# Module that holds the command `NAME_command`, and its line in the list of commands.
+_COMMANDS = {
+    "agree": ("gradewire.cli.agree", "Compare scores with human labels."),
+    "models": ("gradewire.cli.models", "Build, list and verify encoders."),
+    "prepare": ("gradewire.cli.prepare", "Get references ready before answers come."),
+    "score": ("gradewire.cli.score", "Score the answers of a file."),
+    "serve": ("gradewire.cli.serve", "Start a server."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand when it is called: `gradewire --help` loads none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in alphabetical order."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None where there is none of that name."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(import_module(_COMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{cmd_name} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the list without importing what it lists."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Each command has its own --help with examples. GRADEWIRE_DEBUG=1 shows where an error came from.",
+)
+@click.version_option(message="gradewire %(version)s", package_name="gradewire")
+def gradewire() -> None:
+    """Grade free-form answers: how right is an answer, given its references?
+
+    \b
+    First steps:
+      gradewire models build                                build the default encoder, once
+      gradewire score answers.jsonl --out scores.jsonl      score a file in this process
+      gradewire serve                                       or start a server, and then
+      gradewire score answers.jsonl --server 127.0.0.1:50051
+    """  # noqa: D301 - click looks for the backspace: the lines after it are not wrapped
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits."""
+    try:
+        code = gradewire.main(prog_name="gradewire", standalone_mode=False)
+    except click.exceptions.Abort as error:
+        fail(error, EXIT_INTERRUPTED)
+    except click.UsageError as error:
+        fail(error, error.exit_code, hint=f"see {error.ctx.command_path} --help" if error.ctx else "")
+    except click.ClickException as error:
+        fail(error, error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing more can be said there, not even by the interpreter at exit.
+        sys.stdout = sys.stderr
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,206 @@
+"""Scores rows in order, a few batches in flight, with as much memory as these take."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import re
+import threading
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gradewire.errors import InconsistentReplies, Overloaded
+from gradewire.results import MetricScore, Status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+
+    from gradewire import AsyncClient, ScoreReport
+    from gradewire.cli.rows import Row
+    from gradewire.metric_choice import MetricsLike
+    from gradewire.metric_types import Preset, Synthetic
+
+T = TypeVar("T")
+
+# One request of the client each; the encoder's batches are filled from all that is in flight.
+BATCH_ROWS = 128
+BATCHES_IN_FLIGHT = 4
+# A server that turns work away is asked again this often before the run ends.
+PATIENCE = 20
+_ITEM = re.compile(r"^items\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePlan:
+    """What is asked of every row.
+
+    Attributes:
+        metrics: As `Client.score` takes them.
+        preset: For smile where `metrics` names none.
+        synthetic: For smile where `metrics` does not say.
+        model: For metrics that do not say their own.
+        reference_set: With synthetic = prepared.
+    """
+
+    metrics: MetricsLike
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    reference_set: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `Client.score`."""
+        return {
+            "metrics": self.metrics,
+            "preset": self.preset,
+            "synthetic": self.synthetic,
+            "model": self.model,
+            "reference_set": self.reference_set,
+        }
+
+    def with_default_synthetic(self, *, present: bool) -> ScorePlan:
+        """Where nobody said which synthetic answers to use: prepared with a reference set, else those there are."""
+        if self.synthetic is not None:
+            return self
+        return self.with_synthetic("prepared" if self.reference_set else "inline" if present else "none")
+
+    def with_synthetic(self, synthetic: Synthetic) -> ScorePlan:
+        """The same with other synthetic answers."""
+        return replace(self, synthetic=synthetic)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row with its results.
+
+    Attributes:
+        row: The row.
+        output: As it is written: id, index, scores by label, digest of the content.
+        scores: The same scores with what they cost; empty for a row that was scored in an earlier run.
+    """
+
+    row: Row
+    output: Mapping[str, Any]
+    scores: Mapping[str, MetricScore]
+
+
+@dataclass(slots=True)
+class Run:
+    """Scores rows with one client.
+
+    Attributes:
+        client: Where the scoring is done.
+        plan: What is asked.
+        known: Gives the output of rows that an earlier run scored, None for the others.
+        lines: What the server says that it computes, by label; filled by `begin`.
+    """
+
+    client: AsyncClient
+    plan: ScorePlan
+    known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None
+    lines: dict[str, str] = field(default_factory=dict)
+
+    async def begin(self) -> None:
+        """Asks the server about the metrics before any row is read.
+
+        Raises:
+            GradewireError: The server is not there, or cannot compute what is asked.
+        """
+        report = await self.client.score([], **self.plan.arguments())
+        self.lines = {label: provenance.line for label, provenance in report.provenance.items()}
+
+    async def score(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
+        """Scores rows and hands them out in their order, a batch at a time.
+
+        Raises:
+            GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
+        """
+        batches = batched(rows, BATCH_ROWS)
+        waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
+        try:
+            while batch := await _beside(lambda: next(batches, [])):
+                waiting.append(asyncio.create_task(self._score_batch(batch)))
+                if len(waiting) >= BATCHES_IN_FLIGHT:
+                    yield await waiting.popleft()
+            while waiting:
+                yield await waiting.popleft()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
+        known = [self.known(row) for row in rows]
+        items = [row.item for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
+        answers = iter(await self._patiently(items) if items else ())
+        scored = []
+        for row, output in zip(rows, known, strict=True):
+            if output is not None:
+                scored.append(ScoredRow(row, output, {}))
+            elif row.item is None:
+                failed = MetricScore(score=None, status=Status.INVALID_INPUT, message=row.problem)
+                scored.append(self._scored(row, dict.fromkeys(self.lines, failed)))
+            else:
+                scored.append(self._scored(row, next(answers).scores))
+        return scored
+
+    async def _patiently(self, items: list[Mapping[str, Any]]) -> ScoreReport:
+        for _ in range(PATIENCE):
+            try:
+                return self._same(await self.client.score(items, **self.plan.arguments()))
+            except Overloaded as error:
+                await asyncio.sleep(min(error.retry_after_s or 1.0, 10.0))
+        return self._same(await self.client.score(items, **self.plan.arguments()))
+
+    def _same(self, report: ScoreReport) -> ScoreReport:
+        for label, provenance in report.provenance.items():
+            if provenance.line != self.lines[label]:
+                raise InconsistentReplies(
+                    f"{label} was computed as {self.lines[label]} and later as {provenance.line}: "
+                    "--resume goes on once all servers at the address are alike"
+                )
+        return report
+
+    def _scored(self, row: Row, scores: Mapping[str, MetricScore]) -> ScoredRow:
+        results = {}
+        for label, score in scores.items():
+            result = score.to_dict()
+            if score.message:
+                # The client counts within its batch; people look for the place in their file.
+                result["message"] = _ITEM.sub(row.place, score.message)
+            # A row that never reached the server carries the line as well, so that --resume can compare.
+            results[label] = {**result, "line": self.lines[label]}
+        return ScoredRow(row, {"id": row.id, "index": row.index, "scores": results, "digest": row.digest}, scores)
+
+
+def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Cuts rows into lists of `size`; the last may be shorter, none is empty."""
+    remaining = iter(rows)
+    while batch := list(itertools.islice(remaining, size)):
+        yield batch
+
+
+async def _beside(read: Callable[[], T]) -> T:
+    """Reads on a thread of its own: standard input may be silent for hours, and Ctrl-C must not wait for it."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+
+    def settle(deliver: Callable[[], None]) -> None:
+        if not outcome.done():
+            deliver()
+
+    def work() -> None:
+        try:
+            value = read()
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+            deliver = functools.partial(outcome.set_exception, error)
+        else:
+            deliver = functools.partial(outcome.set_result, value)
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            loop.call_soon_threadsafe(settle, deliver)
+
+    threading.Thread(target=work, name="gradewire-reader", daemon=True).start()
+    return await outcome

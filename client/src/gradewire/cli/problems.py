@@ -1,0 +1,73 @@
+"""Errors of the command: one line that names the field and the way out, and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from gradewire.errors import GradewireError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXIT_FINE = 0
+EXIT_ROWS_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_INTERRUPTED = 130
+
+EXIT_CODES = """\b
+Exit codes:
+  0    all fine
+  1    some rows have no score (see --fail-on)
+  2    wrong usage or input
+  3    the server cannot be reached, is too busy, or went away
+  130  interrupted
+"""
+
+
+class InputError(click.ClickException):
+    """A file or option is wrong; shown as one line, exit code 2."""
+
+    exit_code = EXIT_USAGE
+
+
+class UnreachableError(click.ClickException):
+    """No answer from the server; shown as one line, exit code 3."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+def debugging() -> bool:
+    """Whether GRADEWIRE_DEBUG=1 asks for tracebacks."""
+    return os.environ.get("GRADEWIRE_DEBUG", "") not in {"", "0"}
+
+
+def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
+    """Ends the program with one line on stderr, and the traceback before it when debugging."""
+    if debugging():
+        traceback.print_exception(error)
+    message = error.format_message() if isinstance(error, click.ClickException) else str(error) or "interrupted"
+    click.echo(f"Error: {' '.join(message.split())}{f' ({hint})' if hint else ''}", err=True)
+    sys.exit(code)
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns the client library's errors into the command's.
+
+    Raises:
+        UnreachableError: No answer came; trying again may help.
+        InputError: Something has to be changed first.
+    """
+    try:
+        yield
+    except TransportError as error:
+        raise UnreachableError(str(error)) from error
+    except GradewireError as error:
+        raise InputError(str(error)) from error

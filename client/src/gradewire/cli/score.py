@@ -1,0 +1,224 @@
+"""`gradewire score`: scores the answers of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from gradewire.cli.connection import Connection, connection_of, connection_options
+from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
+from gradewire.cli.metric_options import metric_options, plan_of
+from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
+from gradewire.cli.problems import EXIT_CODES, EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, one_line_errors
+from gradewire.cli.results_file import ResultsFile, encode_row
+from gradewire.cli.summary import Summary
+from gradewire.cli.summary_text import print_summary
+from gradewire.cli.terminal import number, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire.cli.rows import Row
+    from gradewire.transport import Transport
+
+FailOn = Literal["failure", "no-score", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The output options.
+
+    Attributes:
+        path: File for the rows; None: standard output.
+        resume: Go on with the file.
+        overwrite: Begin it anew.
+        table: Rows on standard output as a table in place of JSONL.
+        quiet: No progress and no summary.
+    """
+
+    path: Path | None
+    resume: bool
+    overwrite: bool
+    table: bool
+    quiet: bool
+
+
+@click.command(
+    "score",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire score answers.jsonl --out scores.jsonl
+  gradewire score answers.jsonl --out scores.jsonl --resume
+  gradewire score vqa.csv --map prediction=model_output --metrics smile:fast,exact_match --format table
+  gradewire score answers.parquet --server 127.0.0.1:50051 --metrics 'smile:v1/1?sentence_weight=0.5'
+  cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
+
+{EXIT_CODES}""",
+)
+@input_options
+@metric_options
+@connection_options
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows here (JSONL).")
+@click.option("--resume", is_flag=True, help="Go on with --out where an earlier run stopped; retries what timed out.")
+@click.option("--overwrite", is_flag=True, help="Begin --out anew.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["jsonl", "table"]),
+    default="jsonl",
+    show_default=True,
+    help="How rows look on standard output.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["failure", "no-score", "never"]),
+    default="failure",
+    show_default=True,
+    help="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
+)
+@click.option("--quiet", is_flag=True, help="No progress, no summary.")
+@click.pass_context
+def score_command(  # noqa: PLR0913 - one argument per option
+    ctx: click.Context,
+    /,
+    *,
+    out: Path | None,
+    resume: bool,
+    overwrite: bool,
+    format_: str,
+    fail_on: FailOn,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Score the answers of FILE: JSONL, JSON, CSV or Parquet; - reads standard input.
+
+    Rows are written in the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}.
+    A row that cannot be scored has a status in place of a score; the others are scored all the same.
+    """
+    if resume and overwrite:
+        raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+    if out is None and (resume or overwrite):
+        raise click.UsageError("--resume and --overwrite need --out FILE")
+    if out is not None and format_ == "table":
+        raise click.UsageError("--format table is for standard output: leave out --out")
+    output = Output(path=out, resume=resume, overwrite=overwrite, table=format_ == "table", quiet=quiet)
+    job = _ScoreJob(input_file(options), plan_of(options), connection_of(options), output)
+    try:
+        with one_line_errors():
+            asyncio.run(job.run(transport=ctx.obj))
+    except KeyboardInterrupt:
+        way_on = f"; {job.summary.rows} rows are in {out}, go on with --resume" if out else ""
+        click.echo(f"interrupted{way_on}", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
+    failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
+    if failures[fail_on]:
+        ctx.exit(EXIT_ROWS_FAILED)
+
+
+class _ScoreJob:
+    """One run of the command."""
+
+    def __init__(self, source: InputFile, plan: ScorePlan, connection: Connection, output: Output) -> None:
+        self.summary = Summary()
+        self._source = source
+        self._plan = plan
+        self._connection = connection
+        self._output = output
+        self._synthetic = 0
+
+    async def run(self, *, transport: Transport | None) -> None:
+        opened = self._source.open()
+        plan = self._plan.with_default_synthetic(present=opened.has_synthetic)
+        began = time.monotonic()
+        out = self._output.path
+        if out and out.exists() and not (self._output.resume or self._output.overwrite):
+            raise InputError(f"{out} is there already: give --resume to go on with it, or --overwrite")
+        with contextlib.ExitStack() as stack:
+            results = stack.enter_context(ResultsFile(out)) if out else None
+            async with self._connection.client(transport) as client:
+                run = Run(client, plan, known=results.waiting if results else lambda _: None)
+                await run.begin()
+                rows = self._rows(opened.rows, results, run)
+                shown = stack.enter_context(
+                    progress(
+                        "scoring",
+                        None if self._output.quiet else self._source.count(),
+                        quiet=self._output.quiet,
+                        rows_on_stdout=results is None,
+                        already=self.summary.rows,
+                    )
+                )
+                before = self.summary.rows
+                async with contextlib.aclosing(run.score(rows)) as batches:
+                    async for batch in batches:
+                        self._write(batch, results, run)
+                        shown.done(self.summary.rows)
+            if results:
+                results.finish()
+        if not self._output.quiet:
+            print_summary(
+                self.summary,
+                command=self._reproduce(run),
+                place=self._connection.place,
+                scored_rows=self.summary.rows - before,
+                wall_s=time.monotonic() - began,
+            )
+            if self._synthetic and plan.synthetic == "none" and self._plan.synthetic is None:
+                click.echo(
+                    f"synthetic answers: not used, though {self._synthetic} rows have some (--synthetic inline)",
+                    err=True,
+                )
+
+    def _rows(self, rows: Iterator[Row], results: ResultsFile | None, run: Run) -> Iterator[Row]:
+        rows = self._watched(rows)
+        if results is None:
+            return rows
+        if not self._output.resume:
+            results.create()
+            return rows
+        return itertools.chain(results.resume(rows, run.lines, self.summary.add), rows)
+
+    def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            self._synthetic += bool(row.item and row.item.get("synthetic_answers"))
+            yield row
+
+    def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, run: Run) -> None:
+        if results is not None:
+            results.write([scored.output for scored in batch])
+        elif self._output.table:
+            if not self.summary.rows:
+                click.echo(_table_line("id", [f"{label[:22]:>22}" for label in run.lines]))
+            for scored in batch:
+                click.echo(_table_line(scored.row.id, map(_cell, scored.output["scores"].values())))
+        else:
+            sys.stdout.buffer.write(b"".join(encode_row(scored.output) for scored in batch))
+            sys.stdout.buffer.flush()
+        for scored in batch:
+            self.summary.add(scored.output, scored.scores)
+
+    def _reproduce(self, run: Run) -> str:
+        server = f" --server {self._connection.server}" if self._connection.server else ""
+        columns = "".join(f" --map {name}={column}" for name, column in self._source.options.columns.items())
+        known_set = f" --reference-set {self._plan.reference_set}" if self._plan.reference_set else ""
+        metrics = shlex.quote(",".join(run.lines.values()))
+        return f"gradewire score {shlex.quote(self._source.path)} --metrics {metrics}{columns}{known_set}{server}"
+
+
+def _cell(result: dict[str, Any]) -> str:
+    return f"{number(result['score']) if result['score'] is not None else result['status']:>22}"
+
+
+def _table_line(identifier: str, cells: Any) -> str:
+    printable = identifier.encode(errors="replace").decode()
+    return f"{printable[:24]:<24} {' '.join(cells)}"

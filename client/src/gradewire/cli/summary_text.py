@@ -1,0 +1,69 @@
+"""Prints a summary on stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire.cli.terminal import number, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradewire.cli.summary import Summary
+
+
+def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
+    """Prints what a run amounts to.
+
+    Args:
+        summary: All rows, those of earlier runs included.
+        command: What gives the same scores again.
+        place: Where the scoring was done.
+        scored_rows: Rows of this run.
+        wall_s: Its time, seconds.
+    """
+    lines = []
+    for label, tally in summary.metrics.items():
+        bounds = tally.interval()
+        lines.append(
+            [
+                label,
+                str(len(tally.scores)),
+                number(tally.mean),
+                f"{number(bounds[0])} to {number(bounds[1])}" if bounds else "-",
+                number(tally.accuracy),
+                number(tally.mean_empty_as_wrong),
+                _counted(tally.failures) or "none",
+            ]
+        )
+    columns = ["metric", "scored", "mean", "95 % interval", "correct", "mean, empty wrong", "without score"]
+    print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
+    for label, tally in summary.metrics.items():
+        if tally.warnings:
+            click.echo(f"{label}: warnings: {_counted(tally.warnings)}", err=True)
+    rate = scored_rows / wall_s if wall_s else 0.0
+    click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rate:.0f} rows/s) by {place}", err=True)
+    if texts := sum(summary.texts.values()):
+        found = ", ".join(
+            f"{summary.texts[name]} {words}"
+            for name, words in (
+                ("memory", "in memory"),
+                ("disk", "on disk"),
+                ("redis", "in Redis"),
+                ("joined", "shared with other rows"),
+                ("computed", "encoded"),
+            )
+            if summary.texts[name]
+        )
+        click.echo(f"{texts} texts: {found}", err=True)
+    if waited_s := sum(summary.seconds.values()):
+        shares = ", ".join(f"{name} {seconds / waited_s:.0%}" for name, seconds in summary.seconds.items())
+        click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
+    click.echo(f"the same again: {command}", err=True)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

@@ -1,0 +1,122 @@
+"""Tables and progress on a terminal; rich is imported when something is printed, not before."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# A terminal shows the bar; a log file gets a line now and then.
+LINE_INTERVAL_S = 10.0
+# Where there is no terminal to ask: wide enough that no cell is folded.
+LOG_COLUMNS = 160
+
+
+class Progress(Protocol):
+    """Told how many rows are done."""
+
+    def done(self, rows: int) -> None:
+        """`rows` in all are done."""
+        ...
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO) -> None:
+    """Prints a table; the first column reads from the left, numbers from the right."""
+    from rich import box  # noqa: PLC0415 - only when printing
+    from rich.console import Console  # noqa: PLC0415 - only when printing
+    from rich.table import Table  # noqa: PLC0415 - only when printing
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="right" if position else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    width = None if stream.isatty() else LOG_COLUMNS
+    Console(file=stream, width=width, highlight=False, markup=False).print(table)
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """A number for a table; a dash where it is not defined."""
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+@contextlib.contextmanager
+def progress(
+    label: str, total: int | None, *, quiet: bool, rows_on_stdout: bool = False, already: int = 0
+) -> Iterator[Progress]:
+    """Shows how far a run is, on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`.
+
+    Args:
+        label: What is done.
+        total: Rows in all; None where nobody knows.
+        quiet: Show nothing.
+        rows_on_stdout: Rows are printed as they are done; on the same terminal they would tear a bar apart.
+        already: Rows that were done before; they do not count into the rate.
+    """
+    if quiet or (rows_on_stdout and sys.stderr.isatty() and sys.stdout.isatty()):
+        yield _Silent()
+    elif sys.stderr.isatty():
+        with _bar(label, total, already) as bar:
+            yield bar
+    else:
+        yield _Lines(label, total, already)
+
+
+class _Silent:
+    def done(self, rows: int) -> None:
+        """Nothing to show."""
+
+
+class _Lines:
+    """A plain line at intervals, and the rate and remaining time in it."""
+
+    def __init__(self, label: str, total: int | None, already: int) -> None:
+        self._label = label
+        self._total = total
+        self._already = already
+        self._began = self._told = time.monotonic()
+
+    def done(self, rows: int) -> None:
+        now = time.monotonic()
+        if now - self._told < LINE_INTERVAL_S:
+            return
+        self._told = now
+        rate = (rows - self._already) / (now - self._began)
+        line = f"{self._label}: {rows} rows, {rate:.0f} rows/s"
+        if self._total is not None:
+            left_s = (self._total - rows) / rate if rate else math.inf
+            left = f"{left_s:.0f} s left" if math.isfinite(left_s) else "no end in sight"
+            line = f"{self._label}: {rows}/{self._total} rows, {rate:.0f} rows/s, {left}"
+        click.echo(line, err=True)
+
+
+@contextlib.contextmanager
+def _bar(label: str, total: int | None, already: int) -> Iterator[Progress]:
+    from rich import progress as bars  # noqa: PLC0415 - only when printing
+    from rich.console import Console  # noqa: PLC0415 - only when printing
+
+    began = time.monotonic()
+
+    class _Bar:
+        def done(self, rows: int) -> None:
+            rate = (rows - already) / max(time.monotonic() - began, 1e-9)
+            display.update(task, completed=rows, rate=f"{rate:.0f} rows/s")
+
+    with bars.Progress(
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as display:
+        task = display.add_task(label, total=total, completed=already, rate="")
+        yield _Bar()
