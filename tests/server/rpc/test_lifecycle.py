@@ -1,0 +1,51 @@
+"""What health says in each phase, per service."""
+
+import pytest
+
+from gradewire_server.rpc.errors import NotServingError
+from gradewire_server.rpc.lifecycle import Phase
+from tests.support.wire import Wire, wire_server
+
+SERVICES = ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models")
+
+
+async def health(wire: Wire) -> list[bool]:
+    return [await wire.health(service) == "SERVING" for service in SERVICES]
+
+
+async def test_health_follows_the_phases() -> None:
+    async with wire_server(serving=False) as wire:
+        lifecycle = wire.lifecycle
+        assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.LOADING, False)
+        await lifecycle.serving(wire.dataplane)
+        assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([True] * 4, Phase.SERVING, True)
+        await lifecycle.draining()
+        assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.DRAINING, False)
+        assert lifecycle.dataplane() is wire.dataplane, "calls are still taken"
+        lifecycle.stopping()
+        with pytest.raises(NotServingError):
+            lifecycle.dataplane()
+
+
+async def test_degraded_is_told_and_scoring_stays_up(wire: Wire) -> None:
+    await wire.lifecycle.observe(degraded=["redis: breaker open"], broken=[])
+    assert await health(wire) == [True] * 4
+    assert wire.lifecycle.report()["degraded"] == ["redis: breaker open"]
+    assert wire.registry.get_sample_value("gradewire_degraded") == 1
+    await wire.lifecycle.observe(degraded=[], broken=[])
+    assert wire.lifecycle.report()["degraded"] == []
+
+
+async def test_a_broken_engine_takes_down_what_needs_it_and_comes_back(wire: Wire) -> None:
+    await wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"])
+    assert await health(wire) == [False, False, False, True]
+    assert not wire.lifecycle.ready
+    assert wire.registry.get_sample_value("gradewire_serving") == 0
+    await wire.lifecycle.observe(degraded=[], broken=[])
+    assert await health(wire) == [True] * 4
+
+
+async def test_an_unknown_service_is_not_serving_in_silence(wire: Wire) -> None:
+    with pytest.raises(Exception, match="NOT_FOUND"):
+        await wire.health("gradewire.v1.Nonsense")
+

@@ -1,0 +1,36 @@
+"""docs/metrics.md names exactly what the server exports, with base units."""
+
+import re
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from gradewire_server.app import open_dataplane
+from gradewire_server.settings import Settings
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+
+
+async def exported(tmp_path: Path, minilm: Path) -> dict[str, tuple[str, frozenset[str]]]:
+    registry = CollectorRegistry()
+    settings = Settings.load(disk_directory=tmp_path, model_repository=minilm)
+    async with open_dataplane(settings, registry):
+        found = {}
+        for collector in list(registry._collector_to_names):
+            for family in collector.collect():
+                name = f"{family.name}_total" if family.type == "counter" else family.name
+                name = f"{name}_info" if family.type == "info" else name
+                labels = frozenset(getattr(collector, "_labelnames", ()))
+                found[name] = (family.type, labels)
+        return found
+
+
+async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: Path) -> None:
+    rows = re.findall(r"^\| `(gradewire_\w+)` \| (\w+) \| ([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
+    documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
+    assert documented == await exported(tmp_path, minilm)
+
+
+async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:
+    for name in await exported(tmp_path, minilm):
+        assert not re.search(r"_(ms|millis|kb|mb|count)(_|$)", name), name
