@@ -1,0 +1,125 @@
+"""The project's SMILE equals the oracle's on every row, and stops to as soon as any term of it is changed."""
+
+import importlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.oracle.conftest import Grade
+from tests.oracle.oracle import PRESETS, Reference, bin_of
+from tests.oracle.rows import Row
+
+import gradewire_server.metrics
+from gradewire_server.domain.result import MetricResult, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.registry import REGISTRY
+
+TOLERANCE = 1e-3
+Truth = dict[str, list[list[Reference]]]
+
+
+def differences(found: list[MetricResult], truth: list[list[Reference]]) -> list[str]:
+    """Every way in which a row differs; names of references and windows may differ only where values are that close."""
+    wrong = []
+    for index, (result, references) in enumerate(zip(found, truth, strict=True)):
+        if result.status is not Status.OK or result.parts is None or result.matched_reference is None:
+            wrong.append(f"row {index}: {result.status.name}")
+            continue
+        parts, best = result.parts, max(reference.score for reference in references)
+        named = references[result.matched_reference]
+        values = {
+            "score": (result.score, best),
+            "score of the named reference": (result.score, named.score),
+            "sentence": (parts.sentence, named.sentence),
+            "keyword": (parts.keyword, named.keyword),
+            "exact": (parts.exact, named.exact),
+            "lexical": (parts.lexical, named.lexical),
+            "harmonic mean": (parts.harmonic_mean, named.harmonic_mean),
+        }
+        for name, (value, expected) in values.items():
+            undefined = value is None or expected is None
+            if value is not expected if undefined else abs(value - expected) > TOLERANCE:
+                wrong.append(f"row {index}: {name} {value}, not {expected}")
+        if parts.best_window not in named.near:
+            wrong.append(f"row {index}: window {parts.best_window!r} is not among {named.near}")
+        bins = {bin_of(best - TOLERANCE), bin_of(best + TOLERANCE)}
+        if parts.bin not in bins or parts.correct not in {bin_ >= 4 for bin_ in bins}:
+            wrong.append(f"row {index}: bin {parts.bin}, correct {parts.correct}, not {bins}")
+    return wrong
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_row_equals_the_oracles(grade: Grade, truth: Truth, preset: str) -> None:
+    assert len(truth[preset]) >= 300
+    assert differences(grade(REGISTRY["smile"], preset), truth[preset]) == []
+
+
+def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
+    found = grade(REGISTRY["smile"], "v1")
+    cut = [row.prediction for row, result in zip(rows, found, strict=True) if Warning.TRUNCATED in result.warnings]
+    assert len(cut) == 3  # the three long rows
+    assert min(map(len, cut)) > 1000
+
+
+# File, what stands in it (once), what is put in its place, a preset that must notice.
+MUTANTS = {
+    "weight": ("parameters.py", "else 0.3)", "else 0.31)", "v1"),
+    "weight of the reference code": ("parameters.py", "0.5 if self.preset", "0.52 if self.preset", "reference_code"),
+    "weights sum to one": ("smile_formula.py", "(1 - parameters.weight)", "0.69", "v1"),
+    "sentence": ("smile_formula.py", "parameters.weight * sentence", "parameters.weight * keyword", "v1"),
+    "similarity": ("smile_formula.py", "(1.0 + clipped) / 2.0", "clipped", "v1"),
+    "raw cosine": ("smile_formula.py", "return clipped if", "return (1.0 + clipped) / 2.0 if", "reference_code"),
+    "exact in lexical": ("smile_formula.py", "(exact + keyword) / 2", "keyword", "v1"),
+    "keyword in lexical": ("smile_formula.py", "(exact + keyword) / 2", "exact", "v1"),
+    "half": ("smile_formula.py", "(exact + keyword) / 2", "(exact + keyword) / 2.02", "v1"),
+    "fraction": ("smile_formula.py", "if preset is SmilePreset.PAPER:", "if True:", "v1"),
+    "whole words": ("smile_formula.py", "if preset is SmilePreset.PAPER:", "if False:", "paper"),
+    "word boundaries": ("easy_match.py", """ in f" {' '.join(prediction.words)} \"""", " in prediction.text", "paper"),
+    "distinct words": ("smile_formula.py", "else set(keyword.words)", "else keyword.words", "v1"),
+    "repeated words": (
+        "smile_formula.py",
+        "words = keyword.words if",
+        "words = set(keyword.words) if",
+        "reference_code",
+    ),
+    "best window": ("smile_formula.py", "cosines.max(axis=0)", "cosines.mean(axis=0)", "v1"),
+    "name of the window": ("smile_formula.py", "texts[first_of_the_highest(cosines)]", "texts[0]", "v1"),
+    "best reference": ("smile_formula.py", "best = first_of_the_highest(scores)", "best = 0", "v1"),
+    "harmonic mean": ("smile_formula.py", "return 2 * sentence", "return sentence", "reference_code"),
+    "bin": ("smile_formula.py", "math.floor(6 * score)", "math.floor(5 * score)", "v1"),
+    "correct": ("smile_formula.py", "CORRECT_BIN = 4", "CORRECT_BIN = 3", "v1"),
+    "lemma": ("words.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
+    "lower case": ("words.py", "    lowered = text.lower()\n    bare", "    lowered = text\n    bare", "v1"),
+    "punctuation": ("words.py", '_NEITHER_WORD_NOR_SPACE.sub("", lowered)', "lowered", "v1"),
+    "raw text where no word is left": ("words.py", "return Normalised(lowered,", "return Normalised('?',", "v1"),
+    "window length": ("windows.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
+    "last window": ("windows.py", "len(words) - length + 1)]", "max(len(words) - length, 1))]", "v1"),
+    "number of windows": ("windows.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
+    "shortlist": ("smile_fast.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
+    "closest in context": ("smile_fast.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
+    "any reference of the length": ("smile_fast.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
+    "tokens of the words": ("smile_fast.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_changed_term_is_noticed(
+    grade: Grade, truth: Truth, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, original, changed, preset = MUTANTS[name]
+    metric = mutant(tmp_path, f"mutant_{list(MUTANTS).index(name)}", file, original, changed, monkeypatch)
+    assert differences(grade(metric, preset), truth[preset]) != []
+
+
+def mutant(folder: Path, package: str, file: str, original: str, changed: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A copy of the metrics under another name, with one place changed; the table of lemmas is shared."""
+    (source,) = gradewire_server.metrics.__path__
+    shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (folder / package / file).read_text(encoding="utf-8")
+    assert text.count(original) == 1, "the place to change has moved: change this test with it"
+    (folder / package / file).write_text(text.replace(original, changed), encoding="utf-8")
+    for path in (folder / package).glob("*.py"):
+        own = path.read_text(encoding="utf-8").replace("gradewire_server.metrics.", f"{package}.")
+        path.write_text(own.replace(f"{package}.lemmas", "gradewire_server.metrics.lemmas"), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+    return importlib.import_module(f"{package}.registry").REGISTRY["smile"]
