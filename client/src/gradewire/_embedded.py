@@ -3,16 +3,21 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
+
+import click
 
 from gradewire._codes import error_for
 from gradewire.errors import GradewireError, InvalidRequest
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.app import open_dataplane
+from gradewire_server.app import open_dataplane, run
 from gradewire_server.rpc.dataplane import Dataplane
 from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
-from gradewire_server.settings import Settings, SettingsError
+from gradewire_server.settings import Settings, SettingsError, setting_infos
+from gradewire_server.settings_text import SettingInfo
+
+__all__ = ["EmbeddedTransport", "SettingInfo", "models_group", "print_settings", "run_server", "settings_of_server"]
 
 _HERE = "the engine in this process"
 
@@ -119,3 +124,44 @@ def _translated() -> Iterator[None]:
 def _translate(error: RpcError) -> GradewireError:
     retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
     return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
+
+
+def settings_of_server() -> tuple[SettingInfo, ...]:
+    """Name, flag, variable, kind, default and help of every setting, for the command's flags."""
+    return setting_infos()
+
+
+def print_settings(values: Mapping[str, Any]) -> str:
+    """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
+    return _load(values).to_toml()
+
+
+def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
+    """Serves until a signal stops it.
+
+    Args:
+        values: Settings by name that were given as flags.
+        ready: Told the address once calls are taken.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InvalidRequest: A setting is unknown or has a value that cannot be used.
+    """
+    settings = _load(values)
+    return run(settings, started=lambda port: ready(f"{settings.host}:{port}"))
+
+
+def _load(values: Mapping[str, Any]) -> Settings:
+    try:
+        return Settings.load(**values)
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def models_group() -> click.Group:
+    """The commands of the model repository."""
+    from gradewire_models.cli import models  # noqa: PLC0415 - scoring in the process never needs them
+
+    return models

@@ -161,6 +161,7 @@ class Stream:
                     break
                 finally:
                     connection.over = True
+                    connection.accepted.set()
         except Exception as error:  # noqa: BLE001 - it is raised where the caller waits
             self._fail(error)
 
@@ -178,6 +179,8 @@ class Stream:
         yield scoring_pb2.ScoreStreamRequest(
             config=scoring_pb2.ScoreStreamConfig(metrics=call.choice.specs, reference_set=call.reference_set)
         )
+        # Refused calls are refused here: gRPC forgets a call's status when it ends while a message is being written.
+        await connection.accepted.wait()
         # A broken stream's iterator may be driven on for a moment: what it takes then is lost to its successor.
         while connection.is_on():
             self._to_send.clear()
@@ -194,6 +197,7 @@ class Stream:
             await self._to_send.wait()
 
     def _take(self, connection: "_Connection", reply: scoring_pb2.ScoreStreamResponse) -> None:
+        connection.accepted.set()
         if reply.provenance:
             provenance = decode_provenance(self._call.choice, reply.provenance)
             if self._provenance:
@@ -218,9 +222,16 @@ class Stream:
 
 @dataclass(slots=True)
 class _Connection:
-    """One stream of the transport: what was sent on it, in order."""
+    """One stream of the transport.
+
+    Attributes:
+        sent: Items that were sent on it, in order.
+        accepted: Set by the server's first message, which comes before any item is sent.
+        over: It has ended; another one goes on.
+    """
 
     sent: list[int] = field(default_factory=list)
+    accepted: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
 
     def is_on(self) -> bool:

@@ -52,6 +52,8 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 5_000),
 )
 
+# What gRPC reports in place of the real status when a stream ends while a message is being written.
+_CUT_WHILE_WRITING = "Internal error from Core"
 # Set once a channel was made here: a forked child must not touch gRPC then, it crashes inside the C library.
 _used_by_pid: int | None = None
 
@@ -153,6 +155,8 @@ class GrpcTransport:
         return self._stubs
 
     def _translate(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
+        if error.details() == _CUT_WHILE_WRITING:
+            return errors.ServerUnreachable(f"{self._address} cut the stream while items were sent: look at its log")
         pushback_ms = next((value for key, value in error.trailing_metadata() if key == "grpc-retry-pushback-ms"), "")
         retry_after_s = int(pushback_ms) / 1000 if str(pushback_ms).isdecimal() else None
         return error_for(error.code().name, error.details() or "", self._address, retry_after_s=retry_after_s)

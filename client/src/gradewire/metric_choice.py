@@ -82,15 +82,18 @@ def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    times = Counter(metric.name for metric in metrics)
-    presets = [f"{metric.name}:{metric.preset or 'v1'}" if isinstance(metric, Smile) else "" for metric in metrics]
-    distinct = len({preset for preset in presets if preset}) == times["smile"]
+    # Without a preset the server takes v1, so that is what two metrics are told apart by.
+    explicit = [
+        replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric for metric in metrics
+    ]
+    times = Counter(metric.name for metric in explicit)
+    presets = {metric.preset for metric in explicit if isinstance(metric, Smile)}
     labels: list[str] = []
-    for metric, preset in zip(metrics, presets, strict=True):
+    for metric in explicit:
         if times[metric.name] == 1:
             labels.append(metric.name)
-        elif preset and distinct:
-            labels.append(preset)
+        elif isinstance(metric, Smile) and len(presets) == times["smile"]:
+            labels.append(f"smile:{metric.preset}")
         else:
             labels.append(format_metric_line(metric))
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:

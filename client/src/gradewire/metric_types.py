@@ -1,7 +1,7 @@
 """The metrics as values: typed parameters, and their form on the wire."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from gradewire.errors import InvalidRequest
 from gradewire_proto.v1 import types_pb2
@@ -91,6 +91,37 @@ Metric = Smile | Sbert | ExactMatch | EasyMatch
 METRIC_TYPES: dict[str, type[Smile | Sbert | ExactMatch | EasyMatch]] = {
     kind.name: kind for kind in (Smile, Sbert, ExactMatch, EasyMatch)
 }
+
+
+def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
+    """The metric of a message; what it leaves unset is None.
+
+    Raises:
+        InvalidRequest: It names no metric, or one that this client does not know.
+    """
+    match spec.WhichOneof("metric"):
+        case "smile":
+            smile = spec.smile
+            return Smile(
+                preset=_choice_of(types_pb2.SmilePreset.Name(smile.preset), "SMILE_PRESET_"),
+                synthetic=_choice_of(types_pb2.SyntheticMode.Name(smile.synthetic), "SYNTHETIC_MODE_"),
+                sentence_weight=smile.sentence_weight if smile.HasField("sentence_weight") else None,
+                model=smile.model or None,
+                version=version,
+            )
+        case "sbert":
+            return Sbert(model=spec.sbert.model or None, version=version)
+        case "exact_match":
+            return ExactMatch(version=version)
+        case "easy_match":
+            return EasyMatch(version=version)
+        case _:
+            raise InvalidRequest(f"a message asks for none of {', '.join(METRIC_TYPES)}")
+
+
+def _choice_of(name: str, prefix: str) -> Any:
+    tail = name.removeprefix(prefix).lower()
+    return None if tail == "unspecified" else tail
 
 
 def _check_choice(parameter: str, value: str | None, allowed: tuple[str, ...]) -> None:

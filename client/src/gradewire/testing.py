@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from gradewire.errors import DeadlineExceeded
 from gradewire.metric_line import format_metric_line
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types import metric_of
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
@@ -111,6 +111,5 @@ class StubTransport:
 
 
 def _provenance(spec: types_pb2.MetricSpec) -> types_pb2.Provenance:
-    name = spec.WhichOneof("metric") or ""
-    line = format_metric_line(METRIC_TYPES[name](version=1))
-    return types_pb2.Provenance(metric=spec, name=name, version=1, line=line)
+    metric = metric_of(spec, version=1)
+    return types_pb2.Provenance(metric=spec, name=metric.name, version=1, line=format_metric_line(metric))

@@ -1,0 +1,160 @@
+"""A small real server: the wire, without models behind it."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import grpc
+import grpc.aio
+
+from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.v1 import (
+    models_pb2,
+    models_pb2_grpc,
+    references_pb2,
+    references_pb2_grpc,
+    scoring_pb2,
+    scoring_pb2_grpc,
+    types_pb2,
+)
+
+
+@dataclass
+class Fault:
+    """How a call ends instead of being answered; a stream does so after some messages."""
+
+    code: grpc.StatusCode
+    details: str = ""
+    pushback_ms: int | None = None
+    after_messages: int = 0
+
+
+@dataclass
+class Script:
+    """What the small server does; the test may change it at any time.
+
+    Attributes:
+        faults: Taken from the front, one a call, while there are any.
+        score: From item to score.
+        limits: Told by Models.List.
+        hold: Calls are answered only while this is set.
+        requests: All requests of Score and all entries of Prepare, as they came.
+        metadata: Of every call.
+        streams: Number of streams opened.
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+    score: Callable[[types_pb2.Item], float | None] = lambda item: float(item.prediction in item.references)
+    limits: models_pb2.Limits = field(default_factory=models_pb2.Limits)
+    hold: threading.Event = field(default_factory=threading.Event)
+    requests: list[scoring_pb2.ScoreRequest | references_pb2.PrepareRequest] = field(default_factory=list)
+    metadata: list[dict[str, str]] = field(default_factory=list)
+    listed: int = 0
+    streams: int = 0
+
+    def __post_init__(self) -> None:
+        self.hold.set()
+
+
+# ruff: noqa: N802 - gRPC's names of methods
+# ruff: noqa: ASYNC110 - the test sets the event from another thread
+
+
+class _Servicer(
+    scoring_pb2_grpc.ScoringServicer, references_pb2_grpc.ReferencesServicer, models_pb2_grpc.ModelsServicer
+):
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.stub = StubTransport(lambda request: echo_scores(request, score=self.script.score))
+
+    async def Score(
+        self, request: scoring_pb2.ScoreRequest, context: grpc.aio.ServicerContext
+    ) -> scoring_pb2.ScoreResponse:
+        fault = await self._begin(context)
+        self.script.requests.append(request)
+        await self._end(fault, context)
+        return await self.stub.score(request, timeout_s=10)
+
+    async def ScoreStream(
+        self, request_iterator: AsyncIterator[scoring_pb2.ScoreStreamRequest], context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[scoring_pb2.ScoreStreamResponse]:
+        fault = await self._begin(context)
+        self.script.streams += 1
+        sent = 0
+        async for response in self.stub.score_stream(aiter(request_iterator)):
+            if fault is not None and sent == fault.after_messages:
+                break
+            yield response
+            sent += 1
+        await self._end(fault, context)
+
+    async def Prepare(
+        self, request: references_pb2.PrepareRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[references_pb2.PrepareProgress]:
+        fault = await self._begin(context)
+        self.script.requests.append(request)
+        await self._end(fault, context)
+        async for progress in self.stub.prepare(request, timeout_s=10):
+            yield progress
+
+    async def List(
+        self, request: models_pb2.ListModelsRequest, context: grpc.aio.ServicerContext
+    ) -> models_pb2.ListModelsResponse:
+        del request, context
+        self.script.listed += 1
+        return models_pb2.ListModelsResponse(limits=self.script.limits, server_version="small")
+
+    async def _begin(self, context: grpc.aio.ServicerContext) -> Fault | None:
+        self.script.metadata.append(dict(context.invocation_metadata()))
+        while not self.script.hold.is_set():
+            await asyncio.sleep(0.005)
+        return self.script.faults.pop(0) if self.script.faults else None
+
+    async def _end(self, fault: Fault | None, context: grpc.aio.ServicerContext) -> None:
+        if fault is not None:
+            if fault.pushback_ms is not None:
+                context.set_trailing_metadata((("grpc-retry-pushback-ms", str(fault.pushback_ms)),))
+            await context.abort(fault.code, fault.details)
+
+
+@dataclass
+class SmallServer:
+    """Where it listens, and what it does."""
+
+    address: str
+    script: Script
+
+
+@contextmanager
+def run_small_server() -> Iterator[SmallServer]:
+    """On a thread of its own, so that blocking tests can talk to it."""
+    script = Script()
+    started = threading.Event()
+    stop = asyncio.Event()
+    where: list[str] = []
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", 4 * 1024 * 1024)])
+        servicer = _Servicer(script)
+        scoring_pb2_grpc.add_ScoringServicer_to_server(servicer, server)
+        references_pb2_grpc.add_ReferencesServicer_to_server(servicer, server)
+        models_pb2_grpc.add_ModelsServicer_to_server(servicer, server)
+        where.append(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+        await server.start()
+        started.set()
+        await stop.wait()
+        await server.stop(None)
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield SmallServer(where[0], script)
+    finally:
+        script.hold.set()
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()

@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire import Item
+from gradewire.items import ItemProblem, encode_item
+from gradewire_proto.v1 import types_pb2
+
+GOOD = {"references": ["a", "b"], "prediction": "c", "id": "x", "question": "q", "caption": "k", "group": "g"}
+
+
+def problem(item: object, max_bytes: int = 10_000) -> ItemProblem:
+    encoded = encode_item(7, item, max_bytes=max_bytes)
+    assert isinstance(encoded, ItemProblem)
+    return encoded
+
+
+def test_mapping_and_item_give_the_same_message() -> None:
+    from_mapping = encode_item(0, {**GOOD, "model": "not looked at"}, max_bytes=1000)
+    assert from_mapping == types_pb2.Item(**GOOD)
+    assert from_mapping == encode_item(0, Item(**GOOD), max_bytes=1000)
+
+
+def test_optional_fields_may_be_none_and_ids_numbers() -> None:
+    encoded = encode_item(0, {"id": 17, "references": ("a",), "prediction": "", "question": None}, max_bytes=1000)
+    assert encoded == types_pb2.Item(id="17", references=["a"])
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"references": "a"}, "items[7].references is a str: give a list"),
+        ({"references": ["a", 3]}, "items[7].references[1] is a int"),
+        ({"references": ["a", "\ud800"]}, "items[7].references[1] holds a lone surrogate (U+D800 at character 0)"),
+        ({"prediction": "ab\udfff"}, "items[7].prediction holds a lone surrogate (U+DFFF at character 2)"),
+        ({"prediction": None}, 'items[7].prediction is None: write ""'),
+        ({"prediction": b"\xff"}, "items[7].prediction is a bytes"),
+        ({"question": 1}, "items[7].question is a int"),
+        ({"id": "\ud800"}, "items[7].id holds a lone surrogate"),
+        ({"synthetic_answers": {"a": 1}}, "items[7].synthetic_answers is a dict"),
+    ],
+)
+def test_problems_name_item_and_field(change: dict[str, object], part: str) -> None:
+    for item in ({**GOOD, **change}, Item(**{**GOOD, **change})):
+        found = problem(item)
+        assert part in found.message
+        assert not found.too_large
+        found.id.encode()
+
+
+def test_a_missing_field_lists_what_is_there() -> None:
+    assert problem({"reference": ["a"], "prediction": ""}).message == (
+        "items[7].references is missing (there is: prediction, reference): give a list of strings"
+    )
+    assert "is a list" in problem(["a"]).message
+
+
+def test_too_large_is_told_apart() -> None:
+    found = problem({**GOOD, "prediction": "x" * 200}, max_bytes=100)
+    assert found.too_large
+    assert "at most 100 fit" in found.message
+    assert found.id == "x"
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from([*GOOD, "synthetic_answers", "other"]), anything)
+    | st.dictionaries(anything.filter(lambda key: isinstance(key, str | int)), anything, max_size=3)
+    | anything
+)
+def test_nothing_that_is_given_raises(item: object) -> None:
+    encoded = encode_item(0, item, max_bytes=1000)
+    if isinstance(encoded, types_pb2.Item):
+        assert types_pb2.Item.FromString(encoded.SerializeToString()) == encoded
+    else:
+        assert encoded.message.startswith("items[0]")

@@ -1,0 +1,68 @@
+from typing import Any
+
+import pytest
+
+from gradewire import ExactMatch, InvalidRequest, Sbert, Smile
+from gradewire.metric_choice import MetricDefaults, choose_metrics
+from gradewire_proto.v1 import types_pb2
+
+
+def labels(metrics: Any, **defaults: Any) -> tuple[str, ...]:
+    return choose_metrics(metrics, MetricDefaults(**defaults)).labels
+
+
+def test_labels_are_names_until_a_name_comes_twice() -> None:
+    assert labels("smile,sbert, exact_match") == ("smile", "sbert", "exact_match")
+    assert labels("smile:fast") == ("smile",)
+    assert labels("smile,smile:fast,sbert") == ("smile:v1", "smile:fast", "sbert")
+    assert labels(["smile?sentence_weight=0.3", Smile(sentence_weight=0.5)]) == (
+        "smile:v1?sentence_weight=0.3",
+        "smile:v1?sentence_weight=0.5",
+    )
+    assert labels([Sbert(model="a"), Sbert(model="b")]) == ("sbert?model=a", "sbert?model=b")
+
+
+def test_defaults_fill_what_a_metric_does_not_say() -> None:
+    choice = choose_metrics(
+        ["smile", "smile:paper?model=b&synthetic=none", ExactMatch()], MetricDefaults("fast", "inline", "a")
+    )
+    assert choice.metrics == (
+        Smile(preset="fast", synthetic="inline", model="a"),
+        Smile(preset="paper", synthetic="none", model="b"),
+        ExactMatch(),
+    )
+
+
+def test_specs_carry_every_parameter() -> None:
+    metric = Smile(preset="reference_code", synthetic="prepared", sentence_weight=0.25, model="m@0123456789")
+    (spec,) = choose_metrics(metric, MetricDefaults()).specs
+    assert spec == types_pb2.MetricSpec(
+        smile=types_pb2.SmileParameters(
+            preset=types_pb2.SMILE_PRESET_REFERENCE_CODE,
+            synthetic=types_pb2.SYNTHETIC_MODE_PREPARED,
+            sentence_weight=0.25,
+            model="m@0123456789",
+        )
+    )
+    (plain,) = choose_metrics("smile", MetricDefaults()).specs
+    assert not plain.smile.HasField("sentence_weight")
+    assert plain.WhichOneof("metric") == "smile"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "defaults", "part"),
+    [
+        ("", {}, "no metric"),
+        ([], {}, "metrics is empty"),
+        (["smile", 3], {}, "metrics[1] is a int"),
+        ("smile,smile", {}, "asks for smile:v1 twice"),
+        ("smile,smile:v1", {}, "twice"),
+        ("sbert", {"preset": "fast"}, "preset is for smile"),
+        ("exact_match", {"model": "m"}, "model: none of the metrics uses one"),
+        ("smile", {"preset": "quick"}, "no preset 'quick'"),
+    ],
+)
+def test_refusals_name_the_argument(metrics: Any, defaults: dict[str, Any], part: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        labels(metrics, **defaults)
+    assert part in str(caught.value)

@@ -1,0 +1,78 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire import EasyMatch, ExactMatch, InvalidRequest, Metric, Sbert, Smile, format_metric_line, parse_metric_line
+from gradewire.metric_types import PRESETS, SYNTHETIC_MODES
+
+models = st.none() | st.text(min_size=1, max_size=40).filter(lambda text: text.isprintable())
+versions = st.none() | st.integers(1, 10_000)
+metrics = st.one_of(
+    st.builds(
+        Smile,
+        preset=st.none() | st.sampled_from(PRESETS),
+        synthetic=st.none() | st.sampled_from(SYNTHETIC_MODES),
+        sentence_weight=st.none() | st.floats(allow_nan=False),
+        model=models,
+        version=versions,
+    ),
+    st.builds(Sbert, model=models, version=versions),
+    st.builds(ExactMatch, version=versions),
+    st.builds(EasyMatch, version=versions),
+)
+
+
+@given(metrics)
+def test_line_round_trip(metric: Metric) -> None:
+    line = format_metric_line(metric)
+    assert parse_metric_line(line) == metric
+    assert "," not in line
+    assert format_metric_line(parse_metric_line(line)) == line
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_metric_or_a_clear_refusal(text: str) -> None:
+    try:
+        metric = parse_metric_line(text)
+    except InvalidRequest:
+        pass  # any other exception fails the test
+    else:
+        assert parse_metric_line(format_metric_line(metric)) == metric or "nan" in text.lower()
+
+
+def test_line_as_the_server_writes_it() -> None:
+    metric = parse_metric_line("smile:v1/1?model=all-MiniLM-L6-v2@53aa51172d14&sentence_weight=0.3&synthetic=none")
+    assert metric == Smile(
+        preset="v1", synthetic="none", sentence_weight=0.3, model="all-MiniLM-L6-v2@53aa51172d14", version=1
+    )
+
+
+def test_nan_is_left_to_the_server() -> None:
+    metric = parse_metric_line("smile?sentence_weight=nan")
+    assert isinstance(metric, Smile)
+    assert metric.sentence_weight is not None
+    assert math.isnan(metric.sentence_weight)
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("", "no metric"),
+        ("lave", "there is no metric 'lave', there are smile, sbert"),
+        ("smile:quick", "no preset 'quick': take one of v1"),
+        ("sbert:v1", "has no presets"),
+        ("smile/x", "no metric"),
+        ("smile?synthetic=maybe", "no synthetic 'maybe'"),
+        ("smile?weight=0.3", "no parameter 'weight=0.3', it has model"),
+        ("smile?model", "no parameter 'model'"),
+        ("smile?sentence_weight=much", "is no number"),
+        ("smile?model=a&model=b", "says model twice"),
+        ("exact_match?model=a", "it has none"),
+    ],
+)
+def test_refusals_say_what_is_wrong(line: str, part: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_metric_line(line)
+    assert part in str(caught.value)

@@ -1,0 +1,104 @@
+"""prepare over a real socket."""
+
+from collections.abc import Iterator
+from unicodedata import normalize
+
+import grpc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.client.small_server import Fault, SmallServer
+
+import gradewire
+from gradewire import Client, PrepareProgress, ReferenceEntry, Status
+from gradewire.preparation import name_set
+from gradewire_proto.v1 import models_pb2, references_pb2
+
+
+@pytest.fixture
+def client(small_server: SmallServer) -> Iterator[Client]:
+    with Client(small_server.address, deadline_s=20) as client:
+        yield client
+
+
+def entries(count: int) -> list[dict[str, object]]:
+    return [{"references": [f"r{index}"], "synthetic_answers": [f"It is r{index}."]} for index in range(count)]
+
+
+def test_a_large_set_goes_in_parts_under_one_name(client: Client, small_server: SmallServer) -> None:
+    small_server.script.limits = models_pb2.Limits(max_items_per_request=40)
+    steps: list[PrepareProgress] = []
+    report = client.prepare(iter(entries(100)), "smile", progress=steps.append)
+    assert report.entries == 100
+    assert report.synthetic_answers_stored == 100
+    assert report.provenance["smile"].line == "smile/1"
+    assert [step.entries_done for step in steps] == [40, 80, 100]
+    assert {step.entries_total for step in steps} == {100}
+    sent = small_server.script.requests
+    assert {request.reference_set for request in sent} == {report.reference_set}
+    assert len(report.reference_set) == 32
+
+
+def test_the_name_does_not_hang_on_how_it_was_cut(client: Client, small_server: SmallServer) -> None:
+    whole = client.prepare(entries(30)).reference_set
+    small_server.script.limits = models_pb2.Limits(max_items_per_request=7)
+    client.models()
+    assert client.prepare(entries(30)).reference_set == whole
+    assert client.prepare(entries(30)[::-1]).reference_set != whole
+
+
+def test_a_break_is_taken_up_again(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, pushback_ms=1)] * 6
+    assert client.prepare(entries(3)).entries == 3
+
+
+def test_bad_entries_are_named_and_the_others_prepared(client: Client, small_server: SmallServer) -> None:
+    given_entries = [
+        entries(1)[0],
+        {"references": "a"},
+        ReferenceEntry(references=["a"]),
+        {"references": ["\ud800"]},
+        3,
+        {"question": "q"},
+        {"references": ["x" * 5_000_000]},
+    ]
+    report = client.prepare(given_entries)  # type: ignore[arg-type]
+    assert [failure.index for failure in report.failures] == [1, 3, 4, 5, 6]
+    assert {failure.status for failure in report.failures} == {Status.INVALID_INPUT}
+    assert "entries[1].references is a str" in report.failures[0].message
+    (request,) = small_server.script.requests
+    assert isinstance(request, references_pb2.PrepareRequest)
+    assert len(request.entries) == 2
+
+
+def test_no_entries_are_refused(client: Client) -> None:
+    with pytest.raises(gradewire.InvalidRequest, match="entries is empty"):
+        client.prepare([])
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=4)
+message = st.builds(
+    references_pb2.ReferenceEntry,
+    question=texts,
+    references=st.lists(texts, max_size=3),
+    synthetic_answers=st.lists(texts, max_size=3),
+)
+
+
+@given(st.lists(message, max_size=3), st.lists(message, max_size=3))
+def test_different_content_gives_different_names(
+    one: list[references_pb2.ReferenceEntry], other: list[references_pb2.ReferenceEntry]
+) -> None:
+    def normalised(sets: list[references_pb2.ReferenceEntry]) -> list[str]:
+        return [normalize("NFC", str(entry)) for entry in sets]
+
+    if one == other:
+        assert name_set(one) == name_set(other)
+    else:
+        assert name_set(one) != name_set(other) or normalised(one) == normalised(other)
+
+
+def test_names_count_texts_as_the_server_sees_them() -> None:
+    composed = references_pb2.ReferenceEntry(references=["caf\u00e9"])
+    combining = references_pb2.ReferenceEntry(references=["cafe\u0301"])
+    assert name_set([composed]) == name_set([combining])

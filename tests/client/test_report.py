@@ -1,0 +1,111 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gradewire import ItemScores, MetricScore, MissingExtra, Provenance, ScoreReport, ScoreWarning, SmileParts, Status
+
+PARTS = SmileParts(sentence=0.9, keyword=0.8, exact=0.5, lexical=0.65, best_window="a cat", bin=4, correct=True)
+LINE = Provenance(name="smile", version=1, model="m", model_digest="d" * 64, line="smile:v1/1?model=m@dd")
+
+
+def report(*results: MetricScore) -> ScoreReport:
+    items = tuple(ItemScores(index, f"id{index}", {"smile": result}) for index, result in enumerate(results))
+    return ScoreReport(items, ("smile",), {"smile": LINE})
+
+
+OK = MetricScore(
+    score=0.7,
+    status=Status.OK,
+    warnings=(ScoreWarning.UNCALIBRATED,),
+    matched_reference=1,
+    parts=PARTS,
+    provenance=LINE,
+)
+LOW = MetricScore(score=0.1, status=Status.OK)
+EMPTY = MetricScore(score=None, status=Status.EMPTY_PREDICTION, message="prediction: is blank")
+LATE = MetricScore(score=None, status=Status.TIMEOUT)
+
+
+def test_failures_never_enter_a_mean_and_are_counted() -> None:
+    summary = report(OK, LOW, EMPTY, LATE).summary()["smile"]
+    assert summary.mean == pytest.approx(0.4)
+    assert summary.mean_empty_as_wrong == pytest.approx(0.8 / 3)
+    assert summary.scored == 2
+    assert summary.accuracy == 1.0
+    assert summary.counts == {Status.OK: 2, Status.EMPTY_PREDICTION: 1, Status.TIMEOUT: 1}
+
+
+def test_without_scores_there_is_no_mean() -> None:
+    summary = report(LATE).summary()["smile"]
+    assert (summary.mean, summary.mean_empty_as_wrong, summary.accuracy) == (None, None, None)
+    assert report(EMPTY).summary()["smile"].mean_empty_as_wrong == 0
+    assert report().summary()["smile"].counts == {}
+
+
+def test_it_is_a_sequence() -> None:
+    both = report(OK, LOW)
+    assert len(both) == 2
+    assert both[-1].id == "id1"
+    assert [item.index for item in both[:1]] == [0]
+    assert "smile 0.4000 (2 scored)" in repr(both)
+
+
+def test_rows_for_json_hold_what_there_is() -> None:
+    row = json.loads(json.dumps(report(OK)[0].to_dict()))
+    assert row == {
+        "id": "id0",
+        "index": 0,
+        "scores": {
+            "smile": {
+                "score": 0.7,
+                "status": "OK",
+                "warnings": ["UNCALIBRATED"],
+                "matched_reference": 1,
+                "sentence": 0.9,
+                "keyword": 0.8,
+                "exact": 0.5,
+                "lexical": 0.65,
+                "best_window": "a cat",
+                "bin": 4,
+                "correct": True,
+                "line": "smile:v1/1?model=m@dd",
+            }
+        },
+    }
+    assert EMPTY.to_dict() == {"score": None, "status": "EMPTY_PREDICTION", "message": "prediction: is blank"}
+
+
+def test_records_have_the_same_keys_and_arrow_has_one_schema() -> None:
+    records = report(OK, EMPTY).to_records()
+    assert records[0].keys() == records[1].keys()
+    assert records[0]["best_window"] == "a cat"
+    assert records[1]["score"] is None
+    table = report(OK, EMPTY).to_arrow()
+    assert table.column_names == list(records[0])
+    assert table.to_pylist() == records
+    assert report(LATE).to_arrow().schema == table.schema
+    assert report().to_arrow().schema == table.schema
+
+
+def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'gradewire\[parquet\]'"):
+        report(OK).to_arrow()
+    with pytest.raises(ImportError):
+        report(OK).to_arrow()
+
+
+def test_only_passing_failures_may_be_tried_again() -> None:
+    assert {status for status in Status if status.may_pass} == {Status.UNAVAILABLE, Status.TIMEOUT}
+
+
+def test_import_is_light() -> None:
+    program = (
+        "import sys, gradewire\n"
+        "heavy = {'gradewire_server', 'gradewire_models', 'rich', 'pyarrow', 'scipy', 'numpy', 'onnxruntime', 'grpc'}\n"
+        "print(sorted(heavy & set(sys.modules)), bool(gradewire.__version__))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.strip() == "[] True"

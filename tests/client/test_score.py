@@ -1,0 +1,274 @@
+"""Client.score over a real socket."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from tests.client.small_server import Fault, SmallServer
+
+import gradewire
+from gradewire import AsyncClient, Client, Status
+from gradewire_proto.v1 import models_pb2, types_pb2
+
+RIGHT = {"references": ["a"], "prediction": "a"}
+WRONG = {"references": ["a"], "prediction": "b"}
+
+
+@pytest.fixture
+def client(small_server: SmallServer) -> Iterator[Client]:
+    with Client(small_server.address, deadline_s=20) as client:
+        yield client
+
+
+def rows(count: int) -> list[dict[str, object]]:
+    return [{"id": str(index), "references": ["a"], "prediction": "ab"[index % 2]} for index in range(count)]
+
+
+def test_results_are_typed_and_in_order(client: Client) -> None:
+    report = client.score([RIGHT | {"id": "one"}, WRONG], "smile:fast,sbert")
+    assert [item.index for item in report] == [0, 1]
+    assert [item.id for item in report] == ["one", ""]
+    assert list(report[0].scores) == ["smile", "sbert"]
+    first = report[0].scores["smile"]
+    assert (first.score, first.status) == (1.0, Status.OK)
+    assert first.provenance is report.provenance["smile"]
+    assert report.provenance["smile"].metric == gradewire.Smile(preset="fast", version=1)
+
+
+def test_few_items_need_one_request_and_no_list(client: Client, small_server: SmallServer) -> None:
+    client.score(rows(128))
+    assert len(small_server.script.requests) == 1
+    assert small_server.script.listed == 0
+
+
+def test_many_items_are_cut_and_come_back_in_order(client: Client, small_server: SmallServer) -> None:
+    small_server.script.limits = models_pb2.Limits(max_items_per_request=50)
+    seen = []
+    report = client.score(iter(rows(333)), progress=lambda done, total: seen.append((done, total)))
+    assert [item.id for item in report] == [str(index) for index in range(333)]
+    assert [item.scores["smile"].score for item in report] == [float(index % 2 == 0) for index in range(333)]
+    assert sorted(len(request.items) for request in small_server.script.requests) == [33, *[50] * 6]
+    assert seen[-1] == (333, 333)
+    assert seen == sorted(seen)
+    client.score(rows(333))
+    assert small_server.script.listed == 1
+
+
+def test_large_items_are_cut_by_bytes(client: Client, small_server: SmallServer) -> None:
+    big = {"references": ["a"], "prediction": "x" * 700_000}
+    report = client.score([big, RIGHT, big, big])
+    assert [item.scores["smile"].score for item in report] == [0.0, 1.0, 0.0, 0.0]
+    assert sorted(len(request.items) for request in small_server.script.requests) == [1, 1, 2]
+
+
+def test_an_item_above_the_message_limit_fails_alone(client: Client) -> None:
+    huge = {"references": ["a"], "prediction": "x" * 5_000_000, "id": "huge"}
+    report = client.score([RIGHT, huge, WRONG])
+    assert [item.scores["smile"].status for item in report] == [Status.OK, Status.INVALID_INPUT, Status.OK]
+    assert report[1].id == "huge"
+    assert "items[1] takes 5000" in report[1].scores["smile"].message
+
+
+def test_an_item_that_the_servers_limit_allows_is_sent(client: Client, small_server: SmallServer) -> None:
+    small_server.script.limits = models_pb2.Limits(max_message_bytes=4 * 1024 * 1024)
+    report = client.score([{"references": ["a"], "prediction": "x" * 3_000_000}])
+    assert report[0].scores["smile"].status is Status.OK
+
+
+def test_bad_items_are_named_and_neighbours_scored(client: Client, small_server: SmallServer) -> None:
+    report = client.score([{"prediction": "a"}, RIGHT, RIGHT | {"prediction": "\ud800"}, 5])
+    assert [item.scores["smile"].status.value for item in report] == ["INVALID_INPUT", "OK", *["INVALID_INPUT"] * 2]
+    assert "items[2].prediction holds a lone surrogate" in report[2].scores["smile"].message
+    (request,) = small_server.script.requests
+    assert len(request.items) == 1
+
+
+def test_only_bad_items_need_no_server() -> None:
+    with Client("127.0.0.1:1") as client:
+        assert client.score([5])[0].scores["smile"].status is Status.INVALID_INPUT
+
+
+def test_no_items_give_an_empty_report_with_provenance(client: Client) -> None:
+    report = client.score([], "smile")
+    assert len(report) == 0
+    assert report.provenance["smile"].line == "smile/1"
+
+
+def test_another_version_is_refused(client: Client) -> None:
+    with pytest.raises(gradewire.InvalidRequest, match="version 2 of smile is asked for"):
+        client.score([RIGHT], "smile/2")
+    assert client.score([RIGHT], "smile/1")[0].scores["smile"].score == 1.0
+
+
+def test_retries_obey_the_servers_pushback(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, pushback_ms=400)]
+    started = time.monotonic()
+    assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+    # Not a limit on speed: the server asked for this pause, and gRPC's own would be about 0.1 s.
+    assert time.monotonic() - started >= 0.4
+    assert len(small_server.script.requests) == 2
+
+
+def test_a_large_request_is_repeated_as_well(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE)]
+    report = client.score([{"references": ["a"], "prediction": "x" * 900_000}])
+    assert report[0].scores["smile"].status is Status.OK
+    assert len(small_server.script.requests) == 2
+
+
+def test_retries_are_bounded(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "going down", pushback_ms=1)] * 50
+    with pytest.raises(gradewire.ServerUnreachable, match="going down"):
+        client.score([RIGHT])
+    assert len(small_server.script.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "base"),
+    [
+        (grpc.StatusCode.INVALID_ARGUMENT, gradewire.InvalidRequest, ValueError),
+        (grpc.StatusCode.FAILED_PRECONDITION, gradewire.NotReady, gradewire.RequestError),
+        (grpc.StatusCode.UNAUTHENTICATED, gradewire.AccessDenied, gradewire.RequestError),
+        (grpc.StatusCode.PERMISSION_DENIED, gradewire.AccessDenied, gradewire.RequestError),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, gradewire.DeadlineExceeded, TimeoutError),
+        (grpc.StatusCode.INTERNAL, gradewire.ServerFault, gradewire.TransportError),
+        (grpc.StatusCode.UNIMPLEMENTED, gradewire.ServerFault, gradewire.TransportError),
+    ],
+)
+def test_codes_become_typed_errors(
+    client: Client, small_server: SmallServer, code: grpc.StatusCode, kind: type[Exception], base: type[Exception]
+) -> None:
+    small_server.script.faults = [Fault(code, "because of metrics[0]")]
+    with pytest.raises(base, match=r"because of metrics\[0\]") as caught:
+        client.score([RIGHT])
+    assert type(caught.value) is kind
+    assert len(small_server.script.requests) == 1
+
+
+def test_overload_says_when_to_come_back(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", pushback_ms=10)] * 5
+    with pytest.raises(gradewire.Overloaded, match="full") as caught:
+        client.score([RIGHT])
+    assert caught.value.retry_after_s == 0.01
+
+
+def test_nobody_there() -> None:
+    with (
+        Client("127.0.0.1:1") as client,
+        pytest.raises(ConnectionError, match=r"no gradewire server answers at 127\.0\.0\.1:1"),
+    ):
+        client.score([RIGHT])
+
+
+def test_the_deadline_holds_for_the_whole_call(client: Client, small_server: SmallServer) -> None:
+    small_server.script.hold.clear()
+    with pytest.raises(gradewire.DeadlineExceeded, match="deadline_s"):
+        client.score(rows(300), deadline_s=0.3)
+
+
+def test_what_was_answered_before_a_failure_stands(client: Client, small_server: SmallServer) -> None:
+    small_server.script.limits = models_pb2.Limits(max_items_per_request=10)
+    client.models()
+    answered = threading.Semaphore(0)
+
+    def score(item: types_pb2.Item) -> float:
+        if item.id == "9":
+            small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "gone", pushback_ms=1)] * 1000
+            answered.release()
+        return 1.0
+
+    small_server.script.score = score
+    report = client.score(rows(400))
+    assert len(report) == 400
+    statuses = report.summary()["smile"].counts
+    assert statuses[Status.OK] >= 10
+    assert statuses[Status.UNAVAILABLE] == 400 - statuses[Status.OK]
+    lost = next(item.scores["smile"] for item in report if item.scores["smile"].status is Status.UNAVAILABLE)
+    assert lost.score is None
+    assert "gone" in lost.message
+    # 400 items are 40 requests: the client gives up on a server that is gone, it does not try each five times.
+    assert len(small_server.script.requests) < 80
+
+
+def test_a_wrong_request_fails_the_call_even_when_others_were_answered(
+    client: Client, small_server: SmallServer
+) -> None:
+    small_server.script.limits = models_pb2.Limits(max_items_per_request=10)
+
+    def score(item: types_pb2.Item) -> float:
+        small_server.script.faults.append(Fault(grpc.StatusCode.INVALID_ARGUMENT, f"items[3]{item.id[:0]}"))
+        return 1.0
+
+    small_server.script.score = score
+    with pytest.raises(gradewire.InvalidRequest, match=r"items\[3\]"):
+        client.score(rows(200))
+
+
+def test_an_exception_of_progress_ends_the_call(client: Client) -> None:
+    def progress(done: int, total: int) -> None:
+        raise KeyError(done, total)
+
+    with pytest.raises(KeyError):
+        client.score(rows(300), progress=progress)
+    assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+
+
+def test_the_token_travels_with_every_call(small_server: SmallServer) -> None:
+    with Client(small_server.address, token="s3cret") as client:  # noqa: S106 - a test's own
+        client.score([RIGHT])
+    assert small_server.script.metadata[0]["authorization"] == "Bearer s3cret"
+
+
+@pytest.mark.parametrize("deadline_s", [0, -1, float("nan"), float("inf")])
+def test_deadlines_are_finite_and_positive(client: Client, deadline_s: float) -> None:
+    with pytest.raises(gradewire.InvalidRequest, match="deadline_s"):
+        client.score([RIGHT], deadline_s=deadline_s)
+
+
+def test_a_closed_client_says_so(small_server: SmallServer) -> None:
+    client = Client(small_server.address)
+    client.score([RIGHT])
+    client.close()
+    client.close()
+    with pytest.raises(gradewire.ClientClosed):
+        client.score([RIGHT])
+
+
+def test_models_are_typed(client: Client, small_server: SmallServer) -> None:
+    small_server.script.limits = models_pb2.Limits(max_items_per_request=7)
+    listed = client.models()
+    assert listed.limits.max_items_per_request == 7
+    assert listed.server_version == "small"
+
+
+async def test_async_client_gives_the_same(small_server: SmallServer) -> None:
+    async with AsyncClient(small_server.address) as client:
+        report = await client.score(rows(300))
+        assert [item.scores["smile"].score for item in report] == [float(index % 2 == 0) for index in range(300)]
+        with pytest.raises(gradewire.InvalidRequest):
+            await client.score([RIGHT], "lave")
+
+
+async def test_sync_client_works_under_a_running_loop(small_server: SmallServer) -> None:
+    with Client(small_server.address) as client:
+        assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+
+
+def test_one_client_serves_several_threads(client: Client) -> None:
+    results: list[float | None] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(client.score([RIGHT])[0].scores["smile"].score))
+        for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == [1.0] * 16
+
+
+def test_a_callback_that_waits_for_its_own_client_is_told(client: Client) -> None:
+    with pytest.raises(RuntimeError, match="must not wait for the client"):
+        client.score([RIGHT], progress=lambda *_: client.score([RIGHT]))

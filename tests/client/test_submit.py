@@ -1,0 +1,140 @@
+"""submit() over a real socket."""
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from tests.client.small_server import Fault, SmallServer
+
+import gradewire
+from gradewire import AsyncClient, Client
+from gradewire_proto.v1 import types_pb2
+
+RIGHT = {"references": ["a"], "prediction": "a"}
+
+
+@pytest.fixture
+def client(small_server: SmallServer) -> Iterator[Client]:
+    with Client(small_server.address, deadline_s=20, max_pending_items=10) as client:
+        yield client
+
+
+def test_future_and_callback_get_the_report(client: Client) -> None:
+    called: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future = client.submit([RIGHT], "sbert", callback=called.set_result)
+    assert future.result(10)[0].scores["sbert"].score == 1.0
+    assert called.result(10) is future
+
+
+def test_it_returns_while_the_server_does_not_answer(client: Client, small_server: SmallServer) -> None:
+    small_server.script.hold.clear()
+    futures = [client.submit([RIGHT]) for _ in range(10)]
+    assert not any(future.done() for future in futures)
+    assert client.flush(0.05) is False
+    small_server.script.hold.set()
+    assert client.flush(10) is True
+    assert all(future.done() for future in futures)
+
+
+def test_later_changes_of_the_caller_do_not_reach_it(client: Client, small_server: SmallServer) -> None:
+    small_server.script.hold.clear()
+    row: dict[str, Any] = {"references": ["a"], "prediction": "a"}
+    rows = [row]
+    future = client.submit(rows)
+    row["prediction"] = "b"
+    row["references"].append("b")
+    rows.clear()
+    small_server.script.hold.set()
+    assert future.result(10)[0].scores["smile"].score == 1.0
+    assert list(small_server.script.requests[0].items[0].references) == ["a"]  # type: ignore[union-attr]
+
+
+def test_a_full_queue_is_said_at_once_and_empties_again(client: Client, small_server: SmallServer) -> None:
+    small_server.script.hold.clear()
+    taken = [client.submit([RIGHT] * 5) for _ in range(2)]
+    refused = client.submit([RIGHT])
+    assert isinstance(refused.exception(0), gradewire.Overloaded)
+    assert "max_pending_items=10" in str(refused.exception(0))
+    small_server.script.hold.set()
+    assert [len(future.result(10)) for future in taken] == [5, 5]
+    assert client.flush(10)
+    assert len(client.submit([RIGHT] * 10).result(10)) == 10
+
+
+def test_nothing_is_raised_into_the_caller(client: Client, small_server: SmallServer) -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield RIGHT
+        raise OSError("disk gone")
+
+    small_server.script.faults = [Fault(grpc.StatusCode.INTERNAL, "defect")]
+    assert isinstance(client.submit([RIGHT]).exception(10), gradewire.ServerFault)
+    assert isinstance(client.submit(broken()).exception(10), OSError)
+    assert isinstance(client.submit([RIGHT], "lave").exception(10), gradewire.InvalidRequest)
+    assert isinstance(client.submit(3).exception(10), TypeError)  # type: ignore[arg-type]
+    client.close()
+    called = threading.Event()
+    assert isinstance(client.submit([RIGHT], callback=lambda _: called.set()).exception(10), gradewire.ClientClosed)
+    assert called.wait(10)
+
+
+def test_a_failing_callback_is_logged_and_harms_nothing(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(future: concurrent.futures.Future[Any]) -> None:
+        raise ValueError("the caller's own", future)
+
+    with caplog.at_level(logging.ERROR, "gradewire"):
+        future = client.submit([RIGHT], callback=broken)
+        assert client.flush(10)
+    assert future.result(0)[0].scores["smile"].score == 1.0
+    assert "the caller's own" in caplog.text
+    assert client.submit([RIGHT]).result(10)
+
+
+def test_a_slow_callback_holds_up_no_other_call(client: Client) -> None:
+    go_on = threading.Event()
+    client.submit([RIGHT], callback=lambda _: go_on.wait(10))
+    assert client.submit([RIGHT]).result(10)
+    assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+    go_on.set()
+    assert client.flush(10)
+
+
+def test_a_callback_may_use_the_client(client: Client) -> None:
+    inner: concurrent.futures.Future[float | None] = concurrent.futures.Future()
+    client.submit([RIGHT], callback=lambda _: inner.set_result(client.score([RIGHT])[0].scores["smile"].score))
+    assert inner.result(10) == 1.0
+
+
+def test_closing_finishes_what_is_pending(small_server: SmallServer) -> None:
+    seen: list[int] = []
+
+    def score(item: types_pb2.Item) -> float:
+        seen.append(int(item.id))
+        return 1.0
+
+    small_server.script.score = score
+    with Client(small_server.address) as client:
+        futures = [client.submit([RIGHT | {"id": str(index)}]) for index in range(50)]
+    assert [future.result(0)[0].id for future in futures] == [str(index) for index in range(50)]
+    assert sorted(seen) == list(range(50))
+
+
+def test_a_cancelled_submission_is_not_sent(client: Client, small_server: SmallServer) -> None:
+    small_server.script.hold.clear()
+    futures = [client.submit([RIGHT]) for _ in range(8)]
+    assert futures[-1].cancel()
+    small_server.script.hold.set()
+    assert client.flush(10)
+    assert len(small_server.script.requests) == 7
+
+
+async def test_async_submit(small_server: SmallServer) -> None:
+    async with AsyncClient(small_server.address) as client:
+        futures = [client.submit([RIGHT]) for _ in range(5)]
+        assert await client.flush(10)
+        reports = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        assert [report[0].scores["smile"].score for report in reports] == [1.0] * 5

@@ -1,0 +1,42 @@
+"""Client and AsyncClient, Scorer and AsyncScorer: the same methods, the same arguments."""
+
+import inspect
+import typing
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
+
+import pytest
+
+from gradewire import AsyncClient, AsyncScorer, Client, ItemLike, ItemScores, Scorer
+
+# Where the twins must differ, what the blocking one has instead.
+COUNTERPARTS = {
+    AsyncGenerator[ItemScores]: Iterator[ItemScores],
+    Iterable[ItemLike] | AsyncIterable[ItemLike]: Iterable[ItemLike],
+}
+
+
+def public_methods(kind: type) -> dict[str, Callable[..., object]]:
+    return {name: method for name, method in inspect.getmembers(kind, callable) if not name.startswith("_")} | {
+        "__init__": kind.__init__  # type: ignore[misc]
+    }
+
+
+@pytest.mark.parametrize(("blocking", "asynchronous"), [(Client, AsyncClient), (Scorer, AsyncScorer)])
+def test_same_methods(blocking: type, asynchronous: type) -> None:
+    assert public_methods(blocking).keys() == public_methods(asynchronous).keys()
+
+
+@pytest.mark.parametrize("name", sorted(public_methods(Client)))
+def test_same_signature(name: str) -> None:
+    ours, theirs = public_methods(Client)[name], public_methods(AsyncClient)[name]
+    mine, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
+    assert [(p.name, p.kind, p.default) for p in mine.values()] == [(p.name, p.kind, p.default) for p in other.values()]
+    expected = {argument: COUNTERPARTS.get(hint, hint) for argument, hint in typing.get_type_hints(theirs).items()}
+    assert typing.get_type_hints(ours) == expected
+
+
+@pytest.mark.parametrize("name", sorted(public_methods(AsyncClient)))
+def test_everything_public_is_explained(name: str) -> None:
+    if name != "__init__":
+        assert public_methods(AsyncClient)[name].__doc__
+        assert public_methods(Client)[name].__doc__
