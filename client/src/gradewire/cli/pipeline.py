@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gradewire.errors import InconsistentReplies, Overloaded
+from gradewire.errors import DeadlineExceeded, InconsistentReplies, Overloaded
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ BATCH_ROWS = 128
 BATCHES_IN_FLIGHT = 4
 # A server that turns work away is asked again this often before the run ends.
 PATIENCE = 20
+# So many batches in a row without an answer in time say that the server hangs.
+GIVE_UP_AFTER = 8
 _ITEM = re.compile(r"^items\[\d+\]")
 
 
@@ -102,6 +104,7 @@ class Run:
     plan: ScorePlan
     known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None
     lines: dict[str, str] = field(default_factory=dict)
+    _timeouts: int = 0
 
     async def begin(self) -> None:
         """Asks the server about the metrics before any row is read.
@@ -135,7 +138,7 @@ class Run:
     async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
         known = [self.known(row) for row in rows]
         items = [row.item for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
-        answers = iter(await self._patiently(items) if items else ())
+        answers = iter(await self._answers(items) if items else ())
         scored = []
         for row, output in zip(rows, known, strict=True):
             if output is not None:
@@ -144,8 +147,20 @@ class Run:
                 failed = MetricScore(score=None, status=Status.INVALID_INPUT, message=row.problem)
                 scored.append(self._scored(row, dict.fromkeys(self.lines, failed)))
             else:
-                scored.append(self._scored(row, next(answers).scores))
+                scored.append(self._scored(row, next(answers)))
         return scored
+
+    async def _answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
+        try:
+            report = await self._patiently(items)
+        except DeadlineExceeded as error:
+            self._timeouts += 1
+            if self._timeouts >= GIVE_UP_AFTER:
+                raise
+            failed = MetricScore(score=None, status=Status.TIMEOUT, message=str(error))
+            return [dict.fromkeys(self.lines, failed) for _ in items]
+        self._timeouts = 0
+        return [answer.scores for answer in report]
 
     async def _patiently(self, items: list[Mapping[str, Any]]) -> ScoreReport:
         for _ in range(PATIENCE):

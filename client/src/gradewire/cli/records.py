@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
+    from _csv import Reader as CsvReader
     from collections.abc import Iterator, Mapping
 
     from pyarrow.parquet import ParquetFile
@@ -149,30 +150,35 @@ def _csv(path: str, stream: BinaryIO) -> Iterator[Record]:
     # A cell may be a whole document; the module's own limit is 128 kB.
     csv.field_size_limit(sys.maxsize)
     # Bytes that are no UTF-8 pass as surrogates, so that only their row fails.
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.reader(text, strict=True)
-    try:
-        header = next(reader, None)
-    except csv.Error as error:
-        raise InputError(f"{path}: the header line is not CSV: {error}") from error
-    if header is None:
-        return
-    if repeated := {name for name in header if header.count(name) > 1}:
-        raise InputError(f"{path}: the header names {', '.join(sorted(repeated))} twice")
-    index = 0
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        try:
+            header = next(reader, None)
+        except csv.Error as error:
+            raise InputError(f"{path}: the header line is not CSV: {error}") from error
+        if header is None:
+            return
+        if repeated := {name for name in header if header.count(name) > 1}:
+            raise InputError(f"{path}: the header names {', '.join(sorted(repeated))} twice")
+        for index, (place, cells) in enumerate(_csv_lines(reader)):
+            if isinstance(cells, csv.Error):
+                yield Record(index, place, None, f"is not CSV: {cells}", f"csv {place}")
+            else:
+                yield _csv_record(index, place, header, cells)
+
+
+def _csv_lines(reader: CsvReader) -> Iterator[tuple[str, list[str] | csv.Error]]:
     while True:
         place = f"line {reader.line_num + 1}"
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Record(index, place, None, f"is not CSV: {error}", f"csv {place}")
-            index += 1
+            yield place, error
             continue
         if cells is None:
             return
         if cells:
-            yield _csv_record(index, place, header, cells)
-            index += 1
+            yield place, cells
 
 
 def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> Record:
