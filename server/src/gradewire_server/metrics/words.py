@@ -35,12 +35,17 @@ def normalise(text: str) -> Normalised:
 
     Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
     """
-    lowered = text.lower()
-    bare = _NEITHER_WORD_NOR_SPACE.sub("", lowered).split()
+    bare = bare_words(text)
     if not bare:
+        lowered = text.lower()
         return Normalised(lowered, tuple(lowered.split()))
     words = tuple(map(lemmatizer(), bare, bare))
     return Normalised(" ".join(words), words)
+
+
+def bare_words(text: str) -> list[str]:
+    """The words of N(text) before they are lemmatised; none where no word character is in the text."""
+    return _NEITHER_WORD_NOR_SPACE.sub("", text.lower()).split()
 
 
 def word_spans(text: str) -> NDArray[np.int32]:
