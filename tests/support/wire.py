@@ -1,17 +1,18 @@
 """A server over the hash engine on a real socket, and short ways to ask it."""
 
+import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
-import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
+from tests.support.hash_engine import HashEngine
 
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 from gradewire_server.rpc.admission import Admission, Capacity
@@ -24,7 +25,9 @@ from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
-from tests.support.hash_engine import HashEngine
+
+if TYPE_CHECKING:
+    import pytest
 
 
 @dataclass
@@ -122,7 +125,14 @@ def request(*items: types_pb2.Item, metrics: tuple[types_pb2.MetricSpec, ...] = 
     return scoring_pb2.ScoreRequest(items=items, metrics=metrics)
 
 
-def error_of(info: "pytest.ExceptionInfo[aio.AioRpcError]") -> tuple[grpc.StatusCode, str, dict[str, Any]]:
+def error_of(caught: "pytest.ExceptionInfo[aio.AioRpcError]") -> tuple[grpc.StatusCode, str, dict[str, Any]]:
     """Code, details and trailing metadata of a failed call."""
-    error = info.value
+    error = caught.value
     return error.code(), error.details() or "", dict(error.trailing_metadata() or ())
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 5) -> None:
+    """Waits until `condition()` is true; for what has no event to wait for, on the other side of a socket."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.01)

@@ -33,7 +33,10 @@ from gradewire_server.settings import Settings
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 1.0
-_LAST_WORDS_S: Final = 1.0
+_QUIET_S: Final = 0.2
+"""Nobody has called for so long: callers have noticed."""
+_MAX_QUIET_WAIT_S: Final = 3.0
+_LAST_WORDS_S: Final = 0.5
 """Time for what is left once our own calls are done: health watchers would wait for ever."""
 
 
@@ -153,7 +156,8 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
         The exit code: 0, or 1 where it cannot start.
     """
     _configure_log(settings.log_level)
-    disable_created_metrics()  # a time beside every counter doubles what is scraped and tells nobody anything
+    # A time beside every counter doubles what is scraped and tells nobody anything.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
         asyncio.run(_serve_with_signals(settings, started))
     except OSError as error:
@@ -212,16 +216,27 @@ async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, set
     with suppress(TimeoutError):
         async with asyncio.timeout(settings.drain_s):
             await stop.urgent.wait()
+    # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
+    # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
-    ending = asyncio.create_task(server.stop(settings.grace_s))
-    waits = [asyncio.create_task(wait) for wait in (calls.idle(), stop.urgent.wait())]
+    settling = asyncio.create_task(_settle(calls, settings.grace_s))
+    urgent = asyncio.create_task(stop.urgent.wait())
     try:
-        await asyncio.wait((ending, *waits), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((settling, urgent), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in waits:
-            task.cancel()
+        settling.cancel()
+        urgent.cancel()
     await server.stop(None if stop.urgent.is_set() else _LAST_WORDS_S)
-    await ending
+
+
+async def _settle(calls: Calls, grace_s: float) -> None:
+    """Waits for the calls in flight, then for those who have not noticed yet that nobody is served any more."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(grace_s):
+            await calls.idle()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(min(grace_s, _MAX_QUIET_WAIT_S)):
+            await calls.quiet(_QUIET_S)
 
 
 def _address(settings: Settings) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 
 import pytest
-
 from tests.support.wire import Wire, wire_server
 
 

@@ -1,10 +1,10 @@
 """What health says in each phase, per service."""
 
 import pytest
+from tests.support.wire import Wire, wire_server
 
 from gradewire_server.rpc.errors import NotServingError
 from gradewire_server.rpc.lifecycle import Phase
-from tests.support.wire import Wire, wire_server
 
 SERVICES = ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models")
 
@@ -48,4 +48,3 @@ async def test_a_broken_engine_takes_down_what_needs_it_and_comes_back(wire: Wir
 async def test_an_unknown_service_is_not_serving_in_silence(wire: Wire) -> None:
     with pytest.raises(Exception, match="NOT_FOUND"):
         await wire.health("gradewire.v1.Nonsense")
-

@@ -4,6 +4,8 @@ import hashlib
 import math
 
 import pytest
+from tests.support.hash_engine import HashEngine
+from tests.support.wire import EXACT, SBERT, SMILE
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.result import Failure, Status
@@ -11,8 +13,6 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.rpc.plan import Planner
 from gradewire_server.scoring import MetricRequest
-from tests.support.hash_engine import HashEngine
-from tests.support.wire import EXACT, SBERT, SMILE
 
 DIGEST = hashlib.sha256(b"hash").hexdigest()
 

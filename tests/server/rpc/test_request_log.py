@@ -68,8 +68,6 @@ def test_server_messages_are_json_too() -> None:
     try:
         failing()
     except ZeroDivisionError:
-
-
         logged = logging.LogRecord("n", logging.ERROR, "p", 1, "it %s\nso", ("broke",), sys.exc_info())
     line = JsonFormatter().format(logged)
     assert "\n" not in line

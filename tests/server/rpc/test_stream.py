@@ -9,6 +9,8 @@ import pytest
 from grpc import aio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.hash_engine import HashEngine
+from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.rpc.admission import Admission, Capacity
@@ -16,8 +18,6 @@ from gradewire_server.rpc.dataplane import Dataplane
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.limits import Limits
 from gradewire_server.scoring import Scorer
-from tests.support.hash_engine import HashEngine
-from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, wire_server
 
 Request = scoring_pb2.ScoreStreamRequest
 
@@ -43,12 +43,6 @@ def dataplane(engine: HashEngine | None = None, *, window: int = 512, in_flight:
 async def sent(requests: Sequence[Request]) -> AsyncIterator[Request]:
     for message in requests:
         yield message
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_same_scores_as_the_unary_call_each_once(wire: Wire) -> None:
@@ -210,9 +204,9 @@ async def test_cancelling_gives_everything_back(wire: Wire) -> None:
     await until(lambda: wire.engine.running == 0)
     await until(lambda: wire.dataplane.admission.items.taken == 0)
     await until(lambda: wire.dataplane.admission.bytes.taken == 0)
-    assert wire.registry.get_sample_value(
-        "gradewire_calls_in_flight", {"method": "gradewire.v1.Scoring/ScoreStream"}
-    ) == 0
+    assert (
+        wire.registry.get_sample_value("gradewire_calls_in_flight", {"method": "gradewire.v1.Scoring/ScoreStream"}) == 0
+    )
 
 
 async def test_the_deadline_of_a_stream_ends_it() -> None:

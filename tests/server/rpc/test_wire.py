@@ -1,30 +1,25 @@
 """Calls over a real socket: bad input, errors, permits, tokens, cancelling, log and metrics."""
 
 import asyncio
+import json
 from typing import Any
 
 import grpc
 import pytest
 from grpc import aio
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_server.rpc.admission import Capacity
 from gradewire_server.rpc.dataplane import Dataplane
 from gradewire_server.rpc.limits import Deadlines, Limits
-from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, wire_server
 
 OK = types_pb2.STATUS_OK
 
 
 def statuses(reply: scoring_pb2.ScoreResponse) -> list[list[str]]:
     return [[types_pb2.Status.Name(result.status) for result in scored.results] for scored in reply.items]
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def hold(wire: Wire) -> "asyncio.Future[None]":
@@ -186,9 +181,21 @@ async def test_bytes_in_flight_are_bounded_too() -> None:
 
 
 async def test_a_client_with_a_retry_policy_obeys_the_pushback() -> None:
-    policy = (
-        '{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "initialBackoff": "30s", "maxBackoff": "30s", '
-        '"backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}'
+    policy = json.dumps(
+        {
+            "methodConfig": [
+                {
+                    "name": [{}],
+                    "retryPolicy": {
+                        "maxAttempts": 5,
+                        "initialBackoff": "30s",
+                        "maxBackoff": "30s",
+                        "backoffMultiplier": 1,
+                        "retryableStatusCodes": ["RESOURCE_EXHAUSTED"],
+                    },
+                }
+            ]
+        }
     )
     async with (
         wire_server(capacity=Capacity(max_items=1)) as wire,
@@ -339,9 +346,7 @@ async def test_prepare_tells_of_progress_and_fills_the_cache(wire: Wire) -> None
 
 
 async def test_prepared_answers_are_found_by_the_set_they_were_stored_under(wire: Wire) -> None:
-    prepared = types_pb2.MetricSpec(
-        smile=types_pb2.SmileParameters(synthetic=types_pb2.SYNTHETIC_MODE_PREPARED)
-    )
+    prepared = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(synthetic=types_pb2.SYNTHETIC_MODE_PREPARED))
     asked = request(item(), metrics=(prepared,))
     assert statuses(await wire.scoring.Score(asked)) == [["STATUS_NOT_PREPARED"]]
     entry = references_pb2.ReferenceEntry(

@@ -101,12 +101,22 @@ class Calls:
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
+        self._last_arrival_s = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def idle(self) -> None:
         """Waits until no call is in flight."""
         await self._idle.wait()
+
+    async def quiet(self, for_s: float) -> None:
+        """Waits until no call is in flight and none has come for `for_s` seconds."""
+        while True:
+            await self._idle.wait()
+            left_s = self._last_arrival_s + for_s - time.perf_counter()
+            if left_s <= 0:
+                return
+            await asyncio.sleep(left_s)
 
     def unary(
         self, method: Method[RequestT], run: "Callable[[Dataplane, RequestT, Call], Awaitable[Message]]"
@@ -170,6 +180,7 @@ class Calls:
         request_id, token = self._read_metadata(context)
         call = Call(CallRecord(request_id, method, context.peer()), telemetry, context.time_remaining())
         self._in_flight += 1
+        self._last_arrival_s = started
         self._idle.clear()
         telemetry.in_flight.inc()
         code = "CANCELLED"
