@@ -13,6 +13,7 @@ from tests.client.small_server import Fault, SmallServer
 
 import gradewire
 from gradewire import AsyncClient, Client
+from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import types_pb2
 
 RIGHT = {"references": ["a"], "prediction": "a"}
@@ -138,3 +139,16 @@ async def test_async_submit(small_server: SmallServer) -> None:
         assert await client.flush(10)
         reports = await asyncio.gather(*map(asyncio.wrap_future, futures))
         assert [report[0].scores["smile"].score for report in reports] == [1.0] * 5
+
+
+async def test_none_is_forgotten_however_the_queue_runs_empty() -> None:
+    """Submissions come exactly when the workers run out of work, in every phase of the event loop."""
+    transport = StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0))
+    async with AsyncClient(transport=transport) as client:
+        for turns in range(40):
+            futures = [client.submit([RIGHT]) for _ in range(4)]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            futures += [client.submit([RIGHT]) for _ in range(4)]
+            assert await client.flush(10)
+            assert all(future.done() for future in futures)

@@ -50,6 +50,8 @@ class Submissions:
         self._closed = False
         self._waiting: deque[_Submission] = deque()
         self._workers: set[asyncio.Task[None]] = set()
+        # Not the size of the set: a worker that has found the queue empty leaves the set only a turn of the loop later.
+        self._working = 0
         self._callbacks: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
         self._callback_thread: threading.Thread | None = None
 
@@ -116,17 +118,21 @@ class Submissions:
 
     def _start(self, submission: _Submission) -> None:
         self._waiting.append(submission)
-        if len(self._workers) < _AT_A_TIME:
+        if self._working < _AT_A_TIME:
+            self._working += 1
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        while self._waiting:
-            submission = self._waiting.popleft()
-            if not submission.result.set_running_or_notify_cancel():
-                self._finish(submission)
-                continue
+        try:
+            while self._waiting:
+                await self._score(self._waiting.popleft())
+        finally:
+            self._working -= 1
+
+    async def _score(self, submission: _Submission) -> None:
+        if submission.result.set_running_or_notify_cancel():
             try:
                 submission.result.set_result(await submission.score(submission.items))
             except asyncio.CancelledError:
@@ -134,7 +140,7 @@ class Submissions:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the future carries it
                 submission.result.set_exception(error)
-            self._finish(submission)
+        self._finish(submission)
 
     def _fail(self, submission: _Submission, error: Exception) -> None:
         if submission.result.running() or submission.result.set_running_or_notify_cancel():
