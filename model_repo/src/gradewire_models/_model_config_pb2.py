@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13_model_config.proto\x12\x10gradewire_models\"W\n\nModelInput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x04 \x03(\x03\"X\n\x0bModelOutput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x03 \x03(\x03\"Z\n\x14ModelDynamicBatching\x12\x1c\n\x14preferred_batch_size\x18\x01 \x03(\x05\x12$\n\x1cmax_queue_delay_microseconds\x18\x02 \x01(\x04\"&\n\x0eModelParameter\x12\x14\n\x0cstring_value\x18\x01 \x01(\t\"\xfa\x02\n\x0bModelConfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0emax_batch_size\x18\x04 \x01(\x05\x12+\n\x05input\x18\x05 \x03(\x0b\x32\x1c.gradewire_models.ModelInput\x12-\n\x06output\x18\x06 \x03(\x0b\x32\x1d.gradewire_models.ModelOutput\x12@\n\x10\x64ynamic_batching\x18\x0b \x01(\x0b\x32&.gradewire_models.ModelDynamicBatching\x12\x41\n\nparameters\x18\x0e \x03(\x0b\x32-.gradewire_models.ModelConfig.ParametersEntry\x12\x0f\n\x07\x62\x61\x63kend\x18\x11 \x01(\t\x1aS\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .gradewire_models.ModelParameter:\x02\x38\x01*Z\n\x08\x44\x61taType\x12\x10\n\x0cTYPE_INVALID\x10\x00\x12\x0e\n\nTYPE_INT32\x10\x08\x12\x0e\n\nTYPE_INT64\x10\t\x12\r\n\tTYPE_FP16\x10\n\x12\r\n\tTYPE_FP32\x10\x0b\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13_model_config.proto\x12\x10gradewire_models\"W\n\nModelInput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x04 \x03(\x03\"X\n\x0bModelOutput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x03 \x03(\x03\"Z\n\x14ModelDynamicBatching\x12\x1c\n\x14preferred_batch_size\x18\x01 \x03(\x05\x12$\n\x1cmax_queue_delay_microseconds\x18\x02 \x01(\x04\"&\n\x0eModelParameter\x12\x14\n\x0cstring_value\x18\x01 \x01(\t\"\xbb\x01\n\x12ModelInstanceGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x12\x0c\n\x04gpus\x18\x03 \x03(\x05\x12\x37\n\x04kind\x18\x04 \x01(\x0e\x32).gradewire_models.ModelInstanceGroup.Kind\"A\n\x04Kind\x12\r\n\tKIND_AUTO\x10\x00\x12\x0c\n\x08KIND_GPU\x10\x01\x12\x0c\n\x08KIND_CPU\x10\x02\x12\x0e\n\nKIND_MODEL\x10\x03\"\x1b\n\x0bModelWarmup\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xed\x03\n\x0bModelConfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0emax_batch_size\x18\x04 \x01(\x05\x12+\n\x05input\x18\x05 \x03(\x0b\x32\x1c.gradewire_models.ModelInput\x12-\n\x06output\x18\x06 \x03(\x0b\x32\x1d.gradewire_models.ModelOutput\x12<\n\x0einstance_group\x18\x07 \x03(\x0b\x32$.gradewire_models.ModelInstanceGroup\x12@\n\x10\x64ynamic_batching\x18\x0b \x01(\x0b\x32&.gradewire_models.ModelDynamicBatching\x12\x41\n\nparameters\x18\x0e \x03(\x0b\x32-.gradewire_models.ModelConfig.ParametersEntry\x12\x33\n\x0cmodel_warmup\x18\x10 \x03(\x0b\x32\x1d.gradewire_models.ModelWarmup\x12\x0f\n\x07\x62\x61\x63kend\x18\x11 \x01(\t\x1aS\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .gradewire_models.ModelParameter:\x02\x38\x01*Z\n\x08\x44\x61taType\x12\x10\n\x0cTYPE_INVALID\x10\x00\x12\x0e\n\nTYPE_INT32\x10\x08\x12\x0e\n\nTYPE_INT64\x10\t\x12\r\n\tTYPE_FP16\x10\n\x12\r\n\tTYPE_FP32\x10\x0b\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MODELCONFIG_PARAMETERSENTRY']._loaded_options = None
   _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_options = b'8\001'
-  _globals['_DATATYPE']._serialized_start=733
-  _globals['_DATATYPE']._serialized_end=823
+  _globals['_DATATYPE']._serialized_start=1067
+  _globals['_DATATYPE']._serialized_end=1157
   _globals['_MODELINPUT']._serialized_start=41
   _globals['_MODELINPUT']._serialized_end=128
   _globals['_MODELOUTPUT']._serialized_start=130
@@ -43,8 +43,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELDYNAMICBATCHING']._serialized_end=310
   _globals['_MODELPARAMETER']._serialized_start=312
   _globals['_MODELPARAMETER']._serialized_end=350
-  _globals['_MODELCONFIG']._serialized_start=353
-  _globals['_MODELCONFIG']._serialized_end=731
-  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_start=648
-  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_end=731
+  _globals['_MODELINSTANCEGROUP']._serialized_start=353
+  _globals['_MODELINSTANCEGROUP']._serialized_end=540
+  _globals['_MODELINSTANCEGROUP_KIND']._serialized_start=475
+  _globals['_MODELINSTANCEGROUP_KIND']._serialized_end=540
+  _globals['_MODELWARMUP']._serialized_start=542
+  _globals['_MODELWARMUP']._serialized_end=569
+  _globals['_MODELCONFIG']._serialized_start=572
+  _globals['_MODELCONFIG']._serialized_end=1065
+  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_start=982
+  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_end=1065
 # @@protoc_insertion_point(module_scope)

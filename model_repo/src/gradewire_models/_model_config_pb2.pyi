@@ -149,6 +149,79 @@ class ModelParameter(_message.Message):
 Global___ModelParameter: _TypeAlias = ModelParameter  # noqa: Y015
 
 @_typing.final
+class ModelInstanceGroup(_message.Message):
+    """Copies of a model and where they run. Never written here, but commonly added by hand, as a list in brackets, which a
+    reader can only step over when it knows the field.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ModelInstanceGroup._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_AUTO: ModelInstanceGroup._Kind.ValueType  # 0
+        KIND_GPU: ModelInstanceGroup._Kind.ValueType  # 1
+        KIND_CPU: ModelInstanceGroup._Kind.ValueType  # 2
+        KIND_MODEL: ModelInstanceGroup._Kind.ValueType  # 3
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
+        """Kind of device."""
+
+    KIND_AUTO: ModelInstanceGroup.Kind.ValueType  # 0
+    KIND_GPU: ModelInstanceGroup.Kind.ValueType  # 1
+    KIND_CPU: ModelInstanceGroup.Kind.ValueType  # 2
+    KIND_MODEL: ModelInstanceGroup.Kind.ValueType  # 3
+
+    NAME_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    GPUS_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    count: _builtins.int
+    kind: Global___ModelInstanceGroup.Kind.ValueType
+    @_builtins.property
+    def gpus(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        count: _builtins.int = ...,
+        gpus: _abc.Iterable[_builtins.int] | None = ...,
+        kind: Global___ModelInstanceGroup.Kind.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "gpus", b"gpus", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelInstanceGroup: _TypeAlias = ModelInstanceGroup  # noqa: Y015
+
+@_typing.final
+class ModelWarmup(_message.Message):
+    """A request to run before the model is ready; here for the same reason as ModelInstanceGroup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelWarmup: _TypeAlias = ModelWarmup  # noqa: Y015
+
+@_typing.final
 class ModelConfig(_message.Message):
     """The configuration of one model."""
 
@@ -179,8 +252,10 @@ class ModelConfig(_message.Message):
     MAX_BATCH_SIZE_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
+    INSTANCE_GROUP_FIELD_NUMBER: _builtins.int
     DYNAMIC_BATCHING_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
+    MODEL_WARMUP_FIELD_NUMBER: _builtins.int
     BACKEND_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     max_batch_size: _builtins.int
@@ -190,9 +265,13 @@ class ModelConfig(_message.Message):
     @_builtins.property
     def output(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelOutput]: ...
     @_builtins.property
+    def instance_group(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelInstanceGroup]: ...
+    @_builtins.property
     def dynamic_batching(self) -> Global___ModelDynamicBatching: ...
     @_builtins.property
     def parameters(self) -> _containers.MessageMap[_builtins.str, Global___ModelParameter]: ...
+    @_builtins.property
+    def model_warmup(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelWarmup]: ...
     def __init__(
         self,
         *,
@@ -200,13 +279,15 @@ class ModelConfig(_message.Message):
         max_batch_size: _builtins.int = ...,
         input: _abc.Iterable[Global___ModelInput] | None = ...,
         output: _abc.Iterable[Global___ModelOutput] | None = ...,
+        instance_group: _abc.Iterable[Global___ModelInstanceGroup] | None = ...,
         dynamic_batching: Global___ModelDynamicBatching | None = ...,
         parameters: _abc.Mapping[_builtins.str, Global___ModelParameter] | None = ...,
+        model_warmup: _abc.Iterable[Global___ModelWarmup] | None = ...,
         backend: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["dynamic_batching", b"dynamic_batching"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "dynamic_batching", b"dynamic_batching", "input", b"input", "max_batch_size", b"max_batch_size", "name", b"name", "output", b"output", "parameters", b"parameters"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "dynamic_batching", b"dynamic_batching", "input", b"input", "instance_group", b"instance_group", "max_batch_size", b"max_batch_size", "model_warmup", b"model_warmup", "name", b"name", "output", b"output", "parameters", b"parameters"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

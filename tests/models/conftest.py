@@ -1,0 +1,44 @@
+"""Tiny packages and a repository built from them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.models.tiny_models import Package, make_package
+
+from gradewire_models.build import build_model
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Package]:
+    """Both architectures; the second one is a split archive."""
+    root = tmp_path_factory.mktemp("packages")
+    return {
+        "bert": make_package(root / "bert", "bert"),
+        "mpnet": make_package(root / "mpnet", "mpnet", parts=3),
+    }
+
+
+@pytest.fixture(scope="session")
+def bert(packages: dict[str, Package]) -> Package:
+    return packages["bert"]
+
+
+@pytest.fixture(scope="session")
+def tiny_repository(packages: dict[str, Package], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both tiny models, built; not to be changed."""
+    repository = tmp_path_factory.mktemp("repository")
+    for package in packages.values():
+        build_model(package.model, repository, wheels=package.wheels)
+    return repository
+
+
+@pytest.fixture
+def fresh_bert(bert: Package, tmp_path: Path) -> Callable[[], Path]:
+    """Builds the tiny BERT into a repository of the test's own."""
+
+    def build() -> Path:
+        build_model(bert.model, tmp_path / "repository", wheels=bert.wheels)
+        return tmp_path / "repository"
+
+    return build

@@ -1,0 +1,84 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from gradewire_models import catalog
+from gradewire_models.catalog import default_model, find_model, load_catalog
+from gradewire_models.errors import CatalogError
+
+TEXT = Path(catalog.__file__).with_name("catalog.toml").read_text(encoding="utf-8")
+
+
+def test_the_default_is_minilm_and_everything_is_pinned() -> None:
+    models = load_catalog()
+    assert default_model().name == "all-MiniLM-L6-v2"
+    assert list(models) == ["all-MiniLM-L6-v2", "all-mpnet-base-v2"]
+    for model in models.values():
+        assert re.fullmatch("[0-9a-f]{64}", model.digest)
+        assert all(re.fullmatch(r"[\w.-]+==[\w.]+", source.requirement) for source in model.sources)
+        assert model.build_hint == f"gradewire models build {model.name}"
+        assert model.smile_calibration is None
+
+
+def test_published_facts_of_the_models() -> None:
+    minilm, mpnet = load_catalog().values()
+    assert (minilm.dims, minilm.layers, minilm.max_tokens, minilm.architecture) == (384, 6, 256, "bert")
+    assert (mpnet.dims, mpnet.layers, mpnet.max_tokens, mpnet.architecture) == (768, 12, 384, "mpnet")
+    assert minilm.files["model.safetensors"].startswith("53aa5117")
+    assert mpnet.files["model.safetensors"].startswith("78c0197b")
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(CatalogError, match="all-MiniLM-L6-v2, all-mpnet-base-v2"):
+        find_model("ember-v1")
+
+
+def test_calibration_is_a_pair_of_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    path.write_text(TEXT.replace("dims = 384", "smile_calibration = [0.61, 0.25]\ndims = 384", 1), encoding="utf-8")
+    assert load_catalog(path)["all-MiniLM-L6-v2"].smile_calibration == (0.61, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("dims = 384", "", "dims"),
+        ("dims = 384", 'dims = "384"', "dims should be int"),
+        ("dims = 384", "dims = true", "dims should be int"),
+        ("dims = 384", "dims = 384.0", "dims should be int"),
+        ("dims = 384", "dims = 385", "multiple of heads"),
+        ("dims = 384", "dims = 384\ncolour = 1", "colour"),
+        ("dims = 384", "dims = 384\nsmile_calibration = [1]", "smile_calibration|unpack"),
+        ('name = "all-MiniLM-L6-v2"', 'name = "../up"', "a name is letters"),
+        ('name = "all-MiniLM-L6-v2"', 'name = "all-mpnet-base-v2"', "listed twice"),
+        ("default = true", "default = false", "exactly one model"),
+        ("default = false", "default = true", "exactly one model"),
+        ('architecture = "bert"', 'architecture = "gpt"', "unknown architecture"),
+        ('pooling = "mean"', 'pooling = "max"', "unknown architecture .* or pooling"),
+        ("token_layers = [3, 4, 5]", "token_layers = [3, 6]", "token_layers"),
+        ('sha256 = "b9a0018d', 'sha256 = "B9A0018D', "64 lower-case hex"),
+        ('digest = "', 'digest = "0', "64 lower-case hex"),
+        ('"tokenizer.json" =', '"tokenizer.txt" =', "tokenizer.json"),
+        ('requirement = "gt-', 'colour = "gt-', "colour"),
+        ("version = 1", "version =", "cannot read"),
+    ],
+)
+def test_a_broken_catalog_is_refused_and_says_where(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in TEXT
+    path = tmp_path / "catalog.toml"
+    path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(CatalogError, match=says):
+        load_catalog(path)
+
+
+def test_a_catalog_without_models_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    path.write_text("version = 1", encoding="utf-8")
+    with pytest.raises(CatalogError, match=r"no \[\[model\]\]"):
+        load_catalog(path)
+
+
+def test_a_catalog_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="cannot read"):
+        load_catalog(tmp_path / "catalog.toml")
