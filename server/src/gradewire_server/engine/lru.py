@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from sys import getsizeof
 
-ENTRY_OVERHEAD_BYTES = 200
+ENTRY_OVERHEAD_BYTES = 240
 """What a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
 
 

@@ -1,0 +1,196 @@
+"""The batcher keeps workers busy, survives failures and answers for every job, whoever cancels when."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradewire_server.engine.batcher import Batcher
+from gradewire_server.engine.config import ComputeConfig
+
+
+class Job:
+    def __init__(self, length: int, name: int = 0) -> None:
+        self.length = length
+        self.name = name
+        self.cancelled = False
+        self.ends: list[str] = []
+
+    def wanted(self, now_s: float) -> bool:
+        del now_s
+        return not self.cancelled
+
+
+class Recorder:
+    """A handler whose runs wait for `gate` and answer with the names of their jobs."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.batches: list[list[list[Job]]] = []
+        self.running = 0
+        self.most_running = 0
+        self._lock = threading.Lock()
+
+    def run(self, jobs: Sequence[Job]) -> list[int]:
+        with self._lock:
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+        self.gate.wait(10)
+        with self._lock:
+            self.running -= 1
+        if any(job.name < 0 for job in jobs):
+            raise RuntimeError("a broken model")
+        return [job.name for job in jobs]
+
+    def started(self, runs: Sequence[Sequence[Job]]) -> None:
+        self.batches.append([list(run) for run in runs])
+
+    def done(self, jobs: Sequence[Job], result: list[int]) -> None:
+        for job, name in zip(jobs, result, strict=True):
+            assert job.name == name
+            job.ends.append("done")
+
+    def failed(self, jobs: Sequence[Job], error: Exception) -> None:
+        assert str(error) == "a broken model"
+        for job in jobs:
+            job.ends.append("failed")
+
+    def dropped(self, job: Job) -> None:
+        job.ends.append("dropped")
+
+
+async def ended(jobs: Sequence[Job]) -> None:
+    async with asyncio.timeout(10):
+        while not all(job.ends for job in jobs):  # noqa: ASYNC110 - jobs have no event of their own
+            await asyncio.sleep(0.001)
+
+
+def sizes(batches: list[list[list[Job]]]) -> list[int]:
+    return [sum(job.length for run in batch for job in run) for batch in batches]
+
+
+async def test_a_batch_leaves_at_once_when_a_worker_is_free() -> None:
+    handler = Recorder()
+    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    batcher.submit([Job(5)])
+    assert len(handler.batches) == 1  # before the event loop had a turn
+    handler.gate.set()
+    await batcher.close()
+
+
+async def test_one_call_is_split_over_idle_workers() -> None:
+    handler = Recorder()
+    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=2), name="t")
+    jobs = [Job(10) for _ in range(6)]
+    batcher.submit(jobs)
+    assert sizes(handler.batches) == [30, 30]
+    handler.gate.set()
+    await ended(jobs)
+    assert handler.most_running == 2
+    await batcher.close()
+
+
+async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:
+    handler = Recorder()
+    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    jobs = [Job(5, name) for name in range(8)]
+    for job in jobs:
+        batcher.submit([job])
+    handler.gate.set()
+    await ended(jobs)
+    assert sizes(handler.batches) == [5, 35]
+    await batcher.close()
+
+
+async def test_budgets_hold_for_every_batch() -> None:
+    handler = Recorder()
+    handler.gate.set()
+    compute = ComputeConfig(workers=2, max_batch_tokens=100, max_batch_texts=7)
+    batcher: Batcher[Job, list[int]] = Batcher(handler, compute, name="t")
+    jobs = [Job(1 + number % 40) for number in range(200)] + [Job(150)]
+    batcher.submit(jobs)
+    await ended(jobs)
+    for batch in handler.batches:
+        members = [job for run in batch for job in run]
+        assert len(members) <= 7
+        assert len(members) == 1 or sum(job.length for job in members) <= 100
+    await batcher.close()
+
+
+async def test_a_failed_run_fails_its_own_jobs_only() -> None:
+    handler = Recorder()
+    handler.gate.set()
+    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    bad, good = Job(5, -1), Job(5, 1)
+    batcher.submit([bad])
+    batcher.submit([good])
+    await ended([bad, good])
+    assert bad.ends == ["failed"]
+    assert good.ends == ["done"]
+    await batcher.close()
+
+
+async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None:
+    handler = Recorder()
+    compute = ComputeConfig(workers=1, max_queue_tokens=10)
+    batcher: Batcher[Job, list[int]] = Batcher(handler, compute, name="t")
+    first, large, refused = Job(5), [Job(100), Job(100)], Job(1)
+    assert batcher.submit([first])
+    assert batcher.submit(large)  # taken whole, though it is larger than the bound
+    assert not batcher.submit([refused])
+    handler.gate.set()
+    await ended([first, *large])
+    assert batcher.submit([refused])
+    await ended([refused])
+    await batcher.close()
+
+
+async def test_closing_drops_what_waits_and_finishes_what_runs() -> None:
+    handler = Recorder()
+    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    running, waiting = Job(5), Job(5)
+    batcher.submit([running])
+    batcher.submit([waiting])
+    handler.gate.set()
+    await batcher.close()
+    assert waiting.ends == ["dropped"]
+    assert running.ends == ["done"]
+    assert not batcher.submit([Job(5)])
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.lists(st.integers(2, 120), min_size=1, max_size=6), min_size=1, max_size=8),
+    st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))),
+    st.integers(1, 3),
+)
+def test_every_job_ends_once_whoever_cancels_when(
+    calls: list[list[int]], cancels: set[tuple[int, int]], workers: int
+) -> None:
+    # (call, step): the call is cancelled after that many calls have been submitted.
+    async def scenario() -> None:
+        handler = Recorder()
+        compute = ComputeConfig(workers=workers, max_batch_tokens=128)
+        batcher: Batcher[Job, list[int]] = Batcher(handler, compute, name="t")
+        jobs = [[Job(length, 100 * call + n) for n, length in enumerate(lengths)] for call, lengths in enumerate(calls)]
+        for step, mine in enumerate(jobs):
+            batcher.submit(mine)
+            for call, at in cancels:
+                if at == step and call < len(jobs):
+                    for job in jobs[call]:
+                        job.cancelled = True
+            if step == len(jobs) // 2:
+                handler.gate.set()
+                await asyncio.sleep(0)
+        handler.gate.set()
+        flat = [job for mine in jobs for job in mine]
+        await ended(flat)
+        await batcher.close()
+        for job in flat:
+            assert len(job.ends) == 1
+            assert job.ends == ["done"] or job.cancelled
+        assert batcher.queued_tokens == 0
+
+    asyncio.run(scenario())

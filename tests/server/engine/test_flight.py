@@ -1,0 +1,134 @@
+"""Single flight: everyone gets the one answer, nobody can take it away from others."""
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.engine.flight import Call, Flight, FlightTable
+
+
+def flight(name: bytes = b"k") -> Flight:
+    return Flight(name, "text", Tier.WINDOW, with_tokens=False)
+
+
+async def test_the_first_is_computed_and_the_others_joined() -> None:
+    table, calls = FlightTable(), [Call(1, deadline_s=None) for _ in range(3)]
+    table.start(flight(), calls[0], 0)
+    assert all(table.join(b"k", call, 0, Tier.WINDOW) for call in calls[1:])
+    waiting = [asyncio.create_task(call.wait()) for call in calls]
+    await asyncio.sleep(0)
+    started = table._flights[b"k"]
+    table.land(started, b"body", Source.COMPUTED)
+    await asyncio.gather(*waiting)
+    assert [call.results for call in calls] == [[b"body"]] * 3
+    assert [call.sources[0] for call in calls] == [Source.COMPUTED, Source.JOINED, Source.JOINED]
+    assert not len(table)
+    assert not table.join(b"k", calls[0], 0, Tier.WINDOW)
+
+
+async def test_the_strongest_tier_counts() -> None:
+    table, started = FlightTable(), flight()
+    table.start(started, Call(1, deadline_s=None), 0)
+    table.join(b"k", Call(1, deadline_s=None), 0, Tier.REFERENCE)
+    table.join(b"k", Call(1, deadline_s=None), 0, Tier.PREDICTION)
+    assert started.tier is Tier.REFERENCE
+
+
+async def test_a_cancelled_waiter_leaves_the_others() -> None:
+    table, gone, stays = FlightTable(), Call(1, deadline_s=None), Call(1, deadline_s=None)
+    started = flight()
+    table.start(started, gone, 0)
+    table.join(b"k", stays, 0, Tier.WINDOW)
+    tasks = [asyncio.create_task(call.wait()) for call in (gone, stays)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.wait(tasks[:1])
+    assert started.wanted(time.monotonic())
+    table.land(started, b"body", Source.COMPUTED)
+    await tasks[1]
+    assert stays.results == [b"body"]
+
+
+async def test_with_no_waiter_left_it_is_dropped_as_cancelled() -> None:
+    table, call, started = FlightTable(), Call(1, deadline_s=None), flight()
+    table.start(started, call, 0)
+    task = asyncio.create_task(call.wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert not started.wanted(time.monotonic())
+    assert not table.drop(started)
+    assert not len(table)
+
+
+async def test_a_dropped_flight_can_be_revived_before_its_turn() -> None:
+    table, started = FlightTable(), flight()
+    call = Call(1, deadline_s=None)
+    table.start(started, call, 0)
+    call.open = False
+    assert not started.wanted(time.monotonic())
+    table.join(b"k", Call(1, deadline_s=None), 0, Tier.WINDOW)
+    assert started.wanted(time.monotonic())
+
+
+async def test_its_deadline_is_the_latest_of_its_waiters() -> None:
+    table, started = FlightTable(), flight()
+    table.start(started, Call(1, deadline_s=100.0), 0)
+    table.join(b"k", Call(1, deadline_s=200.0), 0, Tier.WINDOW)
+    assert started.wanted(150.0)
+    assert not started.wanted(200.0)
+
+
+async def test_at_its_deadline_a_call_returns_what_it_has() -> None:
+    table, call, late = FlightTable(), Call(2, deadline_s=time.monotonic()), flight(b"late")
+    early = flight(b"early")
+    table.start(early, call, 0)
+    table.start(late, call, 1)
+    table.land(early, b"body", Source.COMPUTED)
+    await call.wait()
+    assert call.results[0] == b"body"
+    assert isinstance(call.results[1], Failure)
+    assert call.results[1].status is Status.TIMEOUT
+    table.land(late, b"too late", Source.COMPUTED)
+    assert isinstance(call.results[1], Failure)
+    assert table.drop(flight(b"late")) is False
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.randoms(), st.sets(st.integers(0, 11)))
+def test_every_open_call_gets_every_answer_whatever_the_order(
+    texts: list[int], random: "st.random_module", cancelled: set[int]
+) -> None:
+    async def scenario() -> None:
+        table, calls, flights = FlightTable(), [], {}
+        for text in texts:
+            call = Call(2, deadline_s=None)
+            for position, name in enumerate((b"%d" % text, b"%d" % (text + 1))):
+                if not table.join(name, call, position, Tier.WINDOW):
+                    flights[name] = flight(name)
+                    table.start(flights[name], call, position)
+            calls.append(call)
+        tasks = [asyncio.create_task(call.wait()) for call in calls]
+        await asyncio.sleep(0)
+        for place in cancelled & set(range(len(tasks))):
+            tasks[place].cancel()
+        names = sorted(flights)
+        random.shuffle(names)
+        for name in names:
+            table.land(flights[name], b"body of " + name, Source.COMPUTED)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for place, (text, call) in enumerate(zip(texts, calls, strict=True)):
+            if place not in cancelled:
+                assert call.results == [b"body of %d" % text, b"body of %d" % (text + 1)]
+        assert not len(table)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("results", [0, 3])
+async def test_nothing_open_needs_no_wait(results: int) -> None:
+    await asyncio.wait_for(Call(results, deadline_s=None).wait(), 1)
