@@ -1,0 +1,14 @@
+"""A real server with the default encoder, shared by all tests that only talk to it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.server_process import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[ServerProcess]:
+    """Running, with an empty store of its own."""
+    with ServerProcess(tmp_path_factory.mktemp("server"), model_repository=minilm) as process:
+        yield process
