@@ -243,3 +243,20 @@ def test_cancelling_half_of_the_calls_leaves_the_others_right(
             assert np.einsum("ij,ij->i", reply.values, expected.values).min() > 1 - 1e-5
 
     runner.run(scenario())
+
+
+async def test_closing_answers_every_open_call(open_engine: OpenEngine) -> None:
+    engine = await open_engine()
+    large = [f"a text that is longer than most of those before, number {number}" for number in range(400)]
+    calls = [
+        asyncio.create_task(engine.embed("", texts, tiers(len(texts)))) for texts in (large[:300], large[300:], ["a"])
+    ]
+    while not engine._cache.in_flight:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.05)  # some are tokenized and queued by now
+    await engine.close()
+    for reply in await asyncio.wait_for(asyncio.gather(*calls), 10):
+        statuses = {failure.status for failure in reply.failures.values()}
+        assert statuses <= {Status.UNAVAILABLE}
+    after = await engine.embed("", ["too late"], tiers(1))
+    assert after.failures[0].status is Status.UNAVAILABLE

@@ -13,6 +13,10 @@ _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS = 64
 
 
+class ClosedError(Exception):
+    """Why a job that was queued is not run any more."""
+
+
 class QueuedJob(Job, Protocol):
     """What is batched."""
 
@@ -38,7 +42,7 @@ class BatchHandler(Protocol[J_contra, R]):
         """A run is computed."""
 
     def failed(self, jobs: Sequence[J_contra], error: Exception) -> None:
-        """A run raised."""
+        """A run raised, or never came because of `ClosedError`."""
 
     def dropped(self, job: J_contra) -> None:
         """A job's turn came and nobody wanted it any more."""
@@ -79,10 +83,11 @@ class Batcher(Generic[J, R]):
         return True
 
     async def close(self) -> None:
-        """Drops what is queued, waits for what is running."""
+        """Fails what is queued, waits for what is running."""
         self._closed = True
-        for job in self._queue.drain():
-            self._handler.dropped(job)
+        queued = self._queue.drain()
+        if queued:
+            self._handler.failed(queued, ClosedError("the batcher was closed"))
         await asyncio.to_thread(self._pool.shutdown)
         # Results of the last runs were handed to the loop before the pool ended; let them be delivered.
         await asyncio.sleep(0)

@@ -40,6 +40,7 @@ class EmbeddedEngine(Engine):
         self._config = config
         self._telemetry = telemetry
         self._stores = stores
+        self._closed = False
         self._lru = SegmentedLru(config.cache.memory_max_bytes)
         self._cache = VectorCache(
             self._lru, stores.vectors, telemetry, max_pending_writes=config.cache.max_pending_writes
@@ -80,7 +81,10 @@ class EmbeddedEngine(Engine):
         return loaded if isinstance(loaded, Failure) else loaded.status
 
     async def close(self) -> None:
-        """Fails what is queued, finishes what is running, writes back what is computed."""
+        """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
+        if self._closed:
+            return
+        self._closed = True
         await self._library.close()
         await self._cache.close()
         await self._prepared.close()

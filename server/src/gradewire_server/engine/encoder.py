@@ -11,7 +11,7 @@ import numpy as np
 
 from gradewire_models.repository import BuiltModel
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine.batcher import Batcher
+from gradewire_server.engine.batcher import Batcher, ClosedError
 from gradewire_server.engine.codec import encode_bodies, round_vectors
 from gradewire_server.engine.config import ComputeConfig
 from gradewire_server.engine.flight import Call, Flight
@@ -24,6 +24,7 @@ from gradewire_server.engine.tokenizer import TextTokenizer
 INLINE_CHARACTERS = 4096
 """Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
 
+_CLOSED = Failure(Status.UNAVAILABLE, "the engine is shutting down")
 _QUEUE_FULL = Failure(Status.UNAVAILABLE, "the encoder's queue is full; try again later")
 _RUN_FAILED = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 _NOT_FINITE = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
@@ -89,6 +90,7 @@ class Encoder:
         self._session = parts.session
         self._tokenizer = parts.tokenizer
         self._sink = sink
+        self._closed = False
         self._batcher: Batcher[Flight, RunResult] = Batcher(self, compute, name=model.name)
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
         self._queue_s = telemetry.queue_s.labels(model.name)
@@ -108,11 +110,15 @@ class Encoder:
 
     async def submit(self, flights: Sequence[Flight]) -> None:
         """Tokenizes flights off the event loop and queues them."""
+        if self._closed:
+            self._refuse(flights)
+            return
         loop = asyncio.get_running_loop()
         self._queue(flights, await loop.run_in_executor(self._tokenizing, self._tokenize, flights))
 
     async def close(self) -> None:
-        """Drops what is queued, waits for what is running."""
+        """Fails what is queued, waits for what is running."""
+        self._closed = True
         await self._batcher.close()
         await asyncio.to_thread(self._tokenizing.shutdown)
 
@@ -134,8 +140,11 @@ class Encoder:
         for flight in flights:
             flight.queued_s = now_s
         if not self._batcher.submit(flights):
-            for flight in flights:
-                self._sink.landed(self.spaces, flight, _QUEUE_FULL)
+            self._refuse(flights)
+
+    def _refuse(self, flights: Sequence[Flight]) -> None:
+        for flight in flights:
+            self._sink.landed(self.spaces, flight, _CLOSED if self._closed else _QUEUE_FULL)
 
     # What follows is the batcher's handler: `run` in a worker thread, the rest on the event loop.
 
@@ -186,8 +195,10 @@ class Encoder:
         self._sink.dropped(job)
 
     def failed(self, jobs: Sequence[Flight], error: Exception) -> None:
-        """Lands the flights of a run that raised; the batcher has logged why."""
-        del error  # its message may hold internals
+        """Lands the flights of a run that raised; the batcher has logged why, for its message may hold internals."""
+        if isinstance(error, ClosedError):
+            self._refuse(jobs)
+            return
         for job in jobs:
             self._sink.landed(self.spaces, job, _RUN_FAILED)
 

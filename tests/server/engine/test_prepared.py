@@ -1,0 +1,103 @@
+"""Synthetic answers are durable inputs: exactly what was stored, or honestly not there."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.server.engine.conftest import OpenEngine
+from tests.support.valkey import ValkeyServer
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.engine.config import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.engine.directory import StoreDirectory
+from gradewire_server.engine.disk_prepared import DiskPrepared
+from gradewire_server.engine.prepared import MemoryPreparedStore, PreparedAnswersBook
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+
+
+def in_memory(max_bytes: int = 1 << 20) -> tuple[PreparedAnswersBook, MemoryPreparedStore]:
+    store = MemoryPreparedStore(max_bytes)
+    return PreparedAnswersBook(store, namespace="a"), store
+
+
+@given(st.dictionaries(st.tuples(_TEXT, _TEXT, _TEXT), _TEXT, max_size=8))
+def test_every_answer_is_found_by_its_own_names_only(entries: dict[tuple[str, str, str], str]) -> None:
+    async def scenario() -> None:
+        book, _ = in_memory()
+        for (reference_set, question, reference), answer in entries.items():
+            assert await book.store(reference_set, question, {reference: answer}) is None
+        for (reference_set, question, reference), answer in entries.items():
+            assert await book.find(reference_set, question, [reference]) == (answer,)
+            # Names that run together alike are different names.
+            moved = (reference_set + question, "", reference)
+            assert await book.find(*moved[:2], [reference]) == (entries.get(moved),)
+
+    asyncio.run(scenario())
+
+
+async def test_another_keys_or_a_changed_answer_is_not_there() -> None:
+    book, store = in_memory()
+    await book.store("set", "q", {"one": "It is one.", "two": "It is two."})
+    one, two = list(store._values)
+    store._values[one], changed = store._values[two], bytearray(store._values[two])
+    changed[-1] ^= 1
+    store._values[two] = bytes(changed)
+    assert await book.find("set", "q", ["one", "two", "three"]) == (None, None, None)
+
+
+async def test_a_full_store_fails_and_keeps_what_it_has() -> None:
+    book, _ = in_memory(300)
+    assert await book.store("set", "q", {"r": "a"}) is None
+    failure = await book.store("set", "q", {"s": "b" * 300})
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNAVAILABLE
+    assert await book.find("set", "q", ["r", "s"]) == ("a", None)
+
+
+async def test_on_disk_it_is_there_after_the_process_died(tmp_path: Path) -> None:
+    directory = StoreDirectory(tmp_path)
+    first = DiskPrepared(directory, DiskConfig(tmp_path))
+    assert await first.write({b"key": b"value"}) is None
+    first._environment.close()  # nothing of `close`: as if killed
+    directory._use.close()
+    again = DiskPrepared(StoreDirectory(tmp_path), DiskConfig(tmp_path))  # closes the directory with itself
+    assert await again.read([b"key", b"other"]) == [b"value", None]
+    await again.close()
+
+
+async def test_on_disk_a_full_map_fails_and_loses_nothing(tmp_path: Path) -> None:
+    store = DiskPrepared(StoreDirectory(tmp_path), DiskConfig(tmp_path, prepared_max_bytes=1 << 20))
+    assert await store.write({b"key": b"value"}) is None
+    failure = await store.write({b"large": bytes(2 << 20)})
+    assert isinstance(failure, Failure)
+    assert "full" in failure.message
+    assert await store.read([b"key", b"large"]) == [b"value", None]
+    await store.close()
+
+
+@pytest.mark.parametrize("where", ["disk", "redis"])
+async def test_through_the_engine_and_a_restart(
+    open_engine: OpenEngine, tmp_path: Path, valkey: ValkeyServer, where: str
+) -> None:
+    disk = DiskConfig(tmp_path / "cache") if where == "disk" else None
+    redis = RedisConfig(valkey.url) if where == "redis" else None
+    cache = CacheConfig(namespace=tmp_path.name[:60], disk=disk, redis=redis)
+    engine = await open_engine(cache=cache)
+
+    async def found(references: Sequence[str]) -> object:
+        return await engine.prepared_answers("set", "where?", references)
+
+    assert await found(["Paris", "Lyon"]) == (None, None)
+    assert await engine.store_prepared("set", "where?", {"Paris": "It is in Paris."}) is None
+    assert await engine.store_prepared("set", "where?", {"Paris": "It is in Paris."}) is None
+    assert await found(["Lyon", "Paris"]) == (None, "It is in Paris.")
+    await engine.close()
+    engine = await open_engine(cache=cache)
+    assert await found(["Paris"]) == ("It is in Paris.",)
+    if where == "redis":
+        keys = valkey.command(b"KEYS *prepared*\r\n")
+        assert b":prepared:" in keys
