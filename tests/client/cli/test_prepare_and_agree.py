@@ -27,7 +27,7 @@ def test_agree_prints_tables_and_writes_all_figures(command: Command, tmp_path: 
     done = command("agree", file, "--metrics", "smile,exact_match", "--resamples", "200", "--json", figures)
     assert done.exit_code == 0
     assert "nq big" in done.stdout
-    assert "mean of cells" in done.stdout
+    assert "cells' mean" in done.stdout
     document = json.loads(figures.read_text())
     cells = document["metrics"]["smile"]["cells"]
     assert [cell["level"] for cell in cells] == ["cell"] * 4 + ["dataset"] * 2 + ["model"] * 2 + ["all"]

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,7 @@ def test_out_and_stdout_hold_the_same_rows(command: Command, tmp_path: Path) -> 
     assert out.read_text() == command("score", file).stdout
 
 
-def test_standard_input(command: Command) -> None:
-    lines = "".join(json.dumps(row) + "\n" for row in ROWS[:3])
-    # CliRunner's standard input has no descriptor; the real one is used in tests/e2e.
-    assert lines
+def test_parquet_from_standard_input_is_refused(command: Command) -> None:
     done = command("score", "-", "--input-format", "parquet")
     assert done.exit_code == 2
     assert "give a file" in done.stderr

@@ -7,8 +7,10 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from gradewire.agreement.point import STATISTICS
-from gradewire.cli.terminal import number, print_table
+from gradewire.cli.terminal import columns_of, number, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,29 +20,52 @@ if TYPE_CHECKING:
     from gradewire.cli.files import InputFile
     from gradewire.cli.judged_rows import JudgedColumns
 
+# Value and interval of five statistics side by side.
+WIDE_COLUMNS = 140
 _TITLES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "tau-b", "accuracy": "accuracy", "auc": "AUC"}
 
 
 def print_metric(metric: MetricAgreement, line: str) -> None:
     """Prints the table of one metric on standard output."""
+    narrow = columns_of(sys.stdout) < WIDE_COLUMNS
+    failed = any(cell.failed for cell in metric.cells)
     rows = []
     for cell in metric.cells:
         name = " ".join(part for part in (cell.dataset, cell.model) if part) or "all rows"
-        rows.append([name, str(cell.rows), str(cell.failed), *_estimates(cell.estimates)])
+        counts = [str(cell.rows), str(cell.failed)] if failed else [str(cell.rows)]
+        rows.append([name, *counts, *_estimates(cell.estimates, narrow=narrow)])
     if len(metric.cells) > 1:
-        rows.append(["mean of cells", "", "", *_estimates(metric.headline)])
-    columns = ["", "rows", "failed", *(_TITLES[statistic] for statistic in STATISTICS)]
-    print_table(f"{metric.metric}  ({line})", columns, rows, stream=sys.stdout)
+        rows.append(["cells' mean", *([""] * (1 + failed)), *_estimates(metric.headline, narrow=narrow)])
+    counted = ["rows", "failed"] if failed else ["rows"]
+    columns = ["", *counted, *(_TITLES[statistic] for statistic in STATISTICS)]
+    print_table(f"{metric.metric}: {line}", columns, rows, stream=sys.stdout)
+    if left_out := _undefined(metric):
+        click.echo(f"not defined, and not in the cells' mean: {left_out}\n")
 
 
-def _estimates(estimates: Mapping[Statistic, Estimate]) -> list[str]:
-    return [shown(estimates[statistic]) for statistic in STATISTICS]
+def _undefined(metric: MetricAgreement) -> str:
+    """In how many cells each statistic is not defined, because scores or labels are all alike there."""
+    cells = [cell for cell in metric.cells if cell.level == "cell"]
+    counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in STATISTICS}
+    # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
+    return ", ".join(
+        f"{_TITLES[statistic]} in {count} of {len(cells)} cells"
+        for statistic, count in counts.items()
+        if 0 < count < len(cells)
+    )
 
 
-def shown(estimate: Estimate) -> str:
-    """A value and its interval."""
+def _estimates(estimates: Mapping[Statistic, Estimate], *, narrow: bool) -> list[str]:
+    return [shown(estimates[statistic], narrow=narrow) for statistic in STATISTICS]
+
+
+def shown(estimate: Estimate, *, narrow: bool) -> str:
+    """A value and its interval, which stands on a line of its own where there is little room."""
     if math.isnan(estimate.low):
         return number(estimate.value)
+    if narrow:
+        low, high = (number(bound).replace("0.", ".", 1) for bound in (estimate.low, estimate.high))
+        return f"{number(estimate.value)}\n{low} {high}"
     return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gradewire.cli.records import FORMATS, Format, count_rows, format_of, read_records
+from gradewire.cli.records import FORMATS, STDIN, Format, count_rows, format_of, read_records
 from gradewire.cli.rows import ALIASES, RowOptions, RowSource, open_rows
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ class InputFile:
         return open_rows(self.path, self.format, read_records(self.path, self.format), self.options)
 
     def count(self) -> int | None:
-        """Rows of the file, with those that `where` leaves out; None where that is not known beforehand."""
-        return None if self.options.where else count_rows(self.path, self.format)
+        """Rows that `open` gives; None where only reading the whole input would tell."""
+        if self.options.where and self.path != STDIN:
+            return sum(1 for _ in self.open().rows)
+        return count_rows(self.path, self.format)
 
 
 def input_options(command: Command) -> Command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -28,18 +29,26 @@ class Progress(Protocol):
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO) -> None:
-    """Prints a table; the first column reads from the left, numbers from the right."""
+    """Prints a table; the first column reads from the left, numbers from the right, and nothing is ever cut off."""
     from rich import box  # noqa: PLC0415 - only when printing
     from rich.console import Console  # noqa: PLC0415 - only when printing
     from rich.table import Table  # noqa: PLC0415 - only when printing
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+    )
     for position, column in enumerate(columns):
         table.add_column(column, justify="right" if position else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    width = None if stream.isatty() else LOG_COLUMNS
-    Console(file=stream, width=width, highlight=False, markup=False).print(table)
+    console = Console(file=stream, width=columns_of(stream), highlight=False, markup=False)
+    console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    console.print(table)
+
+
+def columns_of(stream: TextIO) -> int:
+    """Width of the terminal, or of a log where there is none."""
+    return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
 def number(value: float, *, digits: int = 3) -> str:

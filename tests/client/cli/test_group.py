@@ -1,0 +1,106 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gradewire.agreement import JudgedRows, MissingScipyError, agreement
+from gradewire.cli import main
+
+HEAVY = ("gradewire_server", "gradewire_models", "rich", "grpc", "scipy", "pyarrow", "onnxruntime")
+Main = Callable[..., tuple[int, str, str]]
+
+
+def python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Main:
+    """The entry point itself: exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gradewire", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(str(ended.value.code)), out, err
+
+    return call
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = python(
+        "import sys\n"
+        "from gradewire.cli.group import gradewire\n"
+        "gradewire.main(['--help'], standalone_mode=False)\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
+    assert all(f"  {name} " in done.stdout for name in ("agree", "models", "prepare", "score", "serve"))
+
+
+@pytest.mark.parametrize("command", ["score", "agree", "prepare", "serve", "models"])
+def test_every_help_has_examples(command: str, run: Main) -> None:
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"gradewire {command} " in out.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize("arguments", [["serve", "--print-settings"], ["score", "FILE"]])
+def test_without_the_server_extra_it_says_what_to_install(arguments: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"references": "a", "prediction": "b"}\n')
+    given = [str(file) if argument == "FILE" else argument for argument in arguments]
+    # Nothing of the light client needs pydantic, the server's settings do.
+    done = python(
+        f"import sys\nsys.modules['pydantic'] = None\nsys.argv[1:] = {given!r}\nfrom gradewire.cli import main\nmain()"
+    )
+    assert done.returncode == 2
+    assert "pydantic, which is not installed: pip install 'gradewire[server]'" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_agreement_without_scipy_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    one = np.array([0.0, 1.0])
+    with pytest.raises(MissingScipyError, match=r"pip install 'gradewire\[agree\]'"):
+        agreement(JudgedRows({"m": one}, {"m": one}, one, ["", ""], ["", ""], ["", ""]))
+
+
+def test_wrong_usage_is_one_line(run: Main) -> None:
+    assert run("score") == (2, "", "Error: Missing argument 'FILE'. (see gradewire score --help)\n")
+    code, _, err = run("skore")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "No such command 'skore'" in err
+
+
+def test_debug_shows_where_it_came_from(run: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("score", "nowhere.jsonl")[2] == "Error: nowhere.jsonl: No such file or directory\n"
+    monkeypatch.setenv("GRADEWIRE_DEBUG", "1")
+    code, _, err = run("score", "nowhere.jsonl")
+    assert code == 2
+    assert "Traceback" in err
+
+
+def test_serve_has_a_flag_for_every_setting_and_hides_secrets(run: Main) -> None:
+    flags = ("--port", "0", "--memory-max-bytes", "64MiB", "--no-http", "--redis-url", "redis://:secret@cache:6379")
+    code, settings, _ = run("serve", "--print-settings", *flags)
+    assert code == 0
+    assert "port = 0\n" in settings
+    assert "http = false\n" in settings
+    assert "memory_max_bytes = 67108864\n" in settings
+    assert "secret" not in settings
+    names = [line.partition(" = ")[0] for line in settings.splitlines()]
+    helped = run("serve", "--help")[1]
+    assert [name for name in names if f"--{name.replace('_', '-')}" not in helped] == []
+    assert [name for name in names if f"GRADEWIRE_{name.upper()}" not in "".join(helped.split())] == []
+
+
+def test_wrong_setting_is_one_line(run: Main) -> None:
+    code, _, err = run("serve", "--drain-s", "-1")
+    assert code == 2
+    assert err.startswith("Error: drain_s: ")
+    assert err.count("\n") == 1
