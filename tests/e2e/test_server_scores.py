@@ -155,3 +155,19 @@ async def test_tls_with_client_certificates_and_tokens(tmp_path: Path, minilm: P
                     )
                 assert error_of(caught)[0] is grpc.StatusCode.UNAVAILABLE
         assert "right" not in json.dumps(server.log())
+
+
+async def test_a_server_without_models_says_how_to_get_them_and_does_what_it_can(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, model_repository=tmp_path / "none") as server:
+        reply = await score(server, request(item("the cat", "The cat!"), metrics=(EXACT, SMILE)))
+        assert [result.status for result in reply.items[0].results] == [
+            types_pb2.STATUS_OK,
+            types_pb2.STATUS_MODEL_UNAVAILABLE,
+        ]
+        with pytest.raises(aio.AioRpcError) as caught:
+            await score(server, request(item(), metrics=(SMILE,)))
+        code, details, _ = error_of(caught)
+        assert code is grpc.StatusCode.FAILED_PRECONDITION
+        assert "gradewire models build all-MiniLM-L6-v2" in details
+        assert str(tmp_path) not in details, "paths of the server are its own affair"
+        assert server.http("/healthz")[1]["degraded"] == ["no model is loaded"]

@@ -181,7 +181,7 @@ async def _load(
     dataplane, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
     loaded = await engine.load("")
     if isinstance(loaded, Failure):
-        _log.warning("the default model is not loaded: %s", loaded.message)
+        _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
     return dataplane, engine
@@ -206,7 +206,8 @@ async def _observe(engine: EmbeddedEngine, lifecycle: Lifecycle) -> None:
     while True:
         health = engine.health()
         broken = [f"model {name} is not loaded" for name, loaded in health.models.items() if not loaded]
-        await lifecycle.observe(degraded=health.degraded, broken=broken)
+        unloaded = () if any(health.models.values()) else ("no model is loaded",)
+        await lifecycle.observe(degraded=(*unloaded, *health.degraded), broken=broken)
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 

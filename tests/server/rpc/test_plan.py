@@ -2,12 +2,14 @@
 
 import hashlib
 import math
+from dataclasses import replace
 
 import pytest
 from tests.support.hash_engine import HashEngine
 from tests.support.wire import EXACT, SBERT, SMILE
 
 from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.engine import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
@@ -86,6 +88,24 @@ def test_a_missing_model_fails_the_call_only_when_nothing_else_is_asked_for() ->
     assert failure.status is Status.MODEL_UNAVAILABLE
     with pytest.raises(NothingLoadedError, match=r"absent.*here: hash, other"):
         planner().plan([smile(model="absent"), smile(sentence_weight=2)], "metrics")
+
+
+@pytest.mark.parametrize("model", ["", "hash"])
+@pytest.mark.parametrize(
+    ("state", "words"), [("missing", "not built here; get it"), ("broken", "broken here; replace it")]
+)
+def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state: str, words: str) -> None:
+    class Unusable(HashEngine):
+        def models(self) -> tuple[ModelStatus, ...]:
+            return tuple(replace(status, state=state, how_to_get="get it so") for status in super().models())
+
+        def model(self, name: str) -> Failure:
+            return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not in /secret/place")
+
+    with pytest.raises(NothingLoadedError) as caught:
+        Planner(Unusable(), REGISTRY).plan([smile(model=model)], "metrics")
+    assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_unset_metric_is_named() -> None:

@@ -209,8 +209,9 @@ class Limits(_message.Message):
     max_items_per_request: _builtins.int
     max_metrics_per_request: _builtins.int
     max_references_per_item: _builtins.int
+    """More make the item STATUS_INVALID_INPUT."""
     max_item_bytes: _builtins.int
-    """Sum of all strings of one item, UTF-8."""
+    """Sum of all strings of one item, UTF-8; a larger item is STATUS_INVALID_INPUT."""
     max_message_bytes: _builtins.int
     stream_window_items: _builtins.int
     """Items of one stream in work at a time."""

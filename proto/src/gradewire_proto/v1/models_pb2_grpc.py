@@ -47,7 +47,8 @@ class ModelsServicer:
     """
 
     def List(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Models, metrics and limits; cheap enough to ask at the start of every job.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')

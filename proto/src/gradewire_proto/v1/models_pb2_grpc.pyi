@@ -34,6 +34,7 @@ class ModelsStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ModelsAsyncStub: ...
     List: _grpc.UnaryUnaryMultiCallable[_models_pb2.ListModelsRequest, _models_pb2.ListModelsResponse]
+    """Models, metrics and limits; cheap enough to ask at the start of every job."""
 
 @_typing.type_check_only
 class ModelsAsyncStub(ModelsStub):
@@ -41,6 +42,7 @@ class ModelsAsyncStub(ModelsStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     List: _aio.UnaryUnaryMultiCallable[_models_pb2.ListModelsRequest, _models_pb2.ListModelsResponse]  # type: ignore[assignment]
+    """Models, metrics and limits; cheap enough to ask at the start of every job."""
 
 class ModelsServicer(metaclass=_abc_1.ABCMeta):
     """Says what this server can do."""
@@ -50,6 +52,7 @@ class ModelsServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _models_pb2.ListModelsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_models_pb2.ListModelsResponse, _abc.Awaitable[_models_pb2.ListModelsResponse]]: ...
+    ) -> _typing.Union[_models_pb2.ListModelsResponse, _abc.Awaitable[_models_pb2.ListModelsResponse]]:
+        """Models, metrics and limits; cheap enough to ask at the start of every job."""
 
 def add_ModelsServicer_to_server(servicer: ModelsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -58,7 +58,7 @@ class PrepareRequest(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set. Empty: 32 hex digits over the content of this call. The client library names sets by the content of all its calls."""
+    """Name of the set, at most 256 bytes. Empty: 32 hex digits over the content of this call. The client library names sets by the content of all its calls."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
         """At most Limits.max_items_per_request; a larger set is sent in several calls under one reference_set."""

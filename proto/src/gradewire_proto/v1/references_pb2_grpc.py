@@ -49,7 +49,8 @@ class ReferencesServicer:
     def Prepare(self, request, context):
         """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
         complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-        done is found in the cache. Errors: as Scoring.Score.
+        done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
+        where too much is in flight. Errors: as Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

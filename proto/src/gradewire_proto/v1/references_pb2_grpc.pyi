@@ -36,7 +36,8 @@ class ReferencesStub:
     Prepare: _grpc.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]
     """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
     complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-    done is found in the cache. Errors: as Scoring.Score.
+    done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
+    where too much is in flight. Errors: as Scoring.Score.
     """
 
 @_typing.type_check_only
@@ -47,7 +48,8 @@ class ReferencesAsyncStub(ReferencesStub):
     Prepare: _aio.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]  # type: ignore[assignment]
     """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
     complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-    done is found in the cache. Errors: as Scoring.Score.
+    done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
+    where too much is in flight. Errors: as Scoring.Score.
     """
 
 class ReferencesServicer(metaclass=_abc_1.ABCMeta):
@@ -61,7 +63,8 @@ class ReferencesServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_references_pb2.PrepareProgress], _abc.AsyncIterator[_references_pb2.PrepareProgress]]:
         """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
         complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-        done is found in the cache. Errors: as Scoring.Score.
+        done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
+        where too much is in flight. Errors: as Scoring.Score.
         """
 
 def add_ReferencesServicer_to_server(servicer: ReferencesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

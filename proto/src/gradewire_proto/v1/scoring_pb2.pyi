@@ -28,7 +28,7 @@ class ScoreRequest(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Needed only with SYNTHETIC_MODE_PREPARED: what References.Prepare returned."""
+    """Needed only with SYNTHETIC_MODE_PREPARED: what References.Prepare returned. At most 256 bytes."""
     omit_diagnostics: _builtins.bool
     """Leaves timing and cache_hits out of the reply when true."""
     @_builtins.property
@@ -67,7 +67,7 @@ class ItemResult(_message.Message):
     """Position of the item in the request, or running number in the stream, from 0."""
     id: _builtins.str
     complete: _builtins.bool
-    """ScoreStream: no further result of this item will come."""
+    """No further result of this item will come; always true in Score."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricResult]:
         """Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: those that are done."""

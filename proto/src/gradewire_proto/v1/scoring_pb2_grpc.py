@@ -53,16 +53,19 @@ class ScoringServicer:
 
     def Score(self, request, context):
         """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items: names the field); RESOURCE_EXHAUSTED (too much in flight; the trailing
-        metadata grpc-retry-pushback-ms says when to come back); FAILED_PRECONDITION (nothing of what is asked for is loaded);
-        DEADLINE_EXCEEDED; UNAVAILABLE (shutting down: try another replica).
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
+        FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+        UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
+        STATUS_TIMEOUT beside the results that are.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScoreStream(self, request_iterator, context):
-        """First message: config. Then items, as many per message as the caller likes. Each result is sent when it is done, not in order.
+        """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
+        in order. Errors as Score; each ends the stream, and what was sent before stands.
         The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
         or a slow encoder slows the writer down instead of filling memory.
         """

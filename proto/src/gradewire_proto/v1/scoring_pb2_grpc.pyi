@@ -35,12 +35,15 @@ class ScoringStub:
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
     """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items: names the field); RESOURCE_EXHAUSTED (too much in flight; the trailing
-    metadata grpc-retry-pushback-ms says when to come back); FAILED_PRECONDITION (nothing of what is asked for is loaded);
-    DEADLINE_EXCEEDED; UNAVAILABLE (shutting down: try another replica).
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
+    FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+    UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
+    STATUS_TIMEOUT beside the results that are.
     """
     ScoreStream: _grpc.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]
-    """First message: config. Then items, as many per message as the caller likes. Each result is sent when it is done, not in order.
+    """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
+    in order. Errors as Score; each ends the stream, and what was sent before stands.
     The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
     or a slow encoder slows the writer down instead of filling memory.
     """
@@ -52,12 +55,15 @@ class ScoringAsyncStub(ScoringStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
     """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items: names the field); RESOURCE_EXHAUSTED (too much in flight; the trailing
-    metadata grpc-retry-pushback-ms says when to come back); FAILED_PRECONDITION (nothing of what is asked for is loaded);
-    DEADLINE_EXCEEDED; UNAVAILABLE (shutting down: try another replica).
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
+    FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+    UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
+    STATUS_TIMEOUT beside the results that are.
     """
     ScoreStream: _aio.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]  # type: ignore[assignment]
-    """First message: config. Then items, as many per message as the caller likes. Each result is sent when it is done, not in order.
+    """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
+    in order. Errors as Score; each ends the stream, and what was sent before stands.
     The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
     or a slow encoder slows the writer down instead of filling memory.
     """
@@ -72,9 +78,11 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
         """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items: names the field); RESOURCE_EXHAUSTED (too much in flight; the trailing
-        metadata grpc-retry-pushback-ms says when to come back); FAILED_PRECONDITION (nothing of what is asked for is loaded);
-        DEADLINE_EXCEEDED; UNAVAILABLE (shutting down: try another replica).
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
+        FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+        UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
+        STATUS_TIMEOUT beside the results that are.
         """
 
     @_abc_1.abstractmethod
@@ -83,7 +91,8 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_scoring_pb2.ScoreStreamRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scoring_pb2.ScoreStreamResponse], _abc.AsyncIterator[_scoring_pb2.ScoreStreamResponse]]:
-        """First message: config. Then items, as many per message as the caller likes. Each result is sent when it is done, not in order.
+        """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
+        in order. Errors as Score; each ends the stream, and what was sent before stands.
         The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
         or a slow encoder slows the writer down instead of filling memory.
         """

@@ -242,7 +242,7 @@ Global___MetricSpec: _TypeAlias = MetricSpec  # noqa: Y015
 
 @_typing.final
 class SmileParameters(_message.Message):
-    """SMILE (see docs/metrics/smile in the documentation): sentence similarity, best keyword window and exact words in one score."""
+    """SMILE (formulas in docs/scores.md): sentence similarity, best keyword window and exact words in one score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -34,12 +34,20 @@ def list_models(
     )
 
 
+def why_unusable(status: ModelStatus) -> str:
+    """Why a model cannot be used and what to do; without the server's paths, which its log has. Empty when it can."""
+    if status.state in USABLE_STATES:
+        return ""
+    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
+    return f"model {status.name} is {state} with: {status.how_to_get}"
+
+
 def _model(status: ModelStatus) -> models_pb2.Model:
     return models_pb2.Model(
         name=status.name,
         digest=status.digest,
         state=models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
-        message=status.message,
+        message=why_unusable(status),
         how_to_get="" if status.state in USABLE_STATES else status.how_to_get,
         is_default=status.is_default,
         dims=status.dims,

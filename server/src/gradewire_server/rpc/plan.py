@@ -12,6 +12,7 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.engine import Engine, ModelStatus
 from gradewire_server.domain.metric import Calibration, Metric, ParameterError
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.rpc.capabilities import USABLE_STATES, why_unusable
 from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.rpc.parameters import read_parameters, write_line, write_spec
 from gradewire_server.scoring import MetricRequest
@@ -56,7 +57,7 @@ class Planner:
         plans = [self._plan(spec, f"{path}[{index}]") for index, spec in enumerate(specs)]
         failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
         if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
-            usable = [model.name for model in self._engine.models() if model.state in {"loaded", "built"}]
+            usable = [model.name for model in self._engine.models() if model.state in USABLE_STATES]
             raise NothingLoadedError(
                 f"nothing that the call asks for can be computed here: {'; '.join(f.message for f in failures)}. "
                 f"Models that are here: {', '.join(usable) or 'none'}"
@@ -104,7 +105,7 @@ class Planner:
             )
         model = self._engine.model(match["name"])
         if isinstance(model, Failure):
-            return Failure(model.status, f"{path}.model: {model.message}")
+            return Failure(model.status, f"{path}.model: {self._why_unusable(match['name'], model)}")
         wanted = (match["digest"] or "").lower()
         if not model.digest.startswith(wanted):
             return Failure(
@@ -112,6 +113,12 @@ class Planner:
                 f"{path}.model: {model.name} has the digest {model.digest} here, {wanted} is asked for",
             )
         return model
+
+    def _why_unusable(self, name: str, failure: Failure) -> str:
+        for status in self._engine.models():
+            if status.name == name or (status.is_default and not name):
+                return why_unusable(status) or failure.message
+        return failure.message
 
 
 def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:

@@ -1,0 +1,203 @@
+"""The dataplane without a transport: what holds for every request, whatever is in it."""
+
+import asyncio
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.hash_engine import HashEngine
+from tests.support.wire import EXACT, SMILE, item, request
+
+from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.domain.item import ReferenceEntry
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.rpc.capabilities import list_models
+from gradewire_server.rpc.dataplane import Dataplane
+from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError, OverloadedError
+from gradewire_server.rpc.limits import Deadlines, Limits
+from gradewire_server.rpc.preparation import name_of
+from gradewire_server.scoring import Scorer
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+ITEMS = st.builds(
+    types_pb2.Item,
+    id=TEXT,
+    question=TEXT,
+    references=st.lists(TEXT, max_size=4),
+    prediction=TEXT,
+    synthetic_answers=st.lists(TEXT, max_size=4),
+    caption=TEXT,
+    group=TEXT,
+)
+WEIGHTS = st.none() | st.floats(allow_nan=True)
+MODELS = st.sampled_from(["", "hash", "absent", "hash@00000000", "x@y"])
+SPECS = st.one_of(
+    st.builds(
+        lambda **fields: types_pb2.MetricSpec(smile=types_pb2.SmileParameters(**fields)),
+        preset=st.integers(0, 5),
+        synthetic=st.integers(0, 4),
+        sentence_weight=WEIGHTS,
+        model=MODELS,
+    ),
+    st.builds(lambda model: types_pb2.MetricSpec(sbert=types_pb2.SbertParameters(model=model)), model=MODELS),
+    st.just(EXACT),
+    st.just(types_pb2.MetricSpec(easy_match=types_pb2.EasyMatchParameters())),
+    st.just(types_pb2.MetricSpec()),
+)
+
+
+def dataplane(engine: HashEngine | None = None, **parts: object) -> Dataplane:
+    engine = engine or HashEngine()
+    return Dataplane(Scorer(engine), engine, **parts)  # type: ignore[arg-type]
+
+
+@settings(max_examples=150, deadline=None)
+@given(items=st.lists(ITEMS, max_size=5), specs=st.lists(SPECS, max_size=4), reference_set=TEXT)
+def test_any_request_is_answered_completely_or_refused_by_name(
+    items: list[types_pb2.Item], specs: list[types_pb2.MetricSpec], reference_set: str
+) -> None:
+    asked = scoring_pb2.ScoreRequest(items=items, metrics=specs, reference_set=reference_set)
+    try:
+        reply = asyncio.run(dataplane().score(asked))
+    except InvalidRequestError as error:
+        assert error.field.startswith(("metrics", "items", "reference_set"))  # noqa: PT017 - most are answered
+        return
+    except NothingLoadedError:
+        assert any("absent" in str(spec) or "00000000" in str(spec) for spec in specs)
+        return
+    assert [(part.index, part.id) for part in reply.items] == [(index, each.id) for index, each in enumerate(items)]
+    assert len(reply.provenance) == len(specs)
+    for part in reply.items:
+        assert [result.metric_index for result in part.results] == list(range(len(specs)))
+        for result in part.results:
+            assert result.status not in {types_pb2.STATUS_UNSPECIFIED, types_pb2.STATUS_INTERNAL}
+            assert result.HasField("score") == (result.status == types_pb2.STATUS_OK)
+            assert math.isfinite(result.score)
+            assert bool(result.message) == (result.status != types_pb2.STATUS_OK)
+    scoring_pb2.ScoreResponse.FromString(reply.SerializeToString())
+
+
+@settings(max_examples=40, deadline=None)
+@given(pauses=st.lists(st.integers(0, 12), min_size=8, max_size=8), cancelled=st.sets(st.integers(0, 7), min_size=4))
+def test_cancelling_at_any_point_leaves_the_others_right(pauses: list[int], cancelled: set[int]) -> None:
+    requests = [request(item(f"answer {number} and cat {number % 3}", "the cat", f"r{number}")) for number in range(8)]
+
+    async def run() -> None:
+        plane = dataplane()
+        expected = [(await dataplane().score(asked)).items[0].results[0].score for asked in requests]
+        tasks = [asyncio.create_task(plane.score(asked)) for asked in requests]
+        for number, pause in enumerate(pauses):
+            for _ in range(pause):
+                await asyncio.sleep(0)
+            if number in cancelled:
+                tasks[number].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        for number, result in enumerate(done):
+            if isinstance(result, asyncio.CancelledError):
+                assert number in cancelled
+            else:
+                assert isinstance(result, scoring_pb2.ScoreResponse)
+                assert result.items[0].results[0].score == expected[number]
+        assert plane.admission.items.taken == 0
+
+    asyncio.run(run())
+
+
+async def test_late_pairs_are_told_beside_those_that_were_done_in_time() -> None:
+    class Late(HashEngine):
+        """Answers as an engine with a queue does: with TIMEOUT, at the deadline it is given."""
+
+        async def embed(self, model, texts, tiers, *, deadline_s=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+            loop = asyncio.get_running_loop()
+            await asyncio.sleep(max(0, deadline_s - loop.time()))
+            self.failures = dict.fromkeys(texts, Failure(Status.TIMEOUT, "late"))
+            return await super().embed(model, texts, tiers)
+
+    reply = await dataplane(Late()).score(request(item(), metrics=(SMILE, EXACT)), deadline_s=0.2)
+    statuses = [result.status for result in reply.items[0].results]
+    assert statuses == [types_pb2.STATUS_TIMEOUT, types_pb2.STATUS_OK]
+
+
+async def test_a_wish_for_more_than_the_maximum_is_cut() -> None:
+    engine = HashEngine()
+    engine.before = lambda _model: asyncio.get_running_loop().create_future()
+    plane = dataplane(engine, deadlines=Deadlines(default_s=0.01, max_s=0.05))
+    with pytest.raises(DeadlineExceededError, match=r"0\.050 s"):
+        await plane.score(request(item()), deadline_s=1000)
+    assert engine.running == 0
+
+
+async def test_a_request_larger_than_all_permits_is_served_when_nothing_else_is() -> None:
+    plane = dataplane(admission=Admission(Capacity(max_items=2)))
+    assert len((await plane.score(request(*[item()] * 5))).items) == 5
+    with plane.admission.items.hold(1), pytest.raises(OverloadedError):
+        await plane.score(request(*[item()] * 5))
+
+
+async def test_equal_ids_are_allowed_and_the_same_metric_twice() -> None:
+    light = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=0))
+    heavy = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=1))
+    same = item("a cat here", "the cat", item_id="same")
+    reply = await dataplane().score(request(same, same, metrics=(light, heavy)))
+    scores = [[result.score for result in part.results] for part in reply.items]
+    assert scores[0] == scores[1]
+    assert scores[0][0] != scores[0][1]
+    assert scores[0][1] == pytest.approx(reply.items[0].results[1].smile.sentence)
+
+
+async def test_composed_and_decomposed_texts_score_the_same() -> None:
+    loose, tight = item("un cafe\u0301 noir", "cafe\u0301"), item("un caf\u00e9 noir", "caf\u00e9")
+    reply = await dataplane().score(request(loose, tight))
+    assert reply.items[0].results[0].smile == reply.items[1].results[0].smile
+
+
+async def test_prepare_refuses_entries_over_a_limit_alone() -> None:
+    entries = [
+        references_pb2.ReferenceEntry(question="a", references=["x"] * 3),
+        references_pb2.ReferenceEntry(question="b", references=["x"]),
+        references_pb2.ReferenceEntry(question="c", references=[]),
+    ]
+    plane = dataplane(limits=Limits(max_references_per_item=2))
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[SMILE], reference_set="mine")
+    steps = [references_pb2.PrepareProgress.FromString(step.SerializeToString()) async for step in plane.prepare(asked)]
+    failures = {failure.index: failure.status for step in steps for failure in step.failures}
+    assert failures == dict.fromkeys((0, 2), types_pb2.STATUS_INVALID_INPUT)
+    assert (steps[-1].entries_done, steps[-1].entries_total, steps[-1].reference_set) == (3, 3, "mine")
+    assert plane.admission.items.taken == 0
+
+
+async def test_preparing_nothing_is_complete_at_once() -> None:
+    (step,) = [step async for step in dataplane().prepare(references_pb2.PrepareRequest(metrics=[SMILE]))]
+    assert step.complete
+
+
+@given(
+    st.lists(st.builds(references_pb2.ReferenceEntry, question=TEXT, references=st.lists(TEXT, max_size=2)), max_size=3)
+)
+def test_the_name_of_a_set_follows_its_content(entries: list[references_pb2.ReferenceEntry]) -> None:
+    ours = [ReferenceEntry(entry.question, tuple(entry.references)) for entry in entries]
+    name = name_of(ours)
+    assert len(name) == 32
+    assert name == name_of(list(ours))
+    assert name != name_of([*ours, ReferenceEntry("", ())])
+    if ours and ours[0].question:
+        moved = ReferenceEntry("", (ours[0].question, *ours[0].references))
+        assert name != name_of([moved, *ours[1:]])
+
+
+def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
+    (status,) = HashEngine().models()
+    missing = replace(status, state="missing", how_to_get="gradewire models build hash", digest="")
+    reply = list_models([missing], REGISTRY, Limits())
+    assert reply.models[0].how_to_get == "gradewire models build hash"
+    by_name = {metric.name: metric for metric in reply.metrics}
+    assert not by_name["smile"].available
+    assert "gradewire models build hash" in by_name["smile"].missing
+    assert by_name["exact_match"].available
+    built = list_models([replace(missing, state="built")], REGISTRY, Limits())
+    assert built.models[0].how_to_get == ""
+    assert all(metric.available for metric in built.metrics)
