@@ -39,24 +39,29 @@ def test_words_are_lower_cased_bare_lemmas(raw: str, words: tuple[str, ...]) -> 
 def test_a_text_without_any_word_stays_itself_in_lower_case() -> None:
     assert normalise(" ?! … ").text == " ?! … "
     assert normalise(" ?! … ").words == ("?!", "…")
-    assert word_spans(" ?! … ").tolist() == [[1, 3], [4, 5]]
+    assert word_spans(" ?! … ", 99).tolist() == [[1, 3], [4, 5]]
 
 
 def test_spans_leave_the_punctuation_around_a_word_out() -> None:
     text = '"Well-known (cats)," U.S.'
-    assert [text[a:b] for a, b in word_spans(text)] == ["Well-known", "cats", "U.S"]
+    assert [text[a:b] for a, b in word_spans(text, 99)] == ["Well-known", "cats", "U.S"]
 
 
 def test_spans_count_characters_of_the_raw_text_where_lower_case_is_longer() -> None:
     text = "İİ and İ"  # lower-cased: two characters each
-    assert [text[a:b] for a, b in word_spans(text)] == ["İİ", "and", "İ"]
+    assert [text[a:b] for a, b in word_spans(text, 99)] == ["İİ", "and", "İ"]
+
+
+def test_only_as_many_spans_as_asked_for() -> None:
+    text = "İİ, a b İ c"
+    assert [text[a:b] for a, b in word_spans(text, 3)] == ["İİ", "a", "b"]
 
 
 @given(TEXTS)
 def test_every_word_has_the_span_it_comes_from(raw: str) -> None:
     text = unicodedata.normalize("NFC", raw)
     normalised = normalise(text)
-    spans = word_spans(text).tolist()
+    spans = word_spans(text, 99).tolist()
     assert len(spans) == len(normalised.words)
     assert [position for span in spans for position in span] == sorted(p for span in spans for p in span)
     if any(re.match(r"\w", character) for character in text.lower()):

@@ -36,7 +36,7 @@ def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.floa
         Window length to distinct texts in order of position: all of them where there are at most SHORTLIST, else
         SHORTLIST and those within NEAR_TIE of the last.
     """
-    sums, bounds = _running_sums(tokens, word_spans(texts.prediction)[: texts.windows.words])
+    sums, bounds = _running_sums(tokens, word_spans(texts.prediction, texts.windows.words))
     read = np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1])))
     chosen = {}
     for length, windows in texts.windows.by_length.items():

@@ -5,6 +5,7 @@ Source: SMILE, appendix on text normalisation; METRICS "SMILE". Texts come NFC-n
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,17 +49,19 @@ def bare_words(text: str) -> list[str]:
     return _NEITHER_WORD_NOR_SPACE.sub("", text.lower()).split()
 
 
-def word_spans(text: str) -> NDArray[np.int32]:
-    """Where the words of `normalise(text)` stand in the raw text.
+def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
+    """Where the first `max_words` words of `normalise(text)` stand in the raw text.
 
     Returns:
         int32[words, 2], half-open character ranges, ascending and disjoint; punctuation around a word is left out.
     """
     lowered = text.lower()
-    spans = [match.span() for match in _WORD.finditer(lowered)] or [match.span() for match in _RUN.finditer(lowered)]
+    pattern = _WORD if _WORD.search(lowered) else _RUN
+    spans = [match.span() for match in islice(pattern.finditer(lowered), max_words)]
     found = np.array(spans, dtype=np.int32).reshape(-1, 2)
     if len(lowered) == len(text):
         return found
     # Lower-casing makes two characters of "İ": count back, character by character.
-    origin = np.repeat(np.arange(len(text), dtype=np.int32), [len(character.lower()) for character in text])
+    head = text[: found[-1, 1]]  # long enough: lower case is never shorter
+    origin = np.repeat(np.arange(len(head), dtype=np.int32), [len(character.lower()) for character in head])
     return np.stack([origin[found[:, 0]], origin[found[:, 1] - 1] + 1], axis=1)
