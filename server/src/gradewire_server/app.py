@@ -134,6 +134,8 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         if not await _before_stop(loading, stop):
             return
         dataplane, engine = loading.result()
+        # Entered last, left first: whatever happens, no call runs into a closed engine.
+        stack.push_async_callback(server.stop, None)
         await lifecycle.serving(dataplane)
         observing = asyncio.create_task(_observe(engine, lifecycle))
         stack.callback(observing.cancel)
