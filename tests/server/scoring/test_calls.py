@@ -9,7 +9,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import EmbedCall, TokensCall
 from gradewire_server.scoring.jobs import Job
 
-TEXTS = st.lists(st.sampled_from([f"text {i}" for i in range(9)]), min_size=1, max_size=5)
+TEXTS = st.lists(st.sampled_from([f"text {i}" for i in range(9)]), max_size=5)
 NEED = st.tuples(TEXTS, st.sampled_from(list(Tier)))
 ROUNDS = st.lists(st.lists(NEED, min_size=1, max_size=3), min_size=1, max_size=6)
 

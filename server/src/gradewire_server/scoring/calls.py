@@ -83,8 +83,9 @@ class Call(ABC, Generic[T]):
         # A job's asks stand next to each other, because a round is added as a whole.
         for job, asks in itertools.groupby(self._asks, key=_job_of):
             used = [positions for _, _, positions in asks]
-            if all(isinstance(positions, range) for positions in used):
-                distinct = slice(used[0][0], used[-1][-1] + 1)  # new texts of one job have no gap between them
+            new = [positions for positions in used if isinstance(positions, range)]
+            if len(new) == len(used):
+                distinct = slice(new[0].start, new[-1].stop)  # new texts of one job have no gap between them
                 job.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
             else:
                 texts = list(set().union(*used))
