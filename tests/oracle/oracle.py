@@ -152,8 +152,8 @@ def shortlist(
     encoder: Encoder, text: str, words: list[Word], n: int, windows: dict[str, list[int]], keywords: list[np.ndarray]
 ) -> set[str]:
     """The three windows that are closest in context, and those within 1e-3 of the third."""
-    if len(windows) <= 3:
-        return set(windows)
+    if len(windows) <= 3 or not keywords:
+        return set(windows) if len(windows) <= 3 else set()
     tokens = encoder.tokens(text)
     of_word = [[vector for begin, end, vector in tokens if begin < w.end and end > w.begin] for w in words]
     closeness: dict[str, float] = {}
@@ -171,7 +171,11 @@ def shortlist(
 
 
 def references_of(encoder: Encoder, references: tuple[str, ...], prediction: str, preset: str) -> list[Reference]:
-    """Every reference's terms and score under a preset, with its default weight."""
+    """Every reference's terms and score under a preset, with its default weight.
+
+    Under `fast`, a window that is the reference itself always counts, and the others are ranked for the references that
+    are not said word for word.
+    """
     said = words_of(prediction)
     said_lemmas = [word.lemma for word in said]
     asked = [words_of(reference) for reference in references]
@@ -188,7 +192,7 @@ def references_of(encoder: Encoder, references: tuple[str, ...], prediction: str
                 [
                     encoder.vector(text_of(reference, words))
                     for reference, words in zip(references, asked, strict=True)
-                    if min(len(words), total) == n
+                    if min(len(words), total) == n and text_of(reference, words) not in found
                 ],
             )
             for n, found in windows.items()
@@ -201,7 +205,10 @@ def references_of(encoder: Encoder, references: tuple[str, ...], prediction: str
     for reference, words in zip(references, asked, strict=True):
         lemmas = [word.lemma for word in words]
         keyword_vector = encoder.vector(text_of(reference, words))
-        close = {w: cosine(encoder.vector(w), keyword_vector) for w in looked_at[min(len(words), total)]}
+        n = min(len(words), total)
+        itself = {text_of(reference, words)} & set(windows[n])
+        encoder.learn(itself)
+        close = {w: cosine(encoder.vector(w), keyword_vector) for w in looked_at[n] | itself}
         best = max(close.values())
         s = cosine(encoder.vector(prediction), encoder.vector(reference))
         k = best

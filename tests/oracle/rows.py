@@ -92,8 +92,13 @@ def _long() -> list[Row]:
 
 
 def _special() -> list[Row]:
-    """The composed rows lack: repeated words in a reference, references of one length that draw different windows."""
+    """The composed rows lack: repeated words in a reference, references of one length that draw different windows.
+
+    The first two are answered by one reference word for word and better by another one, whose words stand apart.
+    """
     return [
+        Row(("mat", "black cat on mat"), "the black cat sat quietly on the mat"),
+        Row(("Tuesday", "two boats left the harbour on Tuesday"), "On Tuesday two old boats left the small harbour."),
         Row(("red red umbrella",), "It was a red hat."),
         Row(("the wok and the ladder", "the bench and the bus"), "I can see the ladder over there."),
         Row(("kitten", "lorry", "yellow"), "A cat, a truck, a banana, a spoon, a house, a cloud and a coin."),

@@ -158,12 +158,13 @@ def test_everything_is_asked_for_in_one_round_with_its_tier() -> None:
     table = Table(VECTORS)
     smile(table=table)
     (needs,) = table.rounds
-    asked = [(need.tier, need.texts) for need in needs if isinstance(need, Embed)]
-    assert asked[0] == (Tier.PREDICTION, ("A red cat here.",))
-    assert asked[1] == (Tier.REFERENCE, ("red dogs", "Kittens", "red dog", "kitten"))
-    assert asked[2][0] is Tier.WINDOW
-    assert set(asked[2][1]) == {"a", "red", "cat", "here", "a red", "red cat", "cat here"}
-    assert len(asked) == len(needs) == 3
+    keywords, windows, prediction, sentences = [(need.tier, need.texts) for need in needs if isinstance(need, Embed)]
+    assert prediction == (Tier.PREDICTION, ("A red cat here.",))
+    assert sentences == (Tier.REFERENCE, ("red dogs", "Kittens"))
+    assert keywords == (Tier.REFERENCE, ("red dog", "kitten"))
+    assert windows[0] is Tier.WINDOW
+    assert set(windows[1]) == {"a", "red", "cat", "here", "a red", "red cat", "cat here"}
+    assert len(needs) == 4
 
 
 def test_prepare_asks_for_all_that_score_needs_of_the_references() -> None:

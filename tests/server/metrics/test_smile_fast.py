@@ -117,7 +117,11 @@ def test_the_score_is_that_of_the_shortlist_alone() -> None:
     assert result.score == pytest.approx(0.60906, abs=1e-5)
     assert result.parts.best_window == "w4"
     first, second = table.rounds
-    assert [(type(need), need.tier) for need in first] == [(EmbedTokens, Tier.PREDICTION), (Embed, Tier.REFERENCE)]
+    assert [(type(need), need.tier) for need in first] == [
+        (Embed, Tier.REFERENCE),  # keywords
+        (EmbedTokens, Tier.PREDICTION),
+        (Embed, Tier.REFERENCE),  # sentences
+    ]
     assert [(need.texts, need.tier) for need in second if isinstance(need, Embed)] == [
         (("w1", "w3", "w4"), Tier.WINDOW)
     ]
@@ -146,10 +150,10 @@ def test_the_shortlist_is_what_the_definition_says(words: list[str], references:
     text = " ".join(words)
     texts = texts_for(*map(" ".join, references), prediction=text)
     tokens = token_vectors(text, max_tokens=1000)
-    keywords = np.array([token_vectors(keyword.text, 100).sentence for keyword in texts.keywords])
+    keywords = np.array([token_vectors(keyword, 100).sentence for keyword in texts.asked_keywords])
     found = shortlist(texts, tokens, keywords)
     bounds = np.cumsum([0] + [len(word) + 1 for word in words])
-    for length, windows in texts.windows.by_length.items():
+    for length, windows in texts.candidates.items():
         if len(windows) <= SHORTLIST:
             assert found[length] == windows
             continue
@@ -163,7 +167,7 @@ def test_the_shortlist_is_what_the_definition_says(words: list[str], references:
                 and (text[a:b] not in {",", "."} or text[b : b + 1].isalpha())
             ]
             mean = np.mean(inside, axis=0)
-            cosine = max(keywords[i] @ mean / np.linalg.norm(mean) for i in texts.references_of[length])
+            cosine = max(keywords[i] @ mean / np.linalg.norm(mean) for i in texts.rows_of[length])
             window = " ".join(texts.words.words[start : start + length])
             best[window] = max(best.get(window, -2.0), float(cosine))
         third = sorted(best.values())[-SHORTLIST]

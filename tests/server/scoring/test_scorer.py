@@ -184,14 +184,14 @@ async def test_an_engine_that_raises_fails_its_call_alone(request_for: Make, cap
 
 
 async def test_costs_are_counted_by_text_and_pair(engine: HashEngine, request_for: Make) -> None:
-    item = Item("1", "", ("Yes", "no"), "Yes")  # texts: Yes (twice), no (also as keyword), yes (keyword and window)
+    item = Item("1", "", ("Yes", "no"), "Yes")  # texts: Yes (twice), no; "yes" is said: no window is looked at
     requests = [request_for("smile"), request_for("sbert")]
     cold = await score(engine, [item], requests)
-    assert cold[0, 0].cache_hits == CacheHits(computed=3)
+    assert cold[0, 0].cache_hits == CacheHits(computed=2)
     assert cold[0, 1].cache_hits == CacheHits(computed=2)
     assert cold[0, 0].timing == Timing(queue_s=0.25, inference_s=1.0)  # one call
     warm = await score(engine, [item], requests)
-    assert warm[0, 0].cache_hits == CacheHits(memory=3)
+    assert warm[0, 0].cache_hits == CacheHits(memory=2)
 
 
 async def test_costs_add_up_over_rounds(engine: HashEngine, request_for: Make) -> None:

@@ -18,7 +18,7 @@ NEAR_TIE = 1e-3
 
 def needs_ranking(texts: SmileTexts) -> bool:
     """Whether any length has more windows than are embedded alone."""
-    return any(len(windows) > SHORTLIST for windows in texts.windows.by_length.values())
+    return any(len(windows) > SHORTLIST for windows in texts.candidates.values())
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
@@ -30,7 +30,7 @@ def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.floa
     Args:
         texts: The item's texts.
         tokens: Token vectors of the raw prediction.
-        keywords: float32[references, dims], e(N(r)), rows of length 1.
+        keywords: float32[asked, dims], e(N(r)) of the references in `texts.asked`, rows of length 1.
 
     Returns:
         Window length to distinct texts in order of position: all of them where there are at most SHORTLIST, else
@@ -39,14 +39,14 @@ def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.floa
     sums, bounds = _running_sums(tokens, word_spans(texts.prediction, texts.windows.words))
     read = np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1])))
     chosen = {}
-    for length, windows in texts.windows.by_length.items():
+    for length, windows in texts.candidates.items():
         if len(windows) <= SHORTLIST:
             chosen[length] = windows
             continue
         # Only windows whose words were all read; the others would be judged by a part of themselves.
         starts = np.flatnonzero(read[length:] - read[:-length] == length)
         vectors = sums[bounds[starts + length]] - sums[bounds[starts]]
-        closest = (vectors @ keywords[texts.references_of[length]].T).max(axis=1, initial=-np.inf)
+        closest = (vectors @ keywords[texts.rows_of[length]].T).max(axis=1, initial=-np.inf)
         similarity = closest / np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         chosen[length] = _closest(texts, length, starts, similarity) or windows[:SHORTLIST]
     return chosen

@@ -16,23 +16,18 @@ from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # 
 from gradewire_server.metrics.easy_match import contains
 from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile_texts import SmileTexts
-from gradewire_server.metrics.ties import first_of_the_highest
+from gradewire_server.metrics.ties import TIE, first_of_the_highest
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """Windows of one length that take part in k.
+class Keyword:
+    """The keyword term of one reference: cosine of its closest window, -1 … 1, and that window's words."""
 
-    Attributes:
-        texts: Distinct, in order of position.
-        vectors: float32[len(texts), dims], rows of length 1.
-    """
-
-    texts: Sequence[str]
-    vectors: NDArray[np.float32]
+    cosine: float
+    window: str
 
 
 def smile_bin(score: float) -> int:
@@ -61,16 +56,63 @@ class Evidence:
     """What the encoder said of an item.
 
     Attributes:
-        prediction: float32[dims], e(y).
-        references: float32[2 · references, dims], of `SmileTexts.reference_texts`.
-        candidates: Window length to windows, for every length in `SmileTexts.references_of`.
+        sentences: float64[references], cosine of e(y) and each reference's sentence.
+        keywords: By reference index; those that cannot give the score may be missing (see `can_still_win`).
         truncated: Whether something was cut.
     """
 
-    prediction: NDArray[np.float32]
-    references: NDArray[np.float32]
-    candidates: Mapping[int, Candidates]
+    sentences: NDArray[np.float64]
+    keywords: Mapping[int, Keyword]
     truncated: bool
+
+    def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Evidence":
+        """With further keyword terms."""
+        return Evidence(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
+
+
+def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
+    """The keyword terms that need no encoder: a window equal to N(r) has cosine 1 and is the best one."""
+    return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
+
+
+def closest_windows(
+    texts: SmileTexts,
+    windows: Mapping[int, Sequence[str]],
+    vectors: Mapping[int, NDArray[np.float32]],
+    keywords: NDArray[np.float32],
+) -> dict[int, Keyword]:
+    """The keyword terms of the references in `texts.asked`.
+
+    Args:
+        texts: The item's texts.
+        windows: Window length to distinct texts in order of position, for every length in `texts.rows_of`.
+        vectors: Window length to float32[windows, dims], rows of length 1.
+        keywords: float32[asked, dims], e(N(r)), rows of length 1.
+
+    Returns:
+        By reference index; of equal windows the first is named.
+    """
+    found = {}
+    for length, rows in texts.rows_of.items():
+        cosines = vectors[length] @ keywords[rows].T
+        for row, column in zip(rows, cosines.T, strict=True):
+            best = first_of_the_highest(column)
+            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best])
+    return found
+
+
+def can_still_win(texts: SmileTexts, sentences: NDArray[np.float64], parameters: SmileParameters) -> tuple[int, ...]:
+    """References in `texts.asked` that can match or beat the best held one, whatever their windows say.
+
+    Cutting the others off is exact: with the closest window possible (cosine 1) they stay below the score of a
+    reference that is known already.
+    """
+    if not texts.held:
+        return texts.asked
+    exact = exact_terms(texts, parameters.preset)
+    highest = _scores(_similarity(sentences, parameters.preset), exact, np.ones(len(exact)), parameters.weight)
+    least = highest[list(texts.held)].max() - 2 * TIE
+    return tuple(index for index in texts.asked if highest[index] >= least)
 
 
 def grade(
@@ -78,44 +120,41 @@ def grade(
 ) -> MetricResult:
     """The score of the best reference and its parts.
 
-    Equal scores name the lowest reference index, equal windows the first. `calibration` is the threshold for `correct`
-    that was fitted for the encoder, or None.
+    Equal scores name the lowest reference index. `calibration` is the threshold for `correct` that was fitted for the
+    encoder, or None.
     """
-    count = len(texts.keywords)
-    keyword_vectors = evidence.references[count:]
-    window_cosines: dict[int, NDArray[np.float32]] = {}
-    keyword = np.empty(count)
-    for length, indices in texts.references_of.items():
-        cosines = evidence.candidates[length].vectors @ keyword_vectors[indices].T
-        window_cosines[length] = cosines
-        keyword[indices] = cosines.max(axis=0)
-    sentence = _similarity(evidence.references[:count] @ evidence.prediction, parameters.preset)
-    keyword = _similarity(keyword, parameters.preset)
-    exact = exact_terms(texts, parameters.preset)
-    lexical = (exact + keyword) / 2
-    scores = parameters.weight * sentence + (1 - parameters.weight) * lexical
+    indices = sorted(evidence.keywords)
+    sentence = _similarity(evidence.sentences[indices], parameters.preset)
+    cosines = np.array([evidence.keywords[index].cosine for index in indices])
+    keyword = _similarity(cosines, parameters.preset)
+    exact = exact_terms(texts, parameters.preset)[indices]
+    scores = _scores(sentence, exact, keyword, parameters.weight)
     best = first_of_the_highest(scores)
-    length = texts.windows.length_for(len(texts.keywords[best].words))
-    cosines = window_cosines[length][:, texts.references_of[length].index(best)]
-    score, s, lex = float(scores[best]), float(sentence[best]), float(lexical[best])
+    score, s, lex = float(scores[best]), float(sentence[best]), float((exact[best] + keyword[best]) / 2)
     threshold = _threshold(parameters, calibration)
     bin_ = smile_bin(score)
     warnings = (Warning.TRUNCATED,) if evidence.truncated else ()
     return MetricResult(
         score=score,
         warnings=warnings if threshold is not None else (*warnings, Warning.UNCALIBRATED),
-        matched_reference=best,
+        matched_reference=indices[best],
         parts=SmileParts(
             sentence=s,
             keyword=float(keyword[best]),
             exact=float(exact[best]),
             lexical=lex,
-            best_window=evidence.candidates[length].texts[first_of_the_highest(cosines)],
+            best_window=evidence.keywords[indices[best]].window,
             bin=bin_,
             correct=bin_ >= CORRECT_BIN if threshold is None else score >= threshold,
             harmonic_mean=harmonic_mean(s, lex) if parameters.preset is SmilePreset.REFERENCE_CODE else None,
         ),
     )
+
+
+def _scores(
+    sentence: NDArray[np.float64], exact: NDArray[np.float64], keyword: NDArray[np.float64], weight: float
+) -> NDArray[np.float64]:
+    return weight * sentence + (1 - weight) * (exact + keyword) / 2
 
 
 def harmonic_mean(sentence: float, lexical: float) -> float | None:

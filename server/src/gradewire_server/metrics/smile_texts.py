@@ -1,7 +1,7 @@
 """The texts of one item as SMILE compares them, and the sentence each reference stands for."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gradewire_server.domain.needs import Need, PreparedSynthetic, ask
@@ -21,7 +21,10 @@ class SmileTexts:
         sentences: One per reference: the reference itself or its synthetic answer, raw.
         keywords: N(r), one per reference.
         windows: The distinct windows of N(y).
-        references_of: Window length to the indices of the references that look at windows of that length.
+        held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
+            than the text itself, so their keyword similarity is 1 without asking the encoder.
+        asked: Indices of the references whose keyword similarity the encoder has to say, ascending.
+        rows_of: Window length to the positions in `asked` of the references that look at windows of that length.
     """
 
     prediction: str
@@ -29,12 +32,26 @@ class SmileTexts:
     sentences: tuple[str, ...]
     keywords: tuple[Normalised, ...]
     windows: Windows
-    references_of: dict[int, list[int]]
+    held: tuple[int, ...]
+    asked: tuple[int, ...]
+    rows_of: dict[int, list[int]]
 
     @property
-    def reference_texts(self) -> tuple[str, ...]:
-        """All sentences, then all keywords: 2 texts per reference, embedded in one call."""
-        return self.sentences + tuple(keyword.text for keyword in self.keywords)
+    def asked_keywords(self) -> tuple[str, ...]:
+        """N(r) of the references in `asked`."""
+        return tuple(self.keywords[index].text for index in self.asked)
+
+    @property
+    def candidates(self) -> dict[int, tuple[str, ...]]:
+        """Window length to the distinct windows that the references in `asked` look at."""
+        return {length: self.windows.by_length[length] for length in self.rows_of}
+
+    def asking(self, asked: tuple[int, ...]) -> "SmileTexts":
+        """The same item with other references to ask the encoder about."""
+        rows_of: dict[int, list[int]] = {}
+        for row, index in enumerate(asked):
+            rows_of.setdefault(self.windows.length_for(len(self.keywords[index].words)), []).append(row)
+        return replace(self, asked=asked, rows_of=rows_of)
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
@@ -42,10 +59,13 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
     words = normalise(prediction)
     keywords = tuple(map(normalise, references))
     windows = windows_of(words.words, {len(keyword.words) for keyword in keywords})
-    references_of: dict[int, list[int]] = {}
-    for index, keyword in enumerate(keywords):
-        references_of.setdefault(windows.length_for(len(keyword.words)), []).append(index)
-    return SmileTexts(prediction, words, sentences, keywords, windows, references_of)
+    held = tuple(
+        index
+        for index, keyword in enumerate(keywords)
+        if keyword.text in windows.by_length[windows.length_for(len(keyword.words))]
+    )
+    asked = tuple(index for index in range(len(keywords)) if index not in held)
+    return SmileTexts(prediction, words, sentences, keywords, windows, held, (), {}).asking(asked)
 
 
 def reference_sentences(
