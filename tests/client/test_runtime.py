@@ -95,6 +95,22 @@ def test_a_client_that_the_parent_only_made_works_in_a_forked_child(small_server
     assert ended.stdout.split() == ["1.0", "1.0"], ended.stderr
 
 
+def test_a_forked_child_may_drop_what_it_inherited(small_server: SmallServer) -> None:
+    ended = run(
+        "import gc, os, sys, gradewire\n"
+        "client = gradewire.Client(sys.argv[1])\n"
+        "client.score([{'references': ['a'], 'prediction': 'a'}])\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    del client\n"
+        "    gc.collect()\n"
+        "    sys.exit(3)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n",
+        small_server.address,
+    )
+    assert ended.stdout.split() == ["3"], ended.stderr
+
+
 def test_the_end_of_the_program_waits_for_what_was_submitted(small_server: SmallServer) -> None:
     ended = run(
         "import sys, gradewire\n"

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from gradewire._codes import error_for
-from gradewire.errors import GradewireError, InvalidRequest
+from gradewire._forks import keep_for_good
+from gradewire.errors import GradewireError, InvalidRequest, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_dataplane, run
 from gradewire_server.rpc.dataplane import Dataplane
@@ -79,10 +80,17 @@ class EmbeddedTransport:
             await holder.close()
 
     async def _open(self) -> Dataplane:
-        # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
-        if self._holder is None or self._holder.pid != os.getpid():
+        if self._holder is not None and self._holder.pid != os.getpid():
+            # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
+            keep_for_good(self._holder)
+            self._holder = None
+        if self._holder is None:
             self._holder = _Holder(self._settings)
-        return await self._holder.dataplane()
+        try:
+            return await self._holder.dataplane()
+        except OSError as error:
+            self._holder = None
+            raise NotReady(f"the engine in this process cannot open its files: {error}") from error
 
 
 class _Holder:

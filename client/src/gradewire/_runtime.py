@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from gradewire._background import BackgroundLoop
 from gradewire._core import Core
+from gradewire._forks import keep_for_good
 from gradewire.errors import ClientClosed
 
 T = TypeVar("T")
@@ -67,14 +68,12 @@ class Runtime:
 
     def forget(self) -> None:
         """Starts afresh in a forked child; what the parent's threads held is left alone."""
-        _left_by_parent.append(self._running)
+        keep_for_good(self._running)
         self._lock = threading.Lock()
         self._running = None
 
 
 _runtimes: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
-# Kept for good: to destroy a parent's loop or channel in the child would touch what the parent still uses.
-_left_by_parent: list[Running | None] = []
 
 
 def _forget_all() -> None:

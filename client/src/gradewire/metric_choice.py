@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gradewire.errors import InvalidRequest
 from gradewire.metric_line import format_metric_line, parse_metric_line
@@ -49,7 +50,18 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
     Raises:
         InvalidRequest: An unknown or repeated metric, none at all, or a preset or model that no metric takes.
     """
-    written = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if isinstance(metrics, str):
+        return _choose_written(metrics, defaults)
+    return _choose([metrics] if isinstance(metrics, Metric) else list(metrics), defaults)
+
+
+@lru_cache(maxsize=128)
+def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
+    """Most programs call with the same few words again and again."""
+    return _choose([metrics], defaults)
+
+
+def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> MetricChoice:
     parsed: list[Metric] = []
     for entry in written:
         if isinstance(entry, str):

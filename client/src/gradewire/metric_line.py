@@ -5,6 +5,7 @@ Grammar: `NAME[:PRESET][/VERSION][?KEY=VALUE&…]`, keys in alphabetical order, 
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -22,6 +23,7 @@ _PARAMETERS = {
 }
 
 
+@lru_cache(maxsize=256)
 def parse_metric_line(line: str) -> Metric:
     """Reads a metric line.
 
