@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from gradewire.cli.problems import EXIT_INTERRUPTED, fail
+from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail
 
 # Module that holds the command `NAME_command`, and its line in the list of commands.
 _COMMANDS = {
@@ -77,4 +77,7 @@ def main() -> NoReturn:
         # Whoever read our output has seen enough; nothing more can be said there, not even by the interpreter at exit.
         sys.stdout = sys.stderr
         sys.exit(1)
+    except OSError as error:
+        # Standard output on a full disk, for instance.
+        fail(error, EXIT_USAGE)
     sys.exit(code if isinstance(code, int) else 0)

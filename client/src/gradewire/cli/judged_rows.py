@@ -50,7 +50,7 @@ class JudgedColumns:
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
         """Takes in a labelled row and its output row."""
         for label, result in output["scores"].items():
-            self.tallies.setdefault(label, MetricTally()).add(label, result)
+            self.tallies.setdefault(label, MetricTally()).add(label, result, identifier=row.id)
             judged = verdict(label, result)
             score = math.nan if result["score"] is None else result["score"]
             self._scores.setdefault(label, array("d")).append(score)

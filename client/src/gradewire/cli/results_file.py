@@ -80,7 +80,7 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
     differing = next(label for label in there if there[label] != lines[label])
     raise InputError(
         f"{path} differs in {_difference(there[differing], lines[differing])} of {differing}: the file has "
-        f"{there[differing]} and this run computes {lines[differing]}: {way_out}"
+        f"{there[differing] or 'nothing'} and this run computes {lines[differing] or 'nothing'}: {way_out}"
     )
 
 

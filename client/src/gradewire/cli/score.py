@@ -211,7 +211,11 @@ class _ScoreJob:
         server = f" --server {self._connection.server}" if self._connection.server else ""
         columns = "".join(f" --map {name}={column}" for name, column in self._source.options.columns.items())
         known_set = f" --reference-set {self._plan.reference_set}" if self._plan.reference_set else ""
-        metrics = shlex.quote(",".join(run.lines.values()))
+        # A metric that could not be computed at all has no line.
+        lines = [line for line in run.lines.values() if line]
+        if not lines:
+            return ""
+        metrics = shlex.quote(",".join(lines))
         return f"gradewire score {shlex.quote(self._source.path)} --metrics {metrics}{columns}{known_set}{server}"
 
 

@@ -47,6 +47,7 @@ class MetricTally:
         verdicts: Number of rows by verdict, those without one left out.
         statuses: Number of rows by status.
         warnings: Number of rows by warning.
+        examples: First message of each status, with the row's id.
     """
 
     line: str = ""
@@ -54,13 +55,15 @@ class MetricTally:
     verdicts: Counter[bool] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def add(self, label: str, result: Mapping[str, Any]) -> None:
-        """Takes in one result."""
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str) -> None:
+        """Takes in one result, of the row with this id."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
         if result["score"] is None:
+            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
             return
         self.scores.append(result["score"])
         judged = verdict(label, result)
@@ -131,7 +134,7 @@ class Summary:
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
         for label, result in output["scores"].items():
-            self.metrics.setdefault(label, MetricTally()).add(label, result)
+            self.metrics.setdefault(label, MetricTally()).add(label, result, identifier=output["id"])
         for score in (scores or {}).values():
             hits, timing = score.cache_hits, score.timing
             for name in ("memory", "disk", "redis", "joined", "computed"):

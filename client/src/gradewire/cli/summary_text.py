@@ -20,7 +20,7 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
 
     Args:
         summary: All rows, those of earlier runs included.
-        command: What gives the same scores again.
+        command: What gives the same scores again; empty where there are none.
         place: Where the scoring was done.
         scored_rows: Rows of this run.
         wall_s: Its time, seconds.
@@ -39,9 +39,11 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
                 _counted(tally.failures) or "none",
             ]
         )
-    columns = ["metric", "scored", "mean", "95 % interval", "correct", "mean, empty wrong", "without score"]
+    columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
     for label, tally in summary.metrics.items():
+        for status, (identifier, message) in tally.examples.items():
+            click.echo(_printable(f"{label}: {status}, for instance {identifier}: {message or 'no message'}"), err=True)
         if tally.warnings:
             click.echo(f"{label}: warnings: {_counted(tally.warnings)}", err=True)
     rate = scored_rows / wall_s if wall_s else 0.0
@@ -62,8 +64,13 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
     if waited_s := sum(summary.seconds.values()):
         shares = ", ".join(f"{name} {seconds / waited_s:.0%}" for name, seconds in summary.seconds.items())
         click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
-    click.echo(f"the same again: {command}", err=True)
+    if command:
+        click.echo(f"the same again: {command}", err=True)
 
 
 def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="replace").decode()
