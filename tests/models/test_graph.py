@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from tests.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 from gradewire_models.build.graph import write_graph
 from gradewire_models.build.reference import reference_vectors
 from gradewire_models.build.weights import read_encoder
+from gradewire_models.runtime import onnxruntime
 
 OUTPUTS = ["sentence_embedding", "token_embeddings_layer_1", "token_embeddings_layer_2", "token_embeddings"]
 both = pytest.mark.parametrize("architecture", ["bert", "mpnet"])

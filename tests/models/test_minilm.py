@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
@@ -12,6 +11,7 @@ from tokenizers import Tokenizer
 from gradewire_models.build import verify_built
 from gradewire_models.catalog import default_model
 from gradewire_models.repository import load_built
+from gradewire_models.runtime import onnxruntime
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_minilm.json").read_text(encoding="utf-8"))
 TEXTS = [text if isinstance(text, str) else text["repeat"] * text["times"] for text in GOLDEN["texts"]]

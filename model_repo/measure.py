@@ -1,0 +1,84 @@
+# ruff: noqa: INP001 - a program beside its package
+"""How fast a built encoder is here: `python model_repo/measure.py [NAME]`. Prints tokens a second, best and median.
+
+Settings take turns within every round, so that a busy machine is busy for all of them.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import click
+import numpy as np
+
+from gradewire_models.catalog import default_model
+from gradewire_models.repository import BuiltModel, default_repository, load_built
+from gradewire_models.runtime import onnxruntime
+
+ROUNDS = 8
+TOKENS_A_ROUND = 1800
+SHAPES = ((1, 7), (1, 40), (1, 90), (8, 7), (32, 7), (64, 7), (128, 7), (256, 7), (16, 40))
+Inputs = dict[str, Any]
+
+
+def main() -> None:
+    """Prints one line a batch shape, one column a setting."""
+    model = load_built(default_repository(), sys.argv[1] if len(sys.argv) > 1 else default_model().name)
+    one, two = open_session(model, threads=1), open_session(model, threads=2)
+
+    with ThreadPoolExecutor(2) as pool:
+        settings: dict[str, Callable[[list[Inputs]], None]] = {
+            "1 run x 1 thread": in_turn(one),
+            "1 run x 2 threads": in_turn(two),
+            "2 runs x 1 thread": lambda batches: (
+                [None for _ in pool.map(lambda batch: one.run(["sentence_embedding"], batch), batches)] and None
+            ),
+        }
+        click.echo(f"{model.name}, tokens/s: best (median) of {ROUNDS}")
+        click.echo(f"{'texts x tokens':>16}" + "".join(f"{name:>22}" for name in settings))
+        rng = np.random.default_rng(0)
+        for texts, tokens in SHAPES:
+            runs = 2 * max(1, TOKENS_A_ROUND // (2 * texts * tokens))
+            batches = [draw(rng, texts, tokens) for _ in range(runs)]
+            seconds: dict[str, list[float]] = {name: [] for name in settings}
+            for _ in range(ROUNDS):
+                for name, run in settings.items():
+                    start = time.perf_counter()
+                    run(batches)
+                    seconds[name].append(time.perf_counter() - start)
+            total = runs * texts * tokens
+            cells = (f"{total / min(row):.0f} ({total / statistics.median(row):.0f})" for row in seconds.values())
+            click.echo(f"{f'{texts} x {tokens}':>16}" + "".join(f"{cell:>22}" for cell in cells))
+
+
+def open_session(model: BuiltModel, *, threads: int) -> Any:
+    """The graph on the CPU, with threads that do not spin."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.enable_mem_pattern = False
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
+
+
+def runner(session: Any) -> Callable[[Inputs], Any]:
+    """A function that computes the sentence vectors of one batch."""
+    return lambda batch: session.run(["sentence_embedding"], batch)
+
+
+def consume(results: Iterable[Any]) -> None:
+    """Waits for all results and drops them."""
+    for _ in results:
+        pass
+
+
+def draw(rng: np.random.Generator, texts: int, tokens: int) -> Inputs:
+    """A batch of random texts of one length."""
+    ids = rng.integers(1000, 20_000, (texts, tokens))
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+
+
+if __name__ == "__main__":
+    main()
