@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.repository import default_repository, load_built
+from gradewire_server.metrics.smile_texts import smile_texts
 from gradewire_server.metrics.words import Normalised, normalise
 
 Row = dict[str, Any]
@@ -47,6 +49,15 @@ def row_texts(row: Row) -> list[str]:
         reference = normalise(raw)
         texts += [raw, reference.text, *window_texts(prediction, reference)]
     return texts
+
+
+def texts_that_matter(row: Row) -> list[str]:
+    """The texts that `v1` embeds: no window where a reference is said word for word (docs/adr/0007)."""
+    texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
+    if texts.held:
+        return [texts.prediction, *texts.sentences]
+    windows = chain.from_iterable(texts.candidates.values())
+    return [texts.prediction, *texts.sentences, *texts.asked_keywords, *windows]
 
 
 def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
@@ -105,7 +116,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
-    """`session.run` alone over the block's unique texts in length-sorted batches; tokenization is not timed."""
+    """`session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
     import onnxruntime
     from tokenizers import Tokenizer
 
@@ -128,7 +139,9 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
         session.run([built.sentence_output], {"input_ids": ids, "attention_mask": mask})
 
     def run(rows: list[Row]) -> Answer:
-        texts = [text for text in dict.fromkeys(text for row in rows for text in row_texts(row)) if text not in seen]
+        texts = [
+            text for text in dict.fromkeys(text for row in rows for text in texts_that_matter(row)) if text not in seen
+        ]
         seen.update(texts)
         encoded = sorted((encoding.ids for encoding in tokenizer.encode_batch(texts)), key=len)
         batches = [encoded[start : start + 64] for start in range(0, len(encoded), 64)]
