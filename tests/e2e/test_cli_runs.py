@@ -14,7 +14,7 @@ import pytest
 
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "answers.jsonl"
-WAIT_S = 60.0
+WAIT_S = 90.0
 # More than the batches in flight at a time, so that a run can be broken in its middle.
 ROWS = 700
 

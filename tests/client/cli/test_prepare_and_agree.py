@@ -87,6 +87,7 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
         (["--where", "model"], "write COLUMN=VALUE"),
         (["--where", "model=huge"], "no row has a label"),
         (["--map", "label=question"], "no row has a label"),
+        (["--map", "label=size"], "no column 'size'; the columns are: question, references"),
         (["--compare", "smile", "sbert"], "there is no sbert, there are smile"),
         (["--scores", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
     ],
@@ -100,6 +101,12 @@ def test_wrong_usage_of_agree(command: Command, tmp_path: Path, arguments: list[
 def test_agree_on_a_file_that_is_not_there_exits_2(command: Command, tmp_path: Path) -> None:
     done = command("agree", tmp_path / "data.jsonl", "--metrics", "smile")
     assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'data.jsonl'}: No such file or directory\n")
+
+
+def test_agree_without_a_label_column_names_the_columns(command: Command, tmp_path: Path) -> None:
+    done = command("agree", write_rows(tmp_path / "a.jsonl", [{"references": "a", "prediction": "b"}]))
+    assert done.exit_code == 2
+    assert "no column for label (looked for label, human_score, labels); the columns are: references" in done.stderr
 
 
 def test_prepare_prints_the_name_of_the_set_and_nothing_else(command: Command, tmp_path: Path) -> None:

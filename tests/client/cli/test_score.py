@@ -133,7 +133,7 @@ def test_resume_retries_what_timed_out(command: Command, tmp_path: Path) -> None
     done = command("score", file, "--out", out, stub=StubTransport(slow_for_some))
     statuses = [row["scores"]["smile"]["status"] for _, row in read_results(out)]
     assert done.exit_code == 1
-    assert [index for index, status in enumerate(statuses) if status == "TIMEOUT"] == list(range(128, 256))
+    assert [index for index, status in enumerate(statuses) if status == "TIMEOUT"] == list(range(128, 192))
     assert command("score", file, "--out", out, "--resume", "--quiet").exit_code == 0
     resumed = out.read_bytes()
     command("score", file, "--out", out, "--overwrite", "--quiet")

@@ -102,7 +102,8 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     own verdict, and ROC-AUC, with 95 % intervals. Rows that failed are counted and enter no figure.
     """
     chosen = AgreeOptions(scores=scores, compare=compare, resamples=resamples, seed=seed, quiet=quiet)
-    source, plan, connection = input_file(options), plan_of(options), connection_of(options)
+    source = input_file(options, needed=("references", "prediction", "label"))
+    plan, connection = plan_of(options), connection_of(options)
     try:
         with one_line_errors():
             columns = asyncio.run(_collect(source, plan, connection, chosen, transport=ctx.obj))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # One request of the client each; the encoder's batches are filled from all that is in flight.
-BATCH_ROWS = 128
+BATCH_ROWS = 64
 BATCHES_IN_FLIGHT = 4
 # A server that turns work away is asked again this often before the run ends.
 PATIENCE = 20
