@@ -190,17 +190,22 @@ async def _load(
 
 
 async def _before_stop(loading: asyncio.Task[tuple[Dataplane, EmbeddedEngine]], stop: Stop) -> bool:
-    """Waits for `loading`; False where the wish to stop came first, after cancelling it."""
-    stopping = asyncio.create_task(stop.requested.wait())
+    """Waits for `loading`, which is cut short only by an urgent stop: a store half open cannot be closed again.
+
+    Returns:
+        Whether to serve; False where the wish to stop came first.
+    """
+    urgent = asyncio.create_task(stop.urgent.wait())
     try:
-        await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((loading, urgent), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        stopping.cancel()
-        if not loading.done():
+        urgent.cancel()
+        if stop.urgent.is_set():
             loading.cancel()
-            with suppress(asyncio.CancelledError):
-                await loading
-    return not loading.cancelled()
+        await asyncio.wait((loading,))
+    if not loading.cancelled():
+        loading.result()  # what went wrong is told even to who wants to stop
+    return not stop.requested.is_set()
 
 
 async def _observe(engine: EmbeddedEngine, lifecycle: Lifecycle) -> None:

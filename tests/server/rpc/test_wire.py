@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import random
+from collections import Counter
 from typing import Any
 
 import grpc
@@ -409,3 +411,28 @@ async def test_reflection_lists_our_services(wire: Wire) -> None:
     names = {service.name for service in reply.list_services_response.service}
     assert {"gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models", "grpc.health.v1.Health"} <= names
     call.cancel()
+
+
+async def test_no_bytes_make_the_server_fail(wire: Wire) -> None:
+    chance = random.Random(7)  # noqa: S311 - repeatable, not secret
+    good = request(item("a cat", "the cat", item_id="id"), metrics=(SMILE, EXACT)).SerializeToString()
+    codes: Counter[str] = Counter()
+    for _ in range(400):
+        data = bytearray(good)
+        for _ in range(chance.randint(1, 4)):
+            position = chance.randrange(len(data))
+            kind = chance.random()
+            if kind < 0.5:
+                data[position] = chance.randrange(256)
+            elif kind < 0.75:
+                del data[position:]
+                data += b"\x00"
+            else:
+                data[position:position] = chance.randbytes(chance.randint(1, 3))
+        try:
+            scoring_pb2.ScoreResponse.FromString(await wire.score_bytes(bytes(data)))
+            codes["OK"] += 1
+        except aio.AioRpcError as error:
+            codes[error.code().name] += 1
+    assert set(codes) <= {"OK", "INVALID_ARGUMENT", "FAILED_PRECONDITION"}
+    assert min(codes["OK"], codes["INVALID_ARGUMENT"]) > 20, "the mutations reach both sides"
