@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import pytest
 from tests.support.hash_engine import HashEngine
 
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a property
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture
