@@ -18,8 +18,8 @@ from gradewire_models.catalog import default_model
 from gradewire_models.repository import BuiltModel, default_repository, load_built
 from gradewire_models.runtime import onnxruntime
 
-ROUNDS = 8
-TOKENS_A_ROUND = 1800
+ROUNDS = 6
+TOKENS_A_ROUND = 1000
 SHAPES = ((1, 7), (1, 40), (1, 90), (8, 7), (32, 7), (64, 7), (128, 7), (256, 7), (16, 40))
 Inputs = dict[str, Any]
 
@@ -31,11 +31,9 @@ def main() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         settings: dict[str, Callable[[list[Inputs]], None]] = {
-            "1 run x 1 thread": in_turn(one),
-            "1 run x 2 threads": in_turn(two),
-            "2 runs x 1 thread": lambda batches: (
-                [None for _ in pool.map(lambda batch: one.run(["sentence_embedding"], batch), batches)] and None
-            ),
+            "1 run x 1 thread": lambda batches: consume(map(runner(one), batches)),
+            "1 run x 2 threads": lambda batches: consume(map(runner(two), batches)),
+            "2 runs x 1 thread": lambda batches: consume(pool.map(runner(one), batches)),
         }
         click.echo(f"{model.name}, tokens/s: best (median) of {ROUNDS}")
         click.echo(f"{'texts x tokens':>16}" + "".join(f"{name:>22}" for name in settings))

@@ -50,7 +50,7 @@ def run(package: Package, texts: list[NDArray[np.int64]], *, padding: int = 0, e
 
 
 @both
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(lengths=lengths_of_a_batch, seed=st.integers(0, 1000))
 def test_every_output_agrees_with_the_reference_in_any_batch(
     packages: dict[str, Package], architecture: str, lengths: list[int], seed: int
@@ -67,7 +67,7 @@ def test_every_output_agrees_with_the_reference_in_any_batch(
 
 
 @both
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(lengths=lengths_of_a_batch, seed=st.integers(0, 1000), padding=st.integers(0, len(WORDS) - 1))
 def test_neighbours_padding_and_width_change_nothing(
     packages: dict[str, Package], architecture: str, lengths: list[int], seed: int, padding: int
