@@ -3,6 +3,7 @@
 import json
 import socket
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from threading import Thread
 from typing import Final
 
@@ -46,6 +47,11 @@ class HttpSide:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def server_bind(self) -> None:
+        # The base class would ask the name service for our name here, which can take seconds and serves nothing.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
 
 class _Ipv6Server(_Server):
