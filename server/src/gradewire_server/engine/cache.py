@@ -1,9 +1,10 @@
 """From texts to bodies through all levels: in-process cache, single flight, second level, encoder, write-back."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 from gradewire_server.domain.needs import Source, Tier
@@ -127,8 +128,9 @@ class VectorCache:
     def _launch(self, encoder: Encoder, flights: Sequence[Flight]) -> None:
         second = self._second
         direct = [flight for flight in flights if second is None or flight.with_tokens or flight.tier is Tier.WINDOW]
-        if direct and not encoder.submit_small(direct):
-            self._spawn(encoder.submit(direct), direct)
+        with self._ending(direct):
+            if direct and not encoder.submit_small(direct):
+                self._spawn(encoder.submit(direct), direct)
         if second is not None and len(direct) < len(flights):
             stored = [flight for flight in flights if not flight.with_tokens and flight.tier is not Tier.WINDOW]
             self._spawn(self._resolve(encoder, second, stored), stored)
@@ -151,16 +153,22 @@ class VectorCache:
         if left and not encoder.submit_small(left):
             await encoder.submit(left)
 
+    @contextlib.contextmanager
+    def _ending(self, flights: Sequence[Flight]) -> Iterator[None]:
+        """Ends flights whose work raised, or their callers would wait for ever."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever it was, it is logged and no caller may hang
+            _log.exception("work on %d texts failed", len(flights))
+            for flight in flights:
+                if flight in self._flights:
+                    self._flights.land(flight, _DEFECT, Source.COMPUTED)
+
     def _spawn(self, work: Coroutine[Any, Any, None], flights: Sequence[Flight]) -> None:
         # The engine's own task, never a caller's: a cancelled call must not take the flights others wait for with it.
         async def guarded() -> None:
-            try:
+            with self._ending(flights):
                 await work
-            except Exception:  # noqa: BLE001 - a defect must end these flights, or their callers wait for ever
-                _log.exception("work on %d texts failed", len(flights))
-                for flight in flights:
-                    if flight in self._flights:
-                        self._flights.land(flight, _DEFECT, Source.COMPUTED)
 
         task = asyncio.get_running_loop().create_task(guarded())
         self._tasks.add(task)
