@@ -44,7 +44,7 @@ bench: $(VENV)/.dev-installed $(MODEL) ## latency and throughput tables (docs/be
 	@$(TIMED); $(BIN)/python benchmarks/latency.py
 
 proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
-	@$(TIMED); PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python proto/generate.py
+	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py
 
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links"; \

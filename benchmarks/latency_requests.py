@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from tokenizers import Tokenizer
 
 from gradewire_models.repository import default_repository, load_built
+from gradewire_models.runtime import onnxruntime
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.words import normalise
 from rows import Row, read_rows

@@ -83,7 +83,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
     torch.set_num_threads(threads)
     if backend == "onnx":
-        import onnxruntime
+        from gradewire_models.runtime import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -117,8 +117,9 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
     """`session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
-    import onnxruntime
     from tokenizers import Tokenizer
+
+    from gradewire_models.runtime import onnxruntime
 
     built = load_built(default_repository(), MODEL)
     options = onnxruntime.SessionOptions()
@@ -221,6 +222,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     kind, threads = arguments.kind, arguments.threads
     if kind in {"torch", "onnx"}:
         run = sentence_transformers_worker(arguments.checkpoint, kind, threads)

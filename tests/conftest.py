@@ -1,10 +1,14 @@
 """Fixtures that every part of the tests shares."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from gradewire_models.repository import default_repository, load_built
+
+# The oracle and a few tests load ONNX Runtime without gradewire; see gradewire_models.runtime.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from gradewire_models.repository import BuiltModel
+from gradewire_models.runtime import onnxruntime
 from gradewire_server.engine.config import ComputeConfig
 
 
