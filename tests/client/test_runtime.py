@@ -135,19 +135,34 @@ def test_a_client_that_nobody_closed_ends_quietly(small_server: SmallServer) -> 
     assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["1", "True"], "")
 
 
-def test_ctrl_c_ends_a_waiting_call(small_server: SmallServer) -> None:
+def test_a_client_may_be_dropped_by_its_own_callback(small_server: SmallServer) -> None:
+    clients = [Client(small_server.address)]
+    future = clients[0].submit([RIGHT])
+    future.add_done_callback(lambda _: clients.clear())
+    assert len(future.result(10)) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "client.score([{'references': ['a'], 'prediction': 'a'}], deadline_s=50)",
+        "list(client.score_stream([{'references': ['a'], 'prediction': 'a'}], deadline_s=50))",
+        "client.prepare([{'references': ['a']}])",
+    ],
+)
+def test_ctrl_c_ends_a_waiting_call(small_server: SmallServer, call: str) -> None:
     small_server.script.hold.clear()
     program = (
         "import sys, gradewire\n"
         "client = gradewire.Client(sys.argv[1])\n"
         "print('waiting', flush=True)\n"
         "try:\n"
-        "    client.score([{'references': ['a'], 'prediction': 'a'}], deadline_s=50)\n"
+        f"    {call}\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', flush=True)\n"
     )
     command = [sys.executable, "-c", program, small_server.address]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         while not small_server.script.metadata:
@@ -155,6 +170,8 @@ def test_ctrl_c_ends_a_waiting_call(small_server: SmallServer) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
         assert process.wait(20) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
 
 
 def test_it_refuses_to_wait_on_its_own_thread() -> None:

@@ -1,5 +1,6 @@
 """Client.score over a real socket."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -249,6 +250,13 @@ async def test_async_client_gives_the_same(small_server: SmallServer) -> None:
         assert [item.scores["smile"].score for item in report] == [float(index % 2 == 0) for index in range(300)]
         with pytest.raises(gradewire.InvalidRequest):
             await client.score([RIGHT], "lave")
+
+
+def test_an_async_client_outlives_an_event_loop(small_server: SmallServer) -> None:
+    client = AsyncClient(small_server.address)
+    for _ in range(2):
+        assert asyncio.run(client.score([RIGHT]))[0].scores["smile"].score == 1.0
+    asyncio.run(client.close())
 
 
 async def test_sync_client_works_under_a_running_loop(small_server: SmallServer) -> None:

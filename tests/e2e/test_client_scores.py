@@ -13,7 +13,7 @@ from tests.support.server_process import ServerProcess
 
 import gradewire
 import gradewire.metric_types
-from gradewire import AsyncClient, Client, Scorer, ScoreWarning, Smile, Status
+from gradewire import AsyncClient, AsyncScorer, Client, Scorer, ScoreWarning, Smile, Status
 
 METRICS = "smile,smile:fast,smile:paper,smile:reference_code,sbert,exact_match,easy_match"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "answers.jsonl"
@@ -192,6 +192,33 @@ def test_the_list_says_what_there_is(client: Client, scorer: Scorer) -> None:
         )
         assert [model.name for model in listed.models if model.is_default] == ["all-MiniLM-L6-v2"]
         assert listed.limits.max_items_per_request > 0
+
+
+async def test_the_async_scorer_gives_the_same(scorer: Scorer, tmp_path: Path, minilm: Path) -> None:
+    async with AsyncScorer.embedded(model_repository=minilm, disk_directory=tmp_path) as asynchronous:
+        assert_same(await asynchronous.score([BAD["fine"]]), scorer.score([BAD["fine"]]))
+
+
+def test_a_second_scorer_finds_what_the_first_has_computed(tmp_path: Path, minilm: Path) -> None:
+    hits = []
+    for _ in range(2):
+        with Scorer.embedded(model_repository=minilm, disk_directory=tmp_path) as scorer:
+            hits.append(scorer.score([BAD["fine"]])[0].scores["smile"].cache_hits)
+    assert (hits[0].disk, hits[0].computed > 0) == (0, True)
+    assert (hits[1].disk > 0, hits[1].computed <= hits[0].computed) == (True, True)
+
+
+def test_what_was_submitted_last_is_scored_before_the_program_ends(tmp_path: Path, minilm: Path) -> None:
+    program = (
+        "import sys, gradewire\n"
+        "scorer = gradewire.Scorer.embedded(model_repository=sys.argv[1], disk_directory=sys.argv[2])\n"
+        "for index in range(5):\n"
+        "    row = {'references': ['a cat'], 'prediction': f'a kitten on mat {index}'}\n"
+        "    scorer.submit([row], callback=lambda future: print(future.result()[0].scores['smile'].status))\n"
+    )
+    command = [sys.executable, "-c", program, str(minilm), str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.split() == ["OK"] * 5
 
 
 def test_a_wrong_setting_of_the_embedded_engine_is_named() -> None:

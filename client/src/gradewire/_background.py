@@ -29,7 +29,7 @@ class BackgroundLoop:
         Raises:
             RuntimeError: Called from the loop's own thread, where waiting would never end.
         """
-        if threading.current_thread() is self._thread:
+        if self.is_own_thread():
             work.close()
             raise RuntimeError("a callback of this client must not wait for the client: use another client or a thread")
         future = self.start(work)
@@ -47,7 +47,12 @@ class BackgroundLoop:
         """Cancels what still runs, ends the thread."""
         if self.loop.is_running():
             self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(_STOP_S)
+        if not self.is_own_thread():
+            self._thread.join(_STOP_S)
+
+    def is_own_thread(self) -> bool:
+        """Whether the caller is a callback of the loop."""
+        return threading.current_thread() is self._thread
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

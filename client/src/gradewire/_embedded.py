@@ -76,7 +76,7 @@ class EmbeddedTransport:
     async def close(self) -> None:
         """Closes engine and stores."""
         holder, self._holder = self._holder, None
-        if holder is not None and holder.pid == os.getpid():
+        if holder is not None and holder.is_here():
             await holder.close()
 
     async def _open(self) -> Dataplane:
@@ -84,7 +84,7 @@ class EmbeddedTransport:
             # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
             keep_for_good(self._holder)
             self._holder = None
-        if self._holder is None:
+        if self._holder is None or not self._holder.is_here():
             self._holder = _Holder(self._settings)
         try:
             return await self._holder.dataplane()
@@ -98,10 +98,15 @@ class _Holder:
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
+        self.loop = asyncio.get_running_loop()
         self._settings = settings
-        self._opened: asyncio.Future[Dataplane] = asyncio.get_running_loop().create_future()
+        self._opened: asyncio.Future[Dataplane] = self.loop.create_future()
         self._closing = asyncio.Event()
         self._task = asyncio.create_task(self._hold())
+
+    def is_here(self) -> bool:
+        """Whether it lives on the running loop of this process; the end of a loop has closed what lived on it."""
+        return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
     async def dataplane(self) -> Dataplane:
         return await asyncio.shield(self._opened)

@@ -1,6 +1,6 @@
 """Carries a `Core` on a background loop, across forks, until the interpreter ends."""
 
-import concurrent.futures.thread  # noqa: F401 - its exit hook must be registered before ours, see _close_at_exit
+import concurrent.futures.thread  # noqa: F401 - its exit hook must be registered before ours, see _close_all
 import os
 import threading
 import weakref
@@ -33,7 +33,6 @@ class Runtime:
         self._running: Running | None = None
         self._closed = False
         _runtimes.add(self)
-        _close_at_exit(self)
 
     def running(self) -> Running:
         """Loop and core of this process.
@@ -60,11 +59,16 @@ class Runtime:
         with self._lock:
             running, self._running = self._running, None
             self._closed = True
-        if running is not None:
-            try:
-                running.loop.run(running.core.close())
-            finally:
-                running.loop.stop()
+        if running is None:
+            return
+        if running.loop.is_own_thread():
+            # The last reference was dropped in a callback: nobody can wait here.
+            running.loop.start(running.core.close()).add_done_callback(lambda _: running.loop.stop())
+            return
+        try:
+            running.loop.run(running.core.close())
+        finally:
+            running.loop.stop()
 
     def forget(self) -> None:
         """Starts afresh in a forked child; what the parent's threads held is left alone."""
@@ -84,13 +88,11 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def _close_at_exit(runtime: Runtime) -> None:
-    reference = weakref.ref(runtime)
+def _close_all() -> None:
+    for runtime in list(_runtimes):
+        runtime.close()
 
-    def close() -> None:
-        if (alive := reference()) is not None:
-            alive.close()
 
-    # atexit comes after the executors of concurrent.futures have stopped, and an embedded engine computes on one: what
-    # was submitted last would be lost. These hooks run last in, first out, before that.
-    threading._register_atexit(close)  # type: ignore[attr-defined]  # noqa: SLF001 - as above; atexit is too late
+# atexit comes after the executors of concurrent.futures have stopped, and an embedded engine computes on one: what was
+# submitted last would be lost. These hooks run last in, first out, before that.
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - as above; atexit is too late

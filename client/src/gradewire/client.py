@@ -1,10 +1,11 @@
 """The client for programs without an event loop."""
 
+import asyncio
 import weakref
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from gradewire._background import BackgroundLoop
 from gradewire._batch import ProgressCallback
@@ -150,12 +151,23 @@ class Client:
 def _iterate(
     loop: BackgroundLoop, feeder: Feeder, batches: AsyncGenerator[list[ItemScores]]
 ) -> Generator[ItemScores, None, None]:
+    taking: asyncio.Task[Any] | None = None
+
     async def take() -> list[ItemScores] | None:
+        nonlocal taking
+        taking = asyncio.current_task()
         return await anext(batches, None)
+
+    async def finish() -> None:
+        # After Ctrl-C the last take is still being cancelled, and a generator cannot be closed while it runs.
+        if taking is not None:
+            taking.cancel()
+            await asyncio.wait([taking])
+        await batches.aclose()
 
     try:
         while (batch := loop.run(take())) is not None:
             yield from batch
     finally:
         feeder.close()
-        loop.run(batches.aclose())
+        loop.run(finish())

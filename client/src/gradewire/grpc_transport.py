@@ -1,5 +1,6 @@
 """The transport over gRPC."""
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -60,6 +61,7 @@ _used_by_pid: int | None = None
 
 @dataclass(slots=True)
 class _Stubs:
+    loop: asyncio.AbstractEventLoop
     channel: grpc.aio.Channel
     scoring: "scoring_pb2_grpc.ScoringAsyncStub"
     references: "references_pb2_grpc.ReferencesAsyncStub"
@@ -138,7 +140,9 @@ class GrpcTransport:
                 "gRPC was in use before this process was forked and cannot be used here: start workers with the spawn "
                 "or forkserver method, or make the first call after the fork"
             )
-        if self._stubs is None:
+        # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
+        loop = asyncio.get_running_loop()
+        if self._stubs is None or self._stubs.loop is not loop:
             _used_by_pid = os.getpid()
             if self._tls is None:
                 channel = grpc.aio.insecure_channel(self._address, options=CHANNEL_OPTIONS)
@@ -147,6 +151,7 @@ class GrpcTransport:
                     self._address, _credentials(self._tls), options=(*CHANNEL_OPTIONS, *_overrides(self._tls))
                 )
             self._stubs = _Stubs(
+                loop,
                 channel,
                 scoring_pb2_grpc.ScoringStub(channel),
                 references_pb2_grpc.ReferencesStub(channel),
