@@ -92,6 +92,15 @@ async def test_one_call_is_split_over_idle_workers() -> None:
     await batcher.close()
 
 
+async def test_a_call_too_small_to_gain_by_it_is_not_split() -> None:
+    handler = Recorder()
+    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=2), name="t")
+    batcher.submit([Job(5), Job(6)])
+    assert sizes(handler.batches) == [11]
+    handler.gate.set()
+    await batcher.close()
+
+
 async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:
     handler = Recorder()
     batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")

@@ -11,6 +11,7 @@ from gradewire_server.engine.fair_queue import FairQueue, Job, plan_runs
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS = 64
+_SMALLEST_SHARE_TOKENS = 12
 
 
 class ClosedError(Exception):
@@ -95,7 +96,8 @@ class Batcher(Generic[J, R]):
     def _dispatch(self) -> None:
         now_s = self._loop.time()
         while self._idle and self._queue.jobs:
-            share = -(-self._queue.tokens // self._idle)
+            # One call on several idle workers: equal tokens for each, unless a run's overhead would eat the gain.
+            share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
             taken, dropped = self._queue.take(
                 max_tokens=min(self._compute.max_batch_tokens, share),
                 max_jobs=self._compute.max_batch_texts,
