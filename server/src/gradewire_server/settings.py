@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     workers: int = Field(0, ge=0, description="Encoder runs at a time; 0: one per core.")
     intra_op_threads: Count = Field(1, description="Threads of one encoder run.")
     allow_spinning: bool = Field(default=False, description="Let idle encoder threads burn their core.")
-    max_batch_tokens: Count = Field(512, description="Padded tokens of one encoder run.")
+    max_batch_tokens: Count = Field(256, description="Padded tokens of one encoder run.")
     max_batch_texts: Count = Field(128, description="Texts of one encoder run.")
     max_queue_tokens: Count = Field(1_000_000, description="Tokens that may wait for an encoder.")
     namespace: str = Field("default", description="Tenants with different namespaces share no cache entry.")
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     prepared_max_bytes: Bytes = Field(ByteSize(1024 * MEBIBYTE), description="Store of prepared synthetic answers.")
     redis_url: OptionalSecret = Field(None, description="redis://, rediss:// or unix:// store shared by machines.")
     redis_cluster: bool = Field(default=False, description="The Redis server is a cluster.")
-    redis_timeout_s: PositiveSeconds = Field(0.05, description="Longest wait for one Redis answer.")
+    redis_timeout_s: PositiveSeconds = Field(0.2, description="Longest wait for one Redis answer.")
 
     @classmethod
     def load(cls, **values: Any) -> Self:
