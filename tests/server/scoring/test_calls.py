@@ -32,7 +32,7 @@ async def test_everyone_gets_the_vectors_of_their_own_texts(rounds: list[list[tu
     call = EmbedCall("hash")
     jobs = fill(call, rounds)
     await call.ask(engine, deadline_s=None)
-    assert call.deliver() == jobs
+    assert list(call.deliver()) == jobs
     for job, needs in zip(jobs, rounds, strict=True):
         for answer, (texts, _) in zip(job.answers, needs, strict=True):
             assert isinstance(answer, Vectors)
@@ -54,7 +54,7 @@ async def test_hits_count_each_jobs_distinct_texts(rounds: list[list[tuple[list[
         call = make("hash")
         jobs = fill(call, rounds)
         await call.ask(engine, deadline_s=None)
-        call.deliver()
+        list(call.deliver())
         for job, needs in zip(jobs, rounds, strict=True):
             mine = {text for texts, _ in needs for text in texts}
             hits = job.cost.cache_hits
@@ -69,6 +69,6 @@ async def test_a_failed_text_fails_the_needs_that_hold_it(rounds: list[list[tupl
         call = make("hash")
         jobs = fill(call, rounds)
         await call.ask(engine, deadline_s=None)
-        call.deliver()
+        list(call.deliver())
         for job, needs in zip(jobs, rounds, strict=True):
             assert [answer is failure for answer in job.answers] == [bad in texts for texts, _ in needs]

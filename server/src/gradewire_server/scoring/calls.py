@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -59,38 +59,43 @@ class Call(ABC, Generic[T]):
         """Source of every text and the seconds of the call, where the engine tells."""
         return None
 
-    def deliver(self) -> list[AnyJob]:
-        """Puts answers and costs into the jobs, after `ask`; returns the jobs whose round is complete."""
+    def deliver(self) -> Iterator[AnyJob]:
+        """Puts answers and costs into the jobs, after `ask`, one job per step; yields those whose round is complete.
+
+        It can be left waiting between two steps: a large call must not keep the event loop from others.
+        """
         bill = self._bill()
-        if bill is not None:
-            self._charge(*bill)
-        return self._settle([self._answer(positions) for _, _, positions in self._asks])
+        for job, asks in self._by_job():
+            if bill is not None:
+                _charge(job, [positions for _, _, positions in asks], *bill)
+            yield from self._settle(job, [(slot, self._answer(positions)) for _, slot, positions in asks])
 
-    def fail(self, failure: Failure) -> list[AnyJob]:
+    def fail(self, failure: Failure) -> Iterator[AnyJob]:
         """Puts `failure` in place of every answer; otherwise as `deliver`."""
-        return self._settle([failure] * len(self._asks))
+        for job, asks in self._by_job():
+            yield from self._settle(job, [(slot, failure) for _, slot, _ in asks])
 
-    def _settle(self, answers: Sequence[Answer]) -> list[AnyJob]:
-        ready = []
-        for (job, slot, _), answer in zip(self._asks, answers, strict=True):
+    def _by_job(self) -> Iterator[tuple[AnyJob, list[tuple[AnyJob, int, Positions]]]]:
+        # A job's asks stand next to each other, because a round is added as a whole.
+        return ((job, list(asks)) for job, asks in itertools.groupby(self._asks, key=_job_of))
+
+    def _settle(self, job: AnyJob, answers: list[tuple[int, Answer]]) -> Iterator[AnyJob]:
+        for slot, answer in answers:
             job.answers[slot] = answer
             job.missing -= 1
-            if not job.missing:
-                ready.append(job)
-        return ready
+        if not job.missing:
+            yield job
 
-    def _charge(self, sources: NDArray[np.uint8], timing: Timing) -> None:
-        # A job's asks stand next to each other, because a round is added as a whole.
-        for job, asks in itertools.groupby(self._asks, key=_job_of):
-            used = [positions for _, _, positions in asks]
-            new = [positions for positions in used if isinstance(positions, range)]
-            if len(new) == len(used):
-                distinct = slice(new[0].start, new[-1].stop)  # new texts of one job have no gap between them
-                job.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
-            else:
-                texts = list(set().union(*used))
-                job.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
-            job.cost.add_timing(timing)
+
+def _charge(job: AnyJob, used: list[Positions], sources: NDArray[np.uint8], timing: Timing) -> None:
+    new = [positions for positions in used if isinstance(positions, range)]
+    if len(new) == len(used):
+        distinct = slice(new[0].start, new[-1].stop)  # new texts of one job have no gap between them
+        job.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
+    else:
+        texts = list(set().union(*used))
+        job.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
+    job.cost.add_timing(timing)
 
 
 def _job_of(ask: tuple[AnyJob, int, Positions]) -> AnyJob:
