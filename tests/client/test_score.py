@@ -39,7 +39,7 @@ def test_results_are_typed_and_in_order(client: Client) -> None:
 
 
 def test_few_items_need_one_request_and_no_list(client: Client, small_server: SmallServer) -> None:
-    client.score(rows(128))
+    client.score(rows(32))
     assert len(small_server.script.requests) == 1
     assert small_server.script.listed == 0
 

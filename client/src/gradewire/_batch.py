@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gradewire._chunks import CHUNK_BYTES, CHUNK_ITEMS, Chunk, ChunkLimits, Deadline, chunk_limits, cut
+from gradewire._chunks import UNASKED_BYTES, UNASKED_ITEMS, Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._decode import check_same, complete_item, decode_provenance, decode_results, failed_item
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
@@ -81,18 +81,18 @@ class Batch:
 
     def _single_chunk(self) -> Chunk[types_pb2.Item] | None:
         """All items as one request that every server takes, if they are so few and so small."""
-        if len(self._items) > CHUNK_ITEMS:
+        if len(self._items) > UNASKED_ITEMS:
             return None
         elements, problems = [], []
         for index, item in enumerate(self._items):
-            message = encode_item(index, item, max_bytes=CHUNK_BYTES)
+            message = encode_item(index, item, max_bytes=UNASKED_BYTES)
             if not isinstance(message, ItemProblem):
                 elements.append((index, message))
             elif message.too_large:
                 return None
             else:
                 problems.append((index, message))
-        chunks = list(cut(elements, ChunkLimits()))
+        chunks = list(cut(elements, ChunkLimits(max_bytes=UNASKED_BYTES)))
         if len(chunks) > 1:
             return None
         for index, problem in problems:

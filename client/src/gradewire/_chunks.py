@@ -11,6 +11,9 @@ from gradewire.model_list import Limits
 # Small enough that results come before a deadline and show as progress, large enough for full batches in the encoder.
 CHUNK_ITEMS = 128
 CHUNK_BYTES = 1024 * 1024
+# What is sent without asking the server for its limits; nobody sets them as low as this.
+UNASKED_ITEMS = 32
+UNASKED_BYTES = 256 * 1024
 # What every gRPC server takes unless it was told otherwise.
 SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
 # Tag and length of one element of a repeated field.

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaita
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from gradewire._chunks import CHUNK_BYTES, ChunkLimits, chunk_limits, cut
+from gradewire._chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
 from gradewire._decode import check_same, complete_item, decode_provenance, decode_results, failed_item
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
@@ -20,7 +20,7 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 # Items between the caller's source and the caller's hands. What a slow server has in work at a time must fit into the
 # deadline that it gives each item.
 READ_AHEAD_ITEMS = 256
-_MESSAGE_LIMITS = ChunkLimits(max_items=32, max_bytes=CHUNK_BYTES)
+_MESSAGE_LIMITS = ChunkLimits(max_items=UNASKED_ITEMS, max_bytes=UNASKED_BYTES)
 _ATTEMPTS = 5
 _FIRST_BACKOFF_S = 0.2
 
@@ -123,7 +123,7 @@ class Stream:
         try:
             async for item in self._source:
                 await self._room.acquire()
-                message = encode_item(index, item, max_bytes=ChunkLimits().max_item_bytes - CHUNK_BYTES)
+                message = encode_item(index, item, max_bytes=UNASKED_BYTES)
                 if isinstance(message, ItemProblem) and message.too_large:
                     limits = chunk_limits(await self._limits(), overhead_bytes=0)
                     message = encode_item(index, item, max_bytes=limits.max_item_bytes)
