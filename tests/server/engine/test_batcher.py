@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -28,7 +29,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.gate = threading.Event()
-        self.batches: list[list[list[Job]]] = []
         self.running = 0
         self.most_running = 0
         self._lock = threading.Lock()
@@ -43,9 +43,6 @@ class Recorder:
         if any(job.name < 0 for job in jobs):
             raise RuntimeError("a broken model")
         return [job.name for job in jobs]
-
-    def started(self, runs: Sequence[Sequence[Job]]) -> None:
-        self.batches.append([list(run) for run in runs])
 
     def done(self, jobs: Sequence[Job], result: list[int]) -> None:
         for job, name in zip(jobs, result, strict=True):
@@ -67,25 +64,40 @@ async def ended(jobs: Sequence[Job]) -> None:
             await asyncio.sleep(0.001)
 
 
-def sizes(batches: list[list[list[Job]]]) -> list[int]:
-    return [sum(job.length for run in batch for job in run) for batch in batches]
+class Watched(Batcher[Job, list[int]]):
+    """A batcher that remembers what each worker was given."""
+
+    def __init__(self, handler: Recorder, compute: ComputeConfig) -> None:
+        super().__init__(handler, compute, name="t")
+        self.batches: list[list[Job]] = []
+
+    def _work(self, runs: Sequence[Sequence[Job]]) -> None:
+        self.batches.append([job for run in runs for job in run])
+        super()._work(runs)
+
+    def sizes(self, count: int) -> list[int]:
+        """Tokens of the first `count` batches; waits for workers to wake, without a turn of the event loop."""
+        give_up_s = time.monotonic() + 10
+        while len(self.batches) < count and time.monotonic() < give_up_s:
+            time.sleep(0.001)
+        return [sum(job.length for job in batch) for batch in self.batches]
 
 
 async def test_a_batch_leaves_at_once_when_a_worker_is_free() -> None:
     handler = Recorder()
-    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    batcher = Watched(handler, ComputeConfig(workers=1))
     batcher.submit([Job(5)])
-    assert len(handler.batches) == 1  # before the event loop had a turn
+    assert batcher.sizes(1) == [5]
     handler.gate.set()
     await batcher.close()
 
 
 async def test_one_call_is_split_over_idle_workers() -> None:
     handler = Recorder()
-    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=2), name="t")
+    batcher = Watched(handler, ComputeConfig(workers=2))
     jobs = [Job(10) for _ in range(6)]
     batcher.submit(jobs)
-    assert sizes(handler.batches) == [30, 30]
+    assert batcher.sizes(2) == [30, 30]
     handler.gate.set()
     await ended(jobs)
     assert handler.most_running == 2
@@ -94,22 +106,37 @@ async def test_one_call_is_split_over_idle_workers() -> None:
 
 async def test_a_call_too_small_to_gain_by_it_is_not_split() -> None:
     handler = Recorder()
-    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=2), name="t")
+    batcher = Watched(handler, ComputeConfig(workers=2))
     batcher.submit([Job(5), Job(6)])
-    assert sizes(handler.batches) == [11]
+    assert batcher.sizes(1) == [11]
     handler.gate.set()
     await batcher.close()
 
 
 async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:
     handler = Recorder()
-    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    batcher = Watched(handler, ComputeConfig(workers=1))
     jobs = [Job(5, name) for name in range(8)]
     for job in jobs:
         batcher.submit([job])
     handler.gate.set()
     await ended(jobs)
-    assert sizes(handler.batches) == [5, 35]
+    assert batcher.sizes(2) == [5, 35]
+    await batcher.close()
+
+
+async def test_where_calls_compete_batches_are_half_as_large() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=1, max_batch_tokens=100))
+    huge, small = [Job(10) for _ in range(100)], [Job(10)]
+    batcher.submit(huge)
+    batcher.submit(small)
+    handler.gate.set()
+    await ended([*huge, *small])
+    assert len(batcher.batches[0]) == 10
+    assert len(batcher.batches[1]) == 5
+    assert small[0] in batcher.batches[1] + batcher.batches[2]
+    assert len(batcher.batches[3]) == 10
     await batcher.close()
 
 
@@ -117,12 +144,11 @@ async def test_budgets_hold_for_every_batch() -> None:
     handler = Recorder()
     handler.gate.set()
     compute = ComputeConfig(workers=2, max_batch_tokens=100, max_batch_texts=7)
-    batcher: Batcher[Job, list[int]] = Batcher(handler, compute, name="t")
+    batcher = Watched(handler, compute)
     jobs = [Job(1 + number % 40) for number in range(200)] + [Job(150)]
     batcher.submit(jobs)
     await ended(jobs)
-    for batch in handler.batches:
-        members = [job for run in batch for job in run]
+    for members in batcher.batches:
         assert len(members) <= 7
         assert len(members) == 1 or sum(job.length for job in members) <= 100
     await batcher.close()
@@ -131,7 +157,7 @@ async def test_budgets_hold_for_every_batch() -> None:
 async def test_a_failed_run_fails_its_own_jobs_only() -> None:
     handler = Recorder()
     handler.gate.set()
-    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    batcher = Watched(handler, ComputeConfig(workers=1))
     bad, good = Job(5, -1), Job(5, 1)
     batcher.submit([bad])
     batcher.submit([good])
@@ -144,7 +170,7 @@ async def test_a_failed_run_fails_its_own_jobs_only() -> None:
 async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None:
     handler = Recorder()
     compute = ComputeConfig(workers=1, max_queue_tokens=10)
-    batcher: Batcher[Job, list[int]] = Batcher(handler, compute, name="t")
+    batcher = Watched(handler, compute)
     first, large, refused = Job(5), [Job(100), Job(100)], Job(1)
     assert batcher.submit([first])
     assert batcher.submit(large)  # taken whole, though it is larger than the bound
@@ -158,7 +184,7 @@ async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None
 
 async def test_closing_fails_what_waits_and_finishes_what_runs() -> None:
     handler = Recorder()
-    batcher: Batcher[Job, list[int]] = Batcher(handler, ComputeConfig(workers=1), name="t")
+    batcher = Watched(handler, ComputeConfig(workers=1))
     running, waiting = Job(5), Job(5)
     batcher.submit([running])
     batcher.submit([waiting])
@@ -182,7 +208,7 @@ def test_every_job_ends_once_whoever_cancels_when(
     async def scenario() -> None:
         handler = Recorder()
         compute = ComputeConfig(workers=workers, max_batch_tokens=128)
-        batcher: Batcher[Job, list[int]] = Batcher(handler, compute, name="t")
+        batcher = Watched(handler, compute)
         jobs = [[Job(length, 100 * call + n) for n, length in enumerate(lengths)] for call, lengths in enumerate(calls)]
         for step, mine in enumerate(jobs):
             batcher.submit(mine)

@@ -167,16 +167,6 @@ class Encoder:
         longest = max(map(len, ids))
         return RunResult(bodies, longest * len(jobs), time.perf_counter() - started_s)
 
-    def started(self, runs: Sequence[Sequence[Flight]]) -> None:
-        """Takes the time that a batch's texts waited."""
-        now_s = time.monotonic()
-        for run in runs:
-            for flight in run:
-                waited_s = now_s - flight.queued_s
-                self._queue_s.observe(waited_s)
-                for call in flight.calls():
-                    call.timing.queue_s = max(call.timing.queue_s, waited_s)
-
     def done(self, jobs: Sequence[Flight], result: RunResult) -> None:
         """Lands the flights of a run."""
         real_tokens = sum(job.length for job in jobs)
@@ -185,6 +175,12 @@ class Encoder:
         self._batch_tokens.observe(result.padded_tokens)
         self._real_tokens.inc(real_tokens)
         self._padding_tokens.inc(result.padded_tokens - real_tokens)
+        began_s = time.monotonic() - result.duration_s
+        for job in jobs:
+            waited_s = max(0.0, began_s - job.queued_s)
+            self._queue_s.observe(waited_s)
+            for call in job.calls():
+                call.timing.queue_s = max(call.timing.queue_s, waited_s)
         for call in _calls(jobs):
             call.timing.inference_s += result.duration_s
         for job, body in zip(jobs, result.bodies, strict=True):

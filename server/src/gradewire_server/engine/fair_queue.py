@@ -45,6 +45,11 @@ class FairQueue(Generic[J]):
         self.tokens = 0
         self.jobs = 0
 
+    @property
+    def calls(self) -> int:
+        """Calls that have jobs here."""
+        return len(self._ring)
+
     def push(self, jobs: Sequence[J]) -> None:
         """Appends the jobs of one call."""
         if jobs:
