@@ -202,7 +202,7 @@ class ScoreStreamResponse(_message.Message):
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemResult]: ...
     @_builtins.property
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
-        """First message of the stream only."""
+        """In the first message of the stream, which the server sends before it reads items; empty in the others."""
 
     def __init__(
         self,
