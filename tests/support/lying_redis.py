@@ -22,6 +22,8 @@ class Lie(Enum):
     """Half of a reply, then the connection closes."""
     SHORT_VALUES = auto()
     """Whole replies whose values lack their second half."""
+    GARBAGE = auto()
+    """Bytes that are no reply at all."""
     PREVIOUS_REPLY = auto()
     """Each command gets the reply of the command before it."""
     REORDERED = auto()
@@ -107,9 +109,9 @@ class LyingRedis:
             self.lies_told += 1
             await asyncio.sleep(LATE_S)
             return reply
-        if self.lie is Lie.PREVIOUS_REPLY:
+        if self.lie in {Lie.GARBAGE, Lie.PREVIOUS_REPLY}:
             self.lies_told += 1
-            return previous
+            return previous if self.lie is Lie.PREVIOUS_REPLY else b"\x00GET / HTTP/1.1\r\n\r\n"
         values = _values(reply)
         if not values or self.lie is Lie.NONE:
             return reply

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisClusterException, RedisError
+from redis.exceptions import RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from gradewire_server.engine.breaker import Breaker
@@ -23,8 +23,6 @@ _log = logging.getLogger(__name__)
 _STORE = "redis"
 _MAX_CONNECTIONS = 32
 T = TypeVar("T")
-
-_BACKEND_ERRORS = (RedisError, RedisClusterException, OSError, TimeoutError, EOFError)
 
 
 class RedisAwayError(Exception):
@@ -125,7 +123,7 @@ class RedisLink:
         try:
             async with asyncio.timeout(timeout_s):
                 result = await work()
-        except _BACKEND_ERRORS as error:
+        except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
             self._telemetry.store_errors.labels(_STORE, operation).inc()
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
@@ -141,13 +139,9 @@ class RedisLink:
         self._telemetry.set_breaker(state)
         if state is BreakerState.CLOSED:
             _log.warning("redis at %s answers again", self.address)
-        elif state is BreakerState.OPEN and self._probe is None and not self._closing:
+        elif state is BreakerState.OPEN and (self._probe is None or self._probe.done()) and not self._closing:
             _log.warning("redis at %s fails or is slow; going on without it", self.address)
             self._probe = asyncio.get_running_loop().create_task(self._probe_until_closed())
-            self._probe.add_done_callback(self._probe_ended)
-
-    def _probe_ended(self, _: asyncio.Task[None]) -> None:
-        self._probe = None
 
     async def _probe_until_closed(self) -> None:
         while not self._breaker.closed:

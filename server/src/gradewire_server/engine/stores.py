@@ -62,12 +62,17 @@ def _open_disk(config: DiskConfig, telemetry: EngineTelemetry, prediction_ttl_s:
     directory = StoreDirectory(config.directory)
     try:
         prepared = DiskPrepared(directory, config)
-        vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
     except BaseException:
         directory.close()
         raise
+    vectors, warning = None, ""
+    try:
+        vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
+    except (OSError, lmdb.Error) as error:
+        warning = f"disk: vectors in {config.directory} cannot be used: {error}"
+        _log.warning("%s; going on without them", warning)
     directory.share()
-    return Stores(vectors, prepared)
+    return Stores(vectors, prepared, warning)
 
 
 class _NoPrepared:

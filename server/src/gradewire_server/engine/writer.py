@@ -1,12 +1,14 @@
 """Write-back: computed vectors reach the second level in the background, bounded, and never hold up a score."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from gradewire_server.domain.needs import Tier
 from gradewire_server.engine.second_level import SecondLevel, Write
 from gradewire_server.engine.telemetry import EngineTelemetry
 
+_log = logging.getLogger(__name__)
 _CHUNK = 256
 
 
@@ -62,7 +64,11 @@ class WriteBack:
         while self._pending:
             names = [name for name, _ in zip(self._pending, range(_CHUNK), strict=False)]
             writes = [self._pending[name] for name in names]
-            kept = await self._store.write(writes)
+            try:
+                kept = await self._store.write(writes)
+            except Exception:  # noqa: BLE001 - a defect of a store must not stop what comes after
+                _log.exception("writing %d vectors failed", len(writes))
+                kept = 0
             for position, (name, write) in enumerate(zip(names, writes, strict=True)):
                 if self._pending.get(name) is write:
                     del self._pending[name]
