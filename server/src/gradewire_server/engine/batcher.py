@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, Protocol, TypeVar
 
 from gradewire_server.engine.config import ComputeConfig
 from gradewire_server.engine.fair_queue import FairQueue, Job, plan_runs
+from gradewire_server.engine.workers import worker_pool
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS = 64
@@ -60,7 +60,8 @@ class Batcher(Generic[J, R]):
         self._compute = compute
         self._idle = compute.worker_count
         self._queue: FairQueue[J] = FairQueue(quantum_tokens=_QUANTUM_TOKENS)
-        self._pool = ThreadPoolExecutor(self._idle, thread_name_prefix=f"encode-{name}")
+        pinned = compute.pin_workers and compute.intra_op_threads == 1
+        self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned)
         self._loop = asyncio.get_running_loop()
         self._closed = False
 

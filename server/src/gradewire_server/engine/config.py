@@ -1,9 +1,10 @@
 """Settings of the embedded engine, in groups; every limit has a unit in its name."""
 
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from gradewire_server.engine.workers import usable_cores
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MIB = 1 << 20
@@ -17,6 +18,8 @@ class ComputeConfig:
     Attributes:
         workers: Runs at the same time, per model; 0 means one per core that the process may use.
         intra_op_threads: Threads inside one run. One is fastest where there are as many workers as cores.
+        pin_workers: Whether each worker stays on a core of its own, where there are as many workers as cores and one
+            thread a run; a short call on two idle workers is half as long then.
         allow_spinning: Whether idle threads of a run burn their core; slower on a machine that does other work too.
         max_batch_tokens: Padded tokens handed to a worker at once; more gain nothing and make others wait.
         max_batch_texts: Texts of one run.
@@ -26,6 +29,7 @@ class ComputeConfig:
 
     workers: int = 0
     intra_op_threads: int = 1
+    pin_workers: bool = True
     allow_spinning: bool = False
     max_batch_tokens: int = 256
     max_batch_texts: int = 128
@@ -40,7 +44,7 @@ class ComputeConfig:
     @property
     def worker_count(self) -> int:
         """Workers with 0 resolved."""
-        return self.workers or max(1, len(os.sched_getaffinity(0)) // self.intra_op_threads)
+        return self.workers or max(1, usable_cores() // self.intra_op_threads)
 
 
 @dataclass(frozen=True, slots=True)
