@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     preload: Names = Field((), description="Further models to load at start, not at first use.")
     workers: int = Field(0, ge=0, description="Encoder runs at a time; 0: one per core.")
     intra_op_threads: Count = Field(1, description="Threads of one encoder run.")
+    lone_run_threads: int = Field(
+        0, ge=0, description="Threads of a run that has all workers to itself; 0: one per core; 1: saves memory."
+    )
     allow_spinning: bool = Field(default=False, description="Let idle encoder threads burn their core.")
     max_batch_tokens: Count = Field(256, description="Padded tokens of one encoder run.")
     max_batch_texts: Count = Field(128, description="Texts of one encoder run.")
@@ -156,6 +159,7 @@ class Settings(BaseSettings):
         compute = ComputeConfig(
             workers=self.workers,
             intra_op_threads=self.intra_op_threads,
+            lone_run_threads=self.lone_run_threads,
             allow_spinning=self.allow_spinning,
             max_batch_tokens=self.max_batch_tokens,
             max_batch_texts=self.max_batch_texts,

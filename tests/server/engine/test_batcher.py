@@ -31,10 +31,12 @@ class Recorder:
         self.gate = threading.Event()
         self.running = 0
         self.most_running = 0
+        self.lone: list[bool] = []
         self._lock = threading.Lock()
 
-    def run(self, jobs: Sequence[Job]) -> list[int]:
+    def run(self, jobs: Sequence[Job], *, lone: bool) -> list[int]:
         with self._lock:
+            self.lone.append(lone)
             self.running += 1
             self.most_running = max(self.most_running, self.running)
         self.gate.wait(10)
@@ -71,9 +73,9 @@ class Watched(Batcher[Job, list[int]]):
         super().__init__(handler, compute, name="t")
         self.batches: list[list[Job]] = []
 
-    def _work(self, runs: Sequence[Sequence[Job]]) -> None:
+    def _work(self, runs: Sequence[Sequence[Job]], *, lone: bool) -> None:
         self.batches.append([job for run in runs for job in run])
-        super()._work(runs)
+        super()._work(runs, lone=lone)
 
     def sizes(self, count: int) -> list[int]:
         """Tokens of the first `count` batches; waits for workers to wake, without a turn of the event loop."""
@@ -111,6 +113,26 @@ async def test_a_call_too_small_to_gain_by_it_is_not_split() -> None:
     assert batcher.sizes(1) == [11]
     handler.gate.set()
     await batcher.close()
+
+
+async def test_only_a_run_that_has_all_workers_to_itself_is_lone() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=2))
+    batcher.submit([Job(5)])  # alone
+    assert batcher.sizes(1) == [5]
+    batcher.submit([Job(5)])  # beside the first
+    assert batcher.sizes(2) == [5, 5]
+    handler.gate.set()
+    await batcher.close()
+    assert sorted(handler.lone) == [False, True]
+    split = Recorder()
+    split.gate.set()
+    batcher = Watched(split, ComputeConfig(workers=2))
+    jobs = [Job(50), Job(50)]
+    batcher.submit(jobs)
+    await ended(jobs)
+    await batcher.close()
+    assert split.lone == [False, False]
 
 
 async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:

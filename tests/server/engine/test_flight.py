@@ -132,3 +132,12 @@ def test_every_open_call_gets_every_answer_whatever_the_order(
 @pytest.mark.parametrize("results", [0, 3])
 async def test_nothing_open_needs_no_wait(results: int) -> None:
     await asyncio.wait_for(Call(results, deadline_s=None).wait(), 1)
+
+
+async def test_queueing_ends_with_the_first_run_and_inference_with_the_last() -> None:
+    call, now_s = Call(3, deadline_s=None), time.monotonic()
+    call.ran(now_s - 1.0, queued_s=now_s - 4.0)
+    call.ran(now_s - 3.0, queued_s=now_s - 4.0)  # began first, ends second
+    call.ran(now_s - 0.5, queued_s=now_s - 4.0)
+    assert call.timing.queue_s == pytest.approx(1.0)
+    assert call.timing.inference_s == pytest.approx(3.0, abs=0.5)

@@ -33,8 +33,8 @@ R = TypeVar("R")
 class BatchHandler(Protocol[J_contra, R]):
     """What a batcher works for."""
 
-    def run(self, jobs: Sequence[J_contra]) -> R:
-        """Computes one run; called in a worker thread."""
+    def run(self, jobs: Sequence[J_contra], *, lone: bool) -> R:
+        """Computes one run; called in a worker thread. `lone`: no other run was at work or waiting when it left."""
 
     def done(self, jobs: Sequence[J_contra], result: R) -> None:
         """A run is computed; called on the event loop, as all that follow."""
@@ -105,18 +105,19 @@ class Batcher(Generic[J, R]):
                 self._handler.dropped(job)
             if taken:
                 runs = plan_runs(taken, max_tokens=self._compute.max_batch_tokens)
+                lone = self._idle == self._compute.worker_count and not self._queue.jobs
                 self._idle -= 1
-                self._pool.submit(self._work, runs)
+                self._pool.submit(self._work, runs, lone=lone)
 
     def _budget_tokens(self) -> int:
         # Where calls compete, a smaller batch: it costs some 3 % of throughput and halves what one waits for another.
         return self._compute.max_batch_tokens if self._queue.calls == 1 else -(-self._compute.max_batch_tokens // 2)
 
-    def _work(self, runs: Sequence[Sequence[J]]) -> None:
+    def _work(self, runs: Sequence[Sequence[J]], *, lone: bool) -> None:
         # In a worker thread. Each run is delivered at once: a short call in the batch need not wait for the rest.
         for run in runs:
             try:
-                result = self._handler.run(run)
+                result = self._handler.run(run, lone=lone)
             except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
                 _log.exception("a run of %d texts failed", len(run))
                 self._loop.call_soon_threadsafe(self._handler.failed, run, error)

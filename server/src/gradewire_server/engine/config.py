@@ -18,6 +18,8 @@ class ComputeConfig:
     Attributes:
         workers: Runs at the same time, per model; 0 means one per core that the process may use.
         intra_op_threads: Threads inside one run. One is fastest where there are as many workers as cores.
+        lone_run_threads: Threads of a run that has all workers to itself, such as one text of one request; 0 means one
+            per core, 1 does without. More than one costs memory: a second copy of the weights.
         pin_workers: Whether each worker stays on a core of its own, where there are as many workers as cores and one
             thread a run; a short call on two idle workers is half as long then.
         allow_spinning: Whether idle threads of a run burn their core; slower on a machine that does other work too.
@@ -29,6 +31,7 @@ class ComputeConfig:
 
     workers: int = 0
     intra_op_threads: int = 1
+    lone_run_threads: int = 0
     pin_workers: bool = True
     allow_spinning: bool = False
     max_batch_tokens: int = 256
@@ -36,8 +39,8 @@ class ComputeConfig:
     max_queue_tokens: int = 1_000_000
 
     def __post_init__(self) -> None:
-        if self.workers < 0 or self.intra_op_threads < 1:
-            raise ValueError("workers must be 0 or more and intra_op_threads 1 or more")
+        if min(self.workers, self.lone_run_threads) < 0 or self.intra_op_threads < 1:
+            raise ValueError("workers and lone_run_threads must be 0 or more and intra_op_threads 1 or more")
         if min(self.max_batch_tokens, self.max_batch_texts, self.max_queue_tokens) < 1:
             raise ValueError("max_batch_tokens, max_batch_texts and max_queue_tokens must be 1 or more")
 
@@ -45,6 +48,12 @@ class ComputeConfig:
     def worker_count(self) -> int:
         """Workers with 0 resolved."""
         return self.workers or max(1, usable_cores() // self.intra_op_threads)
+
+    @property
+    def lone_thread_count(self) -> int:
+        """Threads of a lone run with 0 resolved; never more than all workers together have."""
+        together = self.worker_count * self.intra_op_threads
+        return min(self.lone_run_threads, together) if self.lone_run_threads else together
 
 
 @dataclass(frozen=True, slots=True)

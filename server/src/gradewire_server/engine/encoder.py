@@ -148,12 +148,12 @@ class Encoder:
 
     # What follows is the batcher's handler: `run` in a worker thread, the rest on the event loop.
 
-    def run(self, jobs: Sequence[Flight]) -> RunResult:
+    def run(self, jobs: Sequence[Flight], *, lone: bool) -> RunResult:
         """Computes one run."""
         started_s = time.perf_counter()
         tokenized = [job.tokens for job in jobs if job.tokens is not None]
         ids = [tokens.ids for tokens in tokenized]
-        output = self._session.run(ids, with_tokens=any(job.with_tokens for job in jobs))
+        output = self._session.run(ids, with_tokens=any(job.with_tokens for job in jobs), lone=lone)
         rounded, good = round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
         bodies: list[bytes | Failure] = []
@@ -179,10 +179,8 @@ class Encoder:
         for job in jobs:
             waited_s = max(0.0, began_s - job.queued_s)
             self._queue_s.observe(waited_s)
-            for call in job.calls():
-                call.timing.queue_s = max(call.timing.queue_s, waited_s)
-        for call in _calls(jobs):
-            call.timing.inference_s += result.duration_s
+        for call, queued_s in {call: job.queued_s for job in jobs for call in job.calls()}.items():
+            call.ran(began_s, queued_s=queued_s)
         for job, body in zip(jobs, result.bodies, strict=True):
             self._sink.landed(self.spaces, job, body)
 

@@ -6,6 +6,7 @@ that nobody waits for any more is dropped when its turn comes. A call costs one 
 
 import asyncio
 import math
+import time
 from collections.abc import Iterable
 
 from gradewire_server.domain.needs import Source, Tier
@@ -30,7 +31,7 @@ class Call:
         open: Whether anybody waits for it.
     """
 
-    __slots__ = ("_future", "_pending", "deadline_s", "open", "results", "sources", "timing")
+    __slots__ = ("_began_s", "_future", "_pending", "deadline_s", "open", "results", "sources", "timing")
 
     def __init__(self, size: int, *, deadline_s: float | None) -> None:
         self.results: list[bytes | Failure | None] = [None] * size
@@ -38,8 +39,21 @@ class Call:
         self.deadline_s = math.inf if deadline_s is None else deadline_s
         self.timing = Timing()
         self.open = True
+        self._began_s = math.inf
         self._pending = 0
         self._future: asyncio.Future[None] | None = None
+
+    def ran(self, began_s: float, *, queued_s: float) -> None:
+        """Notes a run that is over now: queueing ends where the first run begins, inference where the last one ends.
+
+        Args:
+            began_s: When the run began, `time.monotonic()` seconds.
+            queued_s: When this call's texts in it were queued, likewise.
+        """
+        if began_s < self._began_s:
+            self._began_s = began_s
+            self.timing.queue_s = max(0.0, began_s - queued_s)
+        self.timing.inference_s = time.monotonic() - self._began_s
 
     def expect(self) -> None:
         """Counts one result that will be settled later."""

@@ -126,7 +126,8 @@ class ModelLibrary:
         session = EncoderSession(model, self._compute)
         # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
         for text in ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it"):
-            session.run([tokenizer.encode([text])[0].ids], with_tokens=True)
+            for lone in (False, True):
+                session.run([tokenizer.encode([text])[0].ids], with_tokens=True, lone=lone)
         spaces = ModelSpaces(namespace=self._namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
         return EncoderParts(model, session, tokenizer, spaces)
 

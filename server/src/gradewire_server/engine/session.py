@@ -33,25 +33,35 @@ class EncoderSession:
     """
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = compute.intra_op_threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(compute.allow_spinning)))
-        # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
-        options.enable_mem_pattern = False
-        self._session = onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
+        self._session = _open(model, compute, threads=compute.intra_op_threads)
+        lone_threads = compute.lone_thread_count
+        self._lone_session = (
+            _open(model, compute, threads=lone_threads) if lone_threads > compute.intra_op_threads else self._session
+        )
         self._sentence_only = [model.sentence_output]
         self._with_tokens = [model.sentence_output, model.tokens_output]
 
-    def run(self, ids: Sequence[NDArray[np.int32]], *, with_tokens: bool) -> RunOutput:
+    def run(self, ids: Sequence[NDArray[np.int32]], *, with_tokens: bool, lone: bool) -> RunOutput:
         """Runs texts of any lengths, padded to the longest.
 
         Args:
             ids: Token ids of each text, at least one.
             with_tokens: Whether token vectors are wanted.
+            lone: Whether no other run is at work, so that this one may use all cores.
         """
-        outputs = self._session.run(self._with_tokens if with_tokens else self._sentence_only, _inputs(ids))
+        session = self._lone_session if lone else self._session
+        outputs = session.run(self._with_tokens if with_tokens else self._sentence_only, _inputs(ids))
         return RunOutput(outputs[0], outputs[1] if with_tokens else None)
+
+
+def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(compute.allow_spinning)))
+    # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
+    options.enable_mem_pattern = False
+    return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
 def _inputs(ids: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
