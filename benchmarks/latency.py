@@ -85,9 +85,9 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Both lengths with both presets, each followed by the bare forward of the same texts."""
+        """Every pool with both presets, each followed by the bare forward of the same texts."""
         calls: list[tuple[str, Call]] = []
-        for name, pool in (("6 words", rows.short), ("40 words", rows.long)):
+        for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):
                 row = pool[2 * number + offset]
                 calls.append((f"{name} {preset}", self.scoring(row, preset)))
@@ -131,7 +131,7 @@ async def measure(arguments: argparse.Namespace, ports: dict[str, int]) -> dict[
     loop = OpenLoop(arguments.interval_ms / 1000)
     async with channels(ports) as channel:
         prepare = references_pb2_grpc.ReferencesStub(channel["gradewire"]).Prepare
-        for batch in ([rows.warm], rows.short, rows.long):
+        for batch in ([rows.warm], *rows.cold.values()):
             async for _ in prepare(prepare_request(batch)):
                 pass
         targets = Targets(
@@ -175,7 +175,7 @@ def report(samples: dict[str, Samples], load_before: float) -> None:
         ("warm item, fast, over empty call", p50["warm fast"] / p50["empty"], "<= 3"),
         ("40 words, fast over v1", p50["40 words fast"] / p50["40 words v1"], "<= 0.4"),
     ]
-    for kind in ("6 words v1", "6 words fast", "40 words v1", "40 words fast"):
+    for kind in [kind for kind in p50 if kind.endswith(tuple(PRESETS)) and "words" in kind]:
         floor = p50[f"{kind}, bare forward"] + p50["empty"]
         ratios.append((f"{kind}, cold, over bare forward + empty call", p50[kind] / floor, "<= 1.5"))
     for name, value, goal in ratios:
@@ -186,7 +186,7 @@ def main() -> None:
     """Starts both servers, measures, prints, stops them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--samples", type=int, default=150, help="requests of each kind")
+    parser.add_argument("--samples", type=int, default=120, help="requests of each kind")
     parser.add_argument("--interval-ms", type=float, default=60, help="between two requests of the schedule")
     parser.add_argument("--threads", type=int, default=2, help="of the bare forward")
     arguments = parser.parse_args()

@@ -1,6 +1,5 @@
 """What latency.py sends: rows picked from the data, requests, and the texts that a cold request has to encode."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from tokenizers import Tokenizer
 from gradewire_models.repository import default_repository, load_built
 from gradewire_models.runtime import onnxruntime
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
-from gradewire_server.metrics.words import normalise
+from gradewire_server.metrics.smile_texts import smile_texts
 from rows import Row, read_rows
-from smile_workers import MODEL, window_texts
+from smile_workers import MODEL
 
 PRESETS = {"v1": types_pb2.SMILE_PRESET_V1, "fast": types_pb2.SMILE_PRESET_FAST}
 
@@ -38,23 +37,24 @@ def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
 
 def cold_texts(row: Row, preset: str) -> list[str]:
     """What has to go through the encoder once the references are prepared (fast: as many windows as it shortlists)."""
-    prediction = normalise(row["prediction"])
-    references = [normalise(reference) for reference in row["references"]]
-    prepared = {*row["references"], *(reference.text for reference in references)}
+    texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
+    prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
     windows: list[str] = []
-    for reference in {len(reference.words): reference for reference in references}.values():
-        found = [window for window in window_texts(prediction, reference) if window not in prepared]
+    for found in () if texts.held else texts.candidates.values():
         windows += found if preset == "v1" else found[:3]
-    return list(dict.fromkeys([row["prediction"], *windows]))
+    return [row["prediction"], *(window for window in windows if window not in prepared)]
 
 
-def pick(rows: list[Row], fits: Callable[[int], bool], words: int, count: int) -> list[Row]:
-    """Rows with distinct predictions whose length fits, cut to `words` words."""
+def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
+    """Rows with distinct predictions of so many words, longer ones cut; `said`: whether a reference stands in them."""
     picked: dict[str, Row] = {}
     for row in rows:
         own = row["prediction"].split()
-        if fits(len(own)):
-            text = " ".join(own[:words])
+        text = " ".join(own[: words.stop - 1])
+        if len(own) < words.start or (words.start == 1 and len(own) >= words.stop):
+            continue
+        held = bool(smile_texts(text, tuple(row["references"]), tuple(row["references"])).held)
+        if said is None or held is said:
             picked.setdefault(text, {**row, "prediction": text})
     if len(picked) < count:
         raise SystemExit(f"only {len(picked)} fitting rows; ask for fewer with --samples")
@@ -63,19 +63,26 @@ def pick(rows: list[Row], fits: Callable[[int], bool], words: int, count: int) -
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to send: one for the warm requests; short and long ones, two per rotation (one for each preset)."""
+    """Rows to send: one for the warm requests, and pools for the cold ones, two rows a rotation (one per preset)."""
 
     warm: Row
-    short: list[Row]
-    long: list[Row]
+    cold: dict[str, list[Row]]
 
 
 def pick_rows(data: Path, samples: int) -> Rows:
-    """Short answers of at most 6 words, long ones of exactly 40; ends the program where the data is not there."""
+    """Answers of at most 6 words, and of exactly 40, the latter by whether a reference is said in them word for word.
+
+    Where one is, no window is embedded (docs/adr/0007) and both presets do the same. Ends the program where the data is
+    not there.
+    """
     rows = read_rows(data, ("gpt35", "gpt4", "chatgpt", "fid", "newbing"))
     warm = next(row for row in rows if len(row["references"]) == 3 and 15 <= len(row["prediction"].split()) <= 20)
-    short = pick(rows, lambda count: 1 <= count <= 6, 6, 2 * samples)
-    return Rows(warm, short, pick(rows, lambda count: count >= 40, 40, 2 * samples))
+    cold = {
+        "6 words": pick(rows, range(1, 7), 2 * samples, said=None),
+        "40 words": pick(rows, range(40, 41), 2 * samples, said=False),
+        "40 words, reference said": pick(rows, range(40, 41), 2 * samples, said=True),
+    }
+    return Rows(warm, cold)
 
 
 class BareForward:
