@@ -186,8 +186,8 @@ def main() -> None:
     """Starts both servers, measures, prints, stops them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--samples", type=int, default=120, help="requests of each kind")
-    parser.add_argument("--interval-ms", type=float, default=60, help="between two requests of the schedule")
+    parser.add_argument("--samples", type=int, default=90, help="requests of each kind")
+    parser.add_argument("--interval-ms", type=float, default=130, help="between two requests of the schedule")
     parser.add_argument("--threads", type=int, default=2, help="of the bare forward")
     arguments = parser.parse_args()
     pick_rows(arguments.data, arguments.samples)
