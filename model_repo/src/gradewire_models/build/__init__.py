@@ -1,0 +1,15 @@
+"""Builds and verifies models. Heavy: imports onnx, onnxruntime and safetensors; the server never does."""
+
+from gradewire_models.build.install import BuildResult, build_model, downloads_directory
+from gradewire_models.build.progress import Progress, Report
+from gradewire_models.build.verify import Check, verify_built
+
+__all__ = [
+    "BuildResult",
+    "Check",
+    "Progress",
+    "Report",
+    "build_model",
+    "downloads_directory",
+    "verify_built",
+]

@@ -1,0 +1,32 @@
+"""One builder at a time."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gradewire_models.build.progress import Progress, Report
+
+
+@contextmanager
+def exclusive(path: Path, report: Report) -> Iterator[None]:
+    """Holds the lock file `path` while the body runs; waits for another holder, and says so.
+
+    The lock belongs to the open file, so it is gone with its process however that ends. The file itself stays: taking
+    it away would let two processes hold locks on two files of one name.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(Progress(f"waiting for another build that holds {path}"))
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
