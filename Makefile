@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
+TORCH ?= torch==2.13.0
+DATA ?= ../shared/data/evouna_dev.jsonl
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
@@ -10,7 +12,7 @@ TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench proto lock clean
+.PHONY: help demo test lint bench bench-peers bench-agreement bench-memory proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -40,8 +42,27 @@ test: ## everything that CI runs: lint, types, import rules, unit and end-to-end
 lint: $(VENV)/.dev-installed ## ruff, mypy --strict, import-linter, generated code up to date
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/lint-imports --no-logo
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency and throughput tables (docs/benchmarks.md says which machine)
+bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
 	@$(TIMED); $(BIN)/python benchmarks/latency.py
+
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement with human labels (DATA=FILE: EVOUNA's labelled rows)
+	@$(TIMED); $(BIN)/gradewire agree $(DATA) --where model=gpt35,gpt4 --embedded \
+	  --metrics smile:v1,smile:paper,smile:reference_code,smile:fast --compare smile:fast smile:v1
+
+bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
+	@$(TIMED); $(BIN)/python benchmarks/memory.py
+
+# TORCH names the build to compare with; where several are offered, take one for CPUs.
+$(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
+	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
+	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
+	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r requirements/bench.lock
+	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run
+	@$(TIMED); $(VENV)-bench/bin/python benchmarks/checkpoint.py model_repo/downloads/all-MiniLM-L6-v2; \
+	$(VENV)-bench/bin/python benchmarks/smile_vs_direct.py --checkpoint model_repo/downloads/all-MiniLM-L6-v2
 
 proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py
@@ -49,7 +70,11 @@ proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links"; \
 	$$compile pyproject.toml requirements/run.in --extra server --extra agree -o requirements/run.lock; \
-	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra server --extra agree --extra parquet -o requirements/dev.lock
+	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra server --extra agree --extra parquet -o requirements/dev.lock; \
+	$$compile pyproject.toml requirements/bench.in --extra server --extra agree -o requirements/bench.lock \
+	  $$(printf -- '--no-emit-package %s ' torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
+	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)
 
 clean: ## remove the environment, built models and caches of this checkout
 	@$(TIMED); rm -rf $(VENV) $(VENV)-bench model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
