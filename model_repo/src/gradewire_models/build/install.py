@@ -62,8 +62,9 @@ def build_model(
 ) -> BuildResult:
     """Builds `model` into `repository`, or finds that it is there already.
 
-    Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process that
-    was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for each other.
+    Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process
+    that was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for
+    each other.
 
     Args:
         model: What to build.
@@ -84,8 +85,8 @@ def build_model(
             return _build(model, repository, wheels, keep_downloads=keep_downloads, report=report)
     except OSError as error:
         raise BuildError(
-            f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk are "
-            "needed while it is built; nothing was changed"
+            f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
+            "are needed while it is built; nothing was changed"
         ) from error
 
 

@@ -1,8 +1,8 @@
 """The encoder once more, in plain numpy and float64, one text at a time: what the graph has to agree with.
 
-Nothing here is shared with the graph writer or its reading of the weights, and there is no padding to get wrong. Formulas:
-Devlin et al. 2019 (BERT), Song et al. 2020 (MPNet) with T5's distance buckets (Raffel et al. 2020, section 2.1), exact GELU
-(Hendrycks and Gimpel 2016).
+Nothing here is shared with the graph writer or its reading of the weights, and there is no padding to get wrong.
+Formulas: Devlin et al. 2019 (BERT), Song et al. 2020 (MPNet) with T5's distance buckets (Raffel et al. 2020, section
+2.1), exact GELU (Hendrycks and Gimpel 2016).
 """
 
 import math
@@ -34,9 +34,7 @@ class ReferenceVectors:
     tokens_by_layer: Mapping[int, Array64]
 
 
-def reference_vectors(
-    path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]]
-) -> list[ReferenceVectors]:
+def reference_vectors(path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]]) -> list[ReferenceVectors]:
     """Encodes `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
 
     Raises:
@@ -52,9 +50,7 @@ def reference_vectors(
         for layers, rows in zip(by_layer, texts_rows, strict=True):
             layers[number + 1] = rows
     means = [rows.mean(axis=0) for rows in texts_rows]
-    return [
-        ReferenceVectors(mean / np.linalg.norm(mean), layers) for mean, layers in zip(means, by_layer, strict=True)
-    ]
+    return [ReferenceVectors(mean / np.linalg.norm(mean), layers) for mean, layers in zip(means, by_layer, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 import hashlib
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
 
 from gradewire_models.catalog import CatalogModel
@@ -61,6 +60,4 @@ def _extract(archive: zipfile.ZipFile, member: str, target: Path, sha256: str) -
             digest.update(chunk)
             sink.write(chunk)
     if digest.hexdigest() != sha256:
-        raise DigestMismatchError(
-            f"{member} has SHA-256 {digest.hexdigest()}, the catalog pins {sha256}"
-        )
+        raise DigestMismatchError(f"{member} has SHA-256 {digest.hexdigest()}, the catalog pins {sha256}")

@@ -77,7 +77,7 @@ def open_session(model: BuiltModel) -> onnxruntime.InferenceSession:
 
 
 def check_vectors(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> list[Check]:
-    """Compares the graph with golden vectors in batches of unequal length, and each text alone with itself in a batch."""
+    """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
     layers = sorted(golden.tokens_by_layer)
     names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
     outputs = [model.sentence_output, *names]
@@ -148,9 +148,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession) -> C
     config, _ = read_config(model.directory / CONFIG_FILE)
     # Triton leaves the batch dimension out; ONNX names a dimension that varies.
     described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
-    said = {
-        tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described
-    }
+    said = {tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described}
     real = {
         tensor.name: (tensor.type, [size if isinstance(size, int) else -1 for size in tensor.shape])
         for tensor in (*session.get_inputs(), *session.get_outputs())

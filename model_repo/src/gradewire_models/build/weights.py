@@ -184,9 +184,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
     def bucket(distance: int) -> int:
         size = abs(distance)
         # In integers, so that every machine finds the same bucket: (size / exact)^steps >= (farthest / exact)^step.
-        reached = [
-            step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps
-        ]
+        reached = [step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps]
         return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
 
     return np.array([bucket(int(distance)) for distance in distances], np.int64)
