@@ -15,11 +15,11 @@ from tests.support.valkey import ValkeyServer
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure
-from gradewire_server.engine import codec
+from gradewire_server.engine import codec, redis_link
 from gradewire_server.engine.config import CacheConfig, RedisConfig
 from gradewire_server.engine.embedded import EmbeddedEngine
 from gradewire_server.engine.redis_link import RedisAwayError, RedisLink
-from gradewire_server.engine.redis_store import RedisVectors
+from gradewire_server.engine.redis_store import RedisPrepared, RedisVectors
 from gradewire_server.engine.second_level import Write
 from gradewire_server.engine.telemetry import EngineTelemetry
 
@@ -161,6 +161,53 @@ async def test_a_hanging_server_costs_its_timeout_and_no_late_reply_is_mixed_up(
     for _ in range(3):  # the connection that was cut off must not answer with what it still owed
         reply = await third.embed("", texts("hang")[:8], _TIERS[:8])
         assert np.array_equal(reply.values, cold.values[:8])
+
+
+async def test_a_full_server_refuses_writes_and_goes_on_being_read(
+    open_engine: OpenEngine, own_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = CollectorRegistry()
+    cache = CacheConfig(redis=config(own_valkey.url, failures_to_open=2))
+    engine = await open_engine(cache=cache)
+    await engine.embed("", texts("before"), _TIERS)
+    await flushed(engine)
+    assert await engine.store_prepared("set", "q", {"r": "It is r."}) is None
+    own_valkey.command(b"AUTH s3cret\r\nCONFIG SET maxmemory 1\r\n")
+    reader = await open_engine(cache=cache, registry=registry)
+    for round_ in range(6):  # every one of them would have been a failure to the breaker
+        monkeypatch.setattr(redis_link, "_PAUSE_AFTER_REFUSAL_S", 0.0 if round_ < 5 else 60.0)
+        assert not (await reader.embed("", texts(f"round {round_}"), _TIERS)).failures
+        await flushed(reader)
+        refused = await reader.store_prepared("set", "q", {"s": "It is s."})
+        assert isinstance(refused, Failure)
+        assert "refuses" in refused.message
+    assert reader.health().degraded == ("redis: writing fails",)
+    assert registry.get_sample_value("gradewire_engine_breaker_state", {"state": "closed"}) == 1
+    errors = {"store": "redis", "operation": "write"}
+    assert (registry.get_sample_value("gradewire_engine_store_errors_total", errors) or 0) >= 6
+    assert (await reader.embed("", texts("before"), _TIERS)).sources.tolist()[:8] == [Source.REDIS] * 8
+    assert await reader.prepared_answers("set", "q", ["r", "s"]) == ("It is r.", None)
+    # While writing is paused, nothing is even tried.
+    writes = registry.get_sample_value("gradewire_engine_store_operations_total", errors)
+    await reader.embed("", texts("paused"), _TIERS)
+    await flushed(reader)
+    assert registry.get_sample_value("gradewire_engine_store_operations_total", errors) == writes
+    # With room again, an answer is stored, which ends the pause.
+    own_valkey.command(b"AUTH s3cret\r\nCONFIG SET maxmemory 0\r\n")
+    assert await reader.store_prepared("set", "q", {"s": "It is s."}) is None
+    assert reader.health().degraded == ()
+
+
+async def test_a_refused_read_is_a_miss_that_is_told(own_valkey: ValkeyServer, telemetry: EngineTelemetry) -> None:
+    own_valkey.command(b"AUTH s3cret\r\nACL SETUSER default -mget\r\n")
+    link = RedisLink(config(own_valkey.url, failures_to_open=1), telemetry)
+    assert await RedisVectors(link, telemetry, prediction_ttl_s=1000).read([b"key"], 384) == [None]
+    assert link.degraded() == "redis: reading fails"
+    assert link.available, "what can be written is written"
+    failure = await RedisPrepared(link).read([b"key"])
+    assert isinstance(failure, Failure)
+    assert "refuses" in failure.message
+    await link.close()
 
 
 async def test_slowness_opens_the_breaker(valkey: ValkeyServer, telemetry: EngineTelemetry) -> None:

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from gradewire_server.engine.breaker import Breaker
@@ -22,11 +22,16 @@ from gradewire_server.engine.telemetry import BreakerState, EngineTelemetry
 _log = logging.getLogger(__name__)
 _STORE = "redis"
 _MAX_CONNECTIONS = 32
+_PAUSE_AFTER_REFUSAL_S = 10.0
 T = TypeVar("T")
 
 
 class RedisAwayError(Exception):
     """The server did not answer, or the breaker says not to ask it."""
+
+
+class RedisRefusedError(RedisAwayError):
+    """The server answered that it will not: it is full, a replica, or we lack a permission."""
 
 
 class RedisLink:
@@ -47,6 +52,7 @@ class RedisLink:
         self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._probe: asyncio.Task[None] | None = None
         self._closing = False
+        self._refused_before_s: dict[str, float] = {}
         self._breaker = Breaker(
             failures_to_open=config.failures_to_open,
             window_s=config.failure_window_s,
@@ -56,12 +62,16 @@ class RedisLink:
 
     @property
     def available(self) -> bool:
-        """Whether the breaker is closed."""
-        return self._breaker.closed
+        """Whether writing is worth trying now: the breaker is closed and no write was refused a short while ago."""
+        return self._breaker.closed and not self._refused("write")
 
     def degraded(self) -> str:
         """Why it does not work as it should, "" when it does."""
-        return "" if self._breaker.closed else "redis: breaker open"
+        if not self._breaker.closed:
+            return "redis: breaker open"
+        if self._refused("read"):
+            return "redis: reading fails"
+        return "redis: writing fails" if self._refused("write") else ""
 
     async def connect(self) -> None:
         """Opens a first connection, so that the first request need not; a server that is away is only noted."""
@@ -75,6 +85,7 @@ class RedisLink:
 
         Raises:
             RedisAwayError: There is no answer, or one with another number of values.
+            RedisRefusedError: The answer is an error.
         """
 
         async def work() -> list[object]:
@@ -91,6 +102,7 @@ class RedisLink:
 
         Raises:
             RedisAwayError: At least one was not kept.
+            RedisRefusedError: The same, and the server says so.
         """
 
         async def work() -> None:
@@ -123,10 +135,22 @@ class RedisLink:
         try:
             async with asyncio.timeout(timeout_s):
                 result = await work()
+        except ResponseError as error:
+            self._telemetry.store_errors.labels(_STORE, operation).inc()
+            if isinstance(error, ClusterDownError):  # part of the cluster answers for the part that does not
+                self._breaker.failed()
+                raise RedisAwayError(type(error).__name__) from error
+            # An answer all the same. The text of the error is not logged: it may quote what was sent.
+            self._breaker.succeeded()
+            if not self._refused(operation):
+                _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
+            self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
+            raise RedisRefusedError(type(error).__name__) from error
         except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
             self._telemetry.store_errors.labels(_STORE, operation).inc()
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
+        self._refused_before_s.pop(operation, None)
         took_s = time.perf_counter() - started_s
         self._telemetry.store_s.labels(_STORE, operation).observe(took_s)
         if operation == "read" and took_s > self._config.slow_s:
@@ -134,6 +158,9 @@ class RedisLink:
         else:
             self._breaker.succeeded()
         return result
+
+    def _refused(self, operation: str) -> bool:
+        return time.monotonic() < self._refused_before_s.get(operation, 0.0)
 
     def _breaker_changed(self, state: BreakerState) -> None:
         self._telemetry.set_breaker(state)

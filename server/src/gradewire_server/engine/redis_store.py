@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.codec import seal, unseal
-from gradewire_server.engine.redis_link import RedisAwayError, RedisLink
+from gradewire_server.engine.redis_link import RedisAwayError, RedisLink, RedisRefusedError
 from gradewire_server.engine.second_level import Write
 from gradewire_server.engine.telemetry import EngineTelemetry
 
 _CHUNK_KEYS = 512
 _AWAY = Failure(Status.UNAVAILABLE, "the store of synthetic answers (Redis) does not answer; try again later")
+_REFUSED = Failure(
+    Status.UNAVAILABLE, "the store of synthetic answers (Redis) refuses the command; the log of gradewire says why"
+)
 
 
 class RedisVectors:
@@ -49,6 +52,8 @@ class RedisVectors:
 
     async def write(self, writes: Sequence[Write]) -> int:
         """See `SecondLevel`."""
+        if not self.available:
+            return 0
         expires_unix_s = int(time.time()) + self._prediction_ttl_s
         for start in range(0, len(writes), _CHUNK_KEYS):
             chunk = writes[start : start + _CHUNK_KEYS]
@@ -98,6 +103,8 @@ class RedisPrepared:
         for start in range(0, len(keys), _CHUNK_KEYS):
             try:
                 found = await self._link.get(keys[start : start + _CHUNK_KEYS])
+            except RedisRefusedError:
+                return _REFUSED
             except RedisAwayError:
                 return _AWAY
             values += [value if isinstance(value, bytes) else None for value in found]
@@ -109,6 +116,8 @@ class RedisPrepared:
         for start in range(0, len(pairs), _CHUNK_KEYS):
             try:
                 await self._link.set(dict(pairs[start : start + _CHUNK_KEYS]), ttl_s={})
+            except RedisRefusedError:
+                return _REFUSED
             except RedisAwayError:
                 return _AWAY
         return None
