@@ -106,12 +106,16 @@ def test_the_same_one_cannot_be_opened_twice_in_a_process(made: Path) -> None:
     first.close()
 
 
-async def test_the_engine_scores_without_a_directory_it_cannot_use(open_engine: OpenEngine, tmp_path: Path) -> None:
+async def test_the_engine_scores_without_a_directory_it_cannot_use(
+    open_engine: OpenEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("not a directory")
     engine = await open_engine(cache=CacheConfig(disk=DiskConfig(tmp_path / "file" / "cache")))
     reply = await engine.embed("", ["text"], [Tier.REFERENCE])
     assert not reply.failures
-    assert engine.health().degraded[0].startswith("disk: ")
+    # Who asks over HTTP learns what is wrong, and not where; whoever reads the log learns both.
+    assert engine.health().degraded == ("disk: cannot be used (Not a directory; the log has the path)",)
+    assert str(tmp_path) in caplog.text
     # Durable answers are not quietly kept in memory instead.
     assert isinstance(await engine.store_prepared("set", "q", {"r": "It is r."}), Failure)
     assert isinstance(await engine.prepared_answers("set", "q", ["r"]), Failure)
@@ -124,6 +128,7 @@ async def test_a_second_engine_of_the_process_on_one_directory_scores_without_it
     first, second = await open_engine(cache=cache), await open_engine(cache=cache)
     assert first.health().degraded == ()
     assert second.health().degraded[0].startswith("disk: ")
+    assert str(tmp_path) not in second.health().degraded[0]
     for engine in (first, second):
         assert not (await engine.embed("", ["text"], [Tier.REFERENCE])).failures
 

@@ -53,9 +53,8 @@ async def open_stores(config: CacheConfig, telemetry: EngineTelemetry) -> Stores
     try:
         return await asyncio.to_thread(_open_disk, config.disk, telemetry, config.prediction_ttl_s)
     except (OSError, lmdb.Error) as error:
-        warning = f"disk: {config.disk.directory} cannot be used: {error}"
-        _log.warning("%s; going on without it", warning)
-        return Stores(None, _NoPrepared(), warning)
+        _log.warning("disk: %s cannot be used: %s; going on without it", config.disk.directory, error)
+        return Stores(None, _NoPrepared(), f"disk: cannot be used ({_reason(error)}; the log has the path)")
 
 
 def _open_disk(config: DiskConfig, telemetry: EngineTelemetry, prediction_ttl_s: int) -> Stores:
@@ -69,10 +68,15 @@ def _open_disk(config: DiskConfig, telemetry: EngineTelemetry, prediction_ttl_s:
     try:
         vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
     except (OSError, lmdb.Error) as error:
-        warning = f"disk: vectors in {config.directory} cannot be used: {error}"
-        _log.warning("%s; going on without them", warning)
+        _log.warning("disk: vectors in %s cannot be used: %s; going on without them", config.directory, error)
+        warning = f"disk: vectors cannot be used ({_reason(error)}; the log has the path)"
     directory.share()
     return Stores(vectors, prepared, warning)
+
+
+def _reason(error: OSError | lmdb.Error) -> str:
+    """What is wrong without where: /healthz is read by others than those who may know this machine's paths."""
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
 class _NoPrepared:
