@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,12 +167,32 @@ async def test_a_model_that_is_not_built_says_how_to_build_it(tmp_path: Path) ->
         assert isinstance(failure, Failure)
         assert failure.status is Status.MODEL_UNAVAILABLE
         assert "gradewire models build all-MiniLM-L6-v2" in failure.message
+        assert str(tmp_path) not in failure.message, "it goes to remote callers"
     assert isinstance(unknown, Failure)
     assert "no-such-model" in unknown.message
     states = {status.name: status for status in engine.models()}
     assert states["all-MiniLM-L6-v2"].state == "missing"
     assert states["all-MiniLM-L6-v2"].how_to_get == "gradewire models build all-MiniLM-L6-v2"
     assert states["all-MiniLM-L6-v2"].is_default
+    await engine.close()
+
+
+async def test_a_broken_model_is_told_without_paths_which_the_log_has(
+    minilm: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "all-MiniLM-L6-v2"
+    shutil.copytree(minilm / name, tmp_path / name)
+    tokenizer = tmp_path / name / "tokenizer.json"
+    engine = await EmbeddedEngine.open(EngineConfig(tmp_path), CollectorRegistry())
+    tokenizer.write_bytes(bytes(tokenizer.stat().st_size))
+    loaded = await engine.load("")
+    tokenizer.unlink()
+    for failure in (loaded, engine.model("")):
+        assert isinstance(failure, Failure)
+        assert f"gradewire models verify {name}" in failure.message
+        assert f"gradewire models build {name}" in failure.message
+        assert str(tmp_path) not in failure.message
+    assert str(tokenizer) in caplog.text
     await engine.close()
 
 

@@ -111,7 +111,8 @@ class ModelLibrary:
         try:
             parts = await asyncio.to_thread(self._read, name)
         except ModelError as error:
-            return Failure(Status.MODEL_UNAVAILABLE, str(error))
+            _log.warning("model %s cannot be loaded: %s", name, error)
+            return Failure(Status.MODEL_UNAVAILABLE, _why_not(name, error))
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
             return Failure(Status.MODEL_UNAVAILABLE, f"model {name!r} cannot be loaded; the server's log says why")
@@ -142,9 +143,9 @@ class ModelLibrary:
             load_built(self._repository, name)
             state, message = "built", ""  # built since the repository was listed
         except ModelNotBuiltError as error:
-            state, message = "missing", str(error)
+            state, message = "missing", _why_not(name, error)
         except ModelBrokenError as error:
-            state, message = "broken", str(error)
+            state, message = "broken", _why_not(name, error)
         return ModelStatus(
             name=name,
             digest=known.digest if state == "built" else "",
@@ -157,6 +158,16 @@ class ModelLibrary:
             licence=known.licence,
             numeric_class=known.numeric_class,
         )
+
+
+def _why_not(name: str, error: ModelError) -> str:
+    """What to do about a model; without the error's own words, which name directories and go to remote callers."""
+    catalog = load_catalog()
+    build = f"gradewire models build {name if name in catalog else 'NAME'}"
+    if not isinstance(error, ModelNotBuiltError):
+        return f"model {name!r} is broken here; gradewire models verify {name} says why, {build} replaces it"
+    known = "" if name in catalog else f"the catalog has {', '.join(catalog)}; "
+    return f"model {name!r} is not built here; {known}build one with: {build}"
 
 
 def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
