@@ -1,6 +1,7 @@
 """prepare over a real socket."""
 
 from collections.abc import Iterator
+from typing import Any
 from unicodedata import normalize
 
 import grpc
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.client.small_server import Fault, SmallServer
 
 import gradewire
-from gradewire import Client, PrepareProgress, ReferenceEntry, Status
+from gradewire import Client, PrepareProgress, ReferenceEntry, Status, preparation
 from gradewire.preparation import name_set
 from gradewire_proto.v1 import models_pb2, references_pb2
 
@@ -96,6 +97,28 @@ def test_different_content_gives_different_names(
         assert name_set(one) == name_set(other)
     else:
         assert name_set(one) != name_set(other) or normalised(one) == normalised(other)
+
+
+def test_marks_without_end_are_refused_before_they_are_normalised(
+    client: Client, small_server: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def spy(form: Any, text: str) -> str:
+        seen.append(text)
+        return normalize(form, text)
+
+    monkeypatch.setattr(preparation, "normalize", spy)
+    evil = "\U0001f389" * 40 + "a" + "\u0301" * 50_000 + "\u0316" * 50_000
+    report = client.prepare([{"references": ["a" + "\u0301" * 30]}, {"references": ["a", evil]}])
+    (failure,) = report.failures
+    assert (failure.index, failure.status) == (1, Status.INVALID_INPUT)
+    assert "30 combining marks" in failure.message
+    assert "a" + "\u0301" * 30 in seen
+    assert evil not in seen
+    (request,) = small_server.script.requests
+    assert isinstance(request, references_pb2.PrepareRequest)
+    assert len(request.entries) == 1
 
 
 def test_names_count_texts_as_the_server_sees_them() -> None:

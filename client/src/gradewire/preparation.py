@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 from unicodedata import normalize
 
+from gradewire._marks import MAX_MARKS, too_many_marks
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire_proto.v1 import references_pb2
 
@@ -89,11 +90,15 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
         if not isinstance(values.get(name, ()), list | tuple):
             return _invalid(index, f".{name} is a {type(values[name]).__name__}: give a list of strings")
     try:
-        return references_pb2.ReferenceEntry(**values)
+        message = references_pb2.ReferenceEntry(**values)
     except (TypeError, ValueError) as error:
         return _invalid(
             index, f" holds something that is no text ({type(error).__name__}): give strings, decoded as UTF-8"
         )
+    for text in (message.question, *message.references, *message.synthetic_answers):
+        if too_many_marks(text):
+            return _invalid(index, f" holds a text with more than {MAX_MARKS} combining marks in a row: shorten it")
+    return message
 
 
 def name_set(entries: Iterable[references_pb2.ReferenceEntry]) -> str:

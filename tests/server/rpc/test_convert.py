@@ -60,6 +60,18 @@ def test_too_many_references_are_refused() -> None:
         assert refused == Failure(Status.INVALID_INPUT, "references: 3 of them, at most 2 are allowed")
 
 
+@pytest.mark.parametrize(
+    "field", ["id", "question", "prediction", "caption", "group", "references", "synthetic_answers"]
+)
+def test_the_field_with_too_many_marks_is_named(field: str) -> None:
+    evil = "a" + "\u0301" * 31
+    several = field in {"references", "synthetic_answers"}
+    item = read_item(types_pb2.Item(**{field: ["fine", evil] if several else evil}), Limits(), check_bytes=True)  # type: ignore[arg-type]
+    assert item == Failure(
+        Status.INVALID_INPUT, f"{field}{'[1]' if several else ''}: more than 30 combining marks in a row"
+    )
+
+
 def test_a_result_carries_all_it_has() -> None:
     parts = SmileParts(0.1, 0.2, 0.3, 0.4, "big cat", 4, correct=True, harmonic_mean=0.5)
     result = MetricResult(0.75, warnings=(domain.Warning.TRUNCATED,), matched_reference=0, parts=parts)
@@ -102,5 +114,6 @@ def test_a_failure_has_no_score_and_a_zero_is_a_score() -> None:
 
 def test_the_name_of_a_set_is_normalised_and_bounded() -> None:
     assert read_reference_set("e\u0301") == "\u00e9"
-    with pytest.raises(InvalidRequestError, match="reference_set"):
-        read_reference_set("x" * 257)
+    for bad in ("x" * 257, "\u0301" * 31):
+        with pytest.raises(InvalidRequestError, match="reference_set"):
+            read_reference_set(bad)

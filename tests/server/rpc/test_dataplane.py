@@ -170,6 +170,19 @@ async def test_prepare_refuses_entries_over_a_limit_alone() -> None:
     assert plane.admission.items.taken == 0
 
 
+async def test_marks_without_end_fail_alone() -> None:
+    evil = "a" + "\u0301" * 31
+    reply = await dataplane().score(request(item(), item(evil), item("the cat", "the cat", evil)))
+    scored, *refused = [part.results[0] for part in reply.items]
+    assert scored.status == types_pb2.STATUS_OK
+    assert [result.status for result in refused] == [types_pb2.STATUS_INVALID_INPUT] * 2
+    assert [result.message.split(":")[0] for result in refused] == ["prediction", "references[1]"]
+    entries = [references_pb2.ReferenceEntry(references=[text]) for text in ("fine", evil)]
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[SMILE])
+    failures = [failure async for step in dataplane().prepare(asked) for failure in step.failures]
+    assert [(failure.index, failure.status) for failure in failures] == [(1, types_pb2.STATUS_INVALID_INPUT)]
+
+
 async def test_preparing_nothing_is_complete_at_once() -> None:
     (step,) = [step async for step in dataplane().prepare(references_pb2.PrepareRequest(metrics=[SMILE]))]
     assert step.complete

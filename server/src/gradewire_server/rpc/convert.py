@@ -2,31 +2,29 @@
 
 from collections.abc import Sequence
 from typing import Final
-from unicodedata import normalize
 
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.result import CacheHits, Failure, ScoredResult, SmileParts, Status
 from gradewire_server.rpc.errors import InvalidRequestError
 from gradewire_server.rpc.limits import MAX_REFERENCE_SET_BYTES, Limits
+from gradewire_server.rpc.normal_form import TooManyMarksError, has_long_run, nfc
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
 
-def nfc(text: str) -> str:
-    """The one normalisation of every string that comes in (plain ASCII passes at once)."""
-    return text if text.isascii() else normalize("NFC", text)
-
-
 def read_reference_set(name: str, path: str = "reference_set") -> str:
-    """The name of a reference set as it is used in keys; raises InvalidRequestError where it is too long."""
+    """The name of a reference set as it is used in keys; raises InvalidRequestError where it cannot be one."""
     if len(name.encode()) > MAX_REFERENCE_SET_BYTES:
         raise InvalidRequestError(path, f"a name has at most {MAX_REFERENCE_SET_BYTES} bytes")
-    return nfc(name)
+    try:
+        return nfc(name)
+    except TooManyMarksError as error:
+        raise InvalidRequestError(path, str(error)) from None
 
 
 def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Turns an item into the domain's; INVALID_INPUT where it is over a limit.
+    """Turns an item into the domain's; INVALID_INPUT where it is over a limit or has too many marks in a row.
 
     Args:
         message: The item.
@@ -40,29 +38,35 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
         failure = _too_large([*strings, *references, *message.synthetic_answers], limits)
     if failure is not None:
         return failure
-    return Item(
-        id=nfc(message.id),
-        question=nfc(message.question),
-        references=tuple(map(nfc, references)),
-        prediction=nfc(message.prediction),
-        synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
-        caption=nfc(message.caption),
-        group=nfc(message.group),
-    )
+    try:
+        return Item(
+            id=nfc(message.id),
+            question=nfc(message.question),
+            references=tuple(map(nfc, references)),
+            prediction=nfc(message.prediction),
+            synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
+            caption=nfc(message.caption),
+            group=nfc(message.group),
+        )
+    except TooManyMarksError as error:
+        return _over_marks(message, error)
 
 
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
-    """Turns an entry to prepare into the domain's; INVALID_INPUT where it is over a limit."""
+    """Turns an entry to prepare into the domain's; INVALID_INPUT as `read_item`."""
     failure = _over_limit(len(message.references), limits)
     if failure is None:
         failure = _too_large([message.question, *message.references, *message.synthetic_answers], limits)
     if failure is not None:
         return failure
-    return ReferenceEntry(
-        question=nfc(message.question),
-        references=tuple(map(nfc, message.references)),
-        synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
-    )
+    try:
+        return ReferenceEntry(
+            question=nfc(message.question),
+            references=tuple(map(nfc, message.references)),
+            synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
+        )
+    except TooManyMarksError as error:
+        return _over_marks(message, error)
 
 
 def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
@@ -127,3 +131,16 @@ def _too_large(strings: Sequence[str], limits: Limits) -> Failure | None:
     if size > limits.max_item_bytes:
         return Failure(Status.INVALID_INPUT, f"item: {size} bytes of text, at most {limits.max_item_bytes} are allowed")
     return None
+
+
+def _over_marks(message: types_pb2.Item | references_pb2.ReferenceEntry, error: TooManyMarksError) -> Failure:
+    """Names the first field at fault; all fields are strings or lists of them."""
+    for field, value in message.ListFields():
+        if isinstance(value, str):
+            if has_long_run(value):
+                return Failure(Status.INVALID_INPUT, f"{field.name}: {error}")
+            continue
+        for index, text in enumerate(value):
+            if has_long_run(text):
+                return Failure(Status.INVALID_INPUT, f"{field.name}[{index}]: {error}")
+    raise error
