@@ -123,6 +123,8 @@ class HashEngine:
         for reference, answer in answers.items():
             if answer in self.failures:
                 return self.failures[answer]
+            if self.prepared.get((reference_set, question, reference), answer) != answer:
+                return Failure(Status.INVALID_INPUT, "another answer is there")
             self.prepared[reference_set, question, reference] = answer
         return None
 

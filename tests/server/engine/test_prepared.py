@@ -1,12 +1,14 @@
 """Synthetic answers are durable inputs: exactly what was stored, or honestly not there."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 from tests.server.engine.conftest import OpenEngine
 from tests.support.valkey import ValkeyServer
 
@@ -14,7 +16,10 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.config import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.engine.directory import StoreDirectory
 from gradewire_server.engine.disk_prepared import DiskPrepared
-from gradewire_server.engine.prepared import MemoryPreparedStore, PreparedAnswersBook
+from gradewire_server.engine.prepared import MemoryPreparedStore, PreparedAnswersBook, PreparedStore
+from gradewire_server.engine.redis_link import RedisLink
+from gradewire_server.engine.redis_store import RedisPrepared
+from gradewire_server.engine.telemetry import EngineTelemetry
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 
@@ -22,6 +27,22 @@ _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 def in_memory(max_bytes: int = 1 << 20) -> tuple[PreparedAnswersBook, MemoryPreparedStore]:
     store = MemoryPreparedStore(max_bytes)
     return PreparedAnswersBook(store, namespace="a"), store
+
+
+@contextlib.asynccontextmanager
+async def stores(where: str, tmp_path: Path, url: str) -> AsyncIterator[tuple[PreparedStore, PreparedStore]]:
+    """A store twice, on two connections where it has connections."""
+    opened: list[PreparedStore] = []
+    if where == "memory":
+        opened = [MemoryPreparedStore(1 << 20)]
+    elif where == "disk":
+        opened = [DiskPrepared(StoreDirectory(tmp_path), DiskConfig(tmp_path))]
+    else:
+        config = RedisConfig(url, timeout_s=5, slow_s=4)
+        opened = [RedisPrepared(RedisLink(config, EngineTelemetry(CollectorRegistry()))) for _ in range(2)]
+    yield opened[0], opened[-1]
+    for store in opened:
+        await store.close()
 
 
 @given(st.dictionaries(st.tuples(_TEXT, _TEXT, _TEXT), _TEXT, max_size=8))
@@ -56,6 +77,52 @@ async def test_a_full_store_fails_and_keeps_what_it_has() -> None:
     assert isinstance(failure, Failure)
     assert failure.status is Status.UNAVAILABLE
     assert await book.find("set", "q", ["r", "s"]) == ("a", None)
+
+
+@pytest.mark.parametrize("where", ["memory", "disk", "redis"])
+async def test_what_a_set_holds_is_never_replaced(tmp_path: Path, valkey: ValkeyServer, where: str) -> None:
+    async with stores(where, tmp_path, valkey.url) as (store, other):
+        # Writers at the same time, on two connections where there are such: one of the answers wins, and stays.
+        books = [PreparedAnswersBook(each, namespace=tmp_path.name) for each in (store, other)]
+        outcomes = await asyncio.gather(
+            *(books[n % 2].store("set", "q", {f"r{m}": f"answer {n}"}) for m in range(5) for n in range(8))
+        )
+        refused = [outcome for outcome in outcomes if outcome is not None]
+        assert len(refused) == 35
+        assert {(failure.status, "reference_set" in failure.message) for failure in refused} == {
+            (Status.INVALID_INPUT, True)
+        }
+        winners = [place % 8 for place, outcome in enumerate(outcomes) if outcome is None]
+        kept = await books[0].find("set", "q", [f"r{m}" for m in range(5)])
+        assert kept == tuple(f"answer {winner}" for winner in winners)
+        # A refused call changes nothing of what it brought along either, and elsewhere the same names are free.
+        assert await books[0].store("set", "q", {"new": "It is new.", "r0": "another"}) is not None
+        assert await books[0].find("set", "q", ["new", "r0"]) == (None, f"answer {winners[0]}")
+        assert await books[0].store("set", "q", {"new": "It is new.", "r0": f"answer {winners[0]}"}) is None
+        assert await books[0].store("other set", "q", {"r0": "another"}) is None
+
+
+@pytest.mark.parametrize("where", ["memory", "disk", "redis"])
+async def test_what_is_damaged_can_be_stored_again(tmp_path: Path, valkey: ValkeyServer, where: str) -> None:
+    async with stores(where, tmp_path, valkey.url) as (store, _):
+        book = PreparedAnswersBook(store, namespace=tmp_path.name)
+        await store.write({book._key("set", "q", "r"): b"torn"})
+        assert await book.find("set", "q", ["r"]) == (None,)
+        assert await book.store("set", "q", {"r": "It is r.", "s": "It is s."}) is None
+        assert await book.find("set", "q", ["r", "s"]) == ("It is r.", "It is s.")
+
+
+async def test_a_full_redis_takes_the_same_content_again(tmp_path: Path) -> None:
+    with ValkeyServer(tmp_path) as server:
+        async with stores("redis", tmp_path, server.url) as (store, _):
+            book = PreparedAnswersBook(store, namespace="a")
+            assert await book.store("set", "q", {"r": "It is r."}) is None
+            server.command(b"CONFIG SET maxmemory 1\r\n")
+            assert await book.store("set", "q", {"r": "It is r."}) is None
+            full, taken = await book.store("set", "q", {"s": "new"}), await book.store("set", "q", {"r": "other"})
+    assert full is not None
+    assert taken is not None
+    assert (full.status, taken.status) == (Status.UNAVAILABLE, Status.INVALID_INPUT)
 
 
 async def test_on_disk_it_is_there_after_the_process_died(tmp_path: Path) -> None:

@@ -88,6 +88,16 @@ async def test_bad_entries_fail_alone(engine: HashEngine, request_for: Make) -> 
     assert ("embed", "z") not in engine.computed
 
 
+async def test_another_answer_for_what_the_set_holds_is_the_entrys_failure(
+    engine: HashEngine, request_for: Make
+) -> None:
+    entries = [ReferenceEntry("q", ("x",), (answer,)) for answer in ("It is x.", "It is x.", "It may be x.")]
+    (chunk,) = await prepare(engine, entries, [request_for("smile", synthetic="prepared")])
+    assert [(index, failure.status) for index, failure in chunk.failures] == [(2, Status.INVALID_INPUT)]
+    assert engine.prepared == {("set", "q", "x"): "It is x."}
+    assert chunk.synthetic_answers_stored == 2
+
+
 async def test_failures_name_the_entry_of_the_whole_set_once(engine: HashEngine, request_for: Make) -> None:
     entries = [ReferenceEntry("q", ("x",))] * ENTRIES_PER_CHUNK + [ReferenceEntry("q", ())]
     requests = [request_for("smile"), request_for("sbert"), request_for("exact_match")]

@@ -33,7 +33,9 @@ class ReferenceEntry(_message.Message):
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """As Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED."""
+        """As Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set keeps what it holds: another answer for the same
+        question and reference is a failure of the entry (STATUS_INVALID_INPUT), so that the name of a set always means the same scores.
+        """
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class PrepareRequest(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set, at most 256 bytes. Empty: 32 hex digits over the content of this call. The client library names sets by the content of all its calls."""
+    """Name of the set, at most 256 bytes; what it holds can be added to, not changed. Empty: 32 hex digits over the content of this call. The client library names sets by the content of all its calls."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
         """At most Limits.max_items_per_request; a larger set is sent in several calls under one reference_set."""

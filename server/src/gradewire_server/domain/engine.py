@@ -79,7 +79,10 @@ class Engine(Protocol):
         """Synthetic answers stored for the references of a question in a set."""
 
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """Stores synthetic answers by reference, durably (no time to live); the same content again changes nothing."""
+        """Stores synthetic answers by reference, durably (no time to live); the same content again changes nothing.
+
+        What the set holds is never replaced: another answer for one of its references is INVALID_INPUT.
+        """
 
     def models(self) -> Sequence[ModelStatus]:
         """All known models; the default one is marked."""

@@ -11,6 +11,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.config import DiskConfig
 from gradewire_server.engine.directory import StoreDirectory
 from gradewire_server.engine.environment import open_environment
+from gradewire_server.engine.prepared import TAKEN, differs
 
 _log = logging.getLogger(__name__)
 _FAILED = Failure(Status.UNAVAILABLE, "the store of synthetic answers failed; the server's log says why")
@@ -67,9 +68,13 @@ class DiskPrepared:
 
     def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         try:
+            # There is one writer at a time among all processes, so what was looked up stays so until the commit.
             with self._environment.begin(write=True) as transaction:
+                there = {key: transaction.get(key) for key in values}
+                if any(differs(key, there[key], value) for key, value in values.items()):
+                    return TAKEN
                 for key, value in values.items():
-                    if transaction.get(key) != value:
+                    if there[key] != value:
                         transaction.put(key, value)
         except lmdb.MapFullError:
             return _FULL

@@ -1,7 +1,8 @@
 """Synthetic answers that References.Prepare stored: inputs, not cache luck.
 
 Durable, without a time to live, never rotated, kept outside the vectors' stores. A value carries a check over key and
-text, so what is torn or foreign counts as not there, which a metric reports as NOT_PREPARED.
+text, so what is torn or foreign counts as not there, which a metric reports as NOT_PREPARED. What is there is never
+replaced by another text: scores that name the set would no longer be those it was named for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,10 @@ from gradewire_server.engine.keys import FORMAT_VERSION
 
 _CHECK_BYTES = 8
 _HASH_BYTES = 16
+TAKEN = Failure(
+    Status.INVALID_INPUT,
+    "synthetic_answers: the set already holds another answer for this reference; use another reference_set",
+)
 
 
 class PreparedStore(Protocol):
@@ -22,7 +27,10 @@ class PreparedStore(Protocol):
         """Values by key, None for what is not there."""
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Keeps values; they are durable when it returns None."""
+        """Keeps values; they are durable when it returns None.
+
+        A key that has another `whole` value keeps it: the answer is `TAKEN` then, whoever else writes at the same time.
+        """
 
     async def close(self) -> None:
         """Gives back what it holds."""
@@ -51,7 +59,7 @@ class PreparedAnswersBook:
         return tuple(_unseal(key, value) for key, value in zip(keys, values, strict=True))
 
     async def store(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """Keeps answers by reference; durable when it returns None."""
+        """Keeps answers by reference; durable when it returns None. `TAKEN` where one has another answer already."""
         keys = {self._key(reference_set, question, reference): answer for reference, answer in answers.items()}
         return await self._store.write({key: _seal(key, answer) for key, answer in keys.items()})
 
@@ -85,6 +93,8 @@ class MemoryPreparedStore:
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         """See `PreparedStore`."""
+        if any(differs(key, self._values.get(key), value) for key, value in values.items()):
+            return TAKEN
         grown = sum(
             len(value) - len(self._values[key]) if key in self._values else len(key) + len(value)
             for key, value in values.items()
@@ -102,6 +112,16 @@ class MemoryPreparedStore:
         """See `PreparedStore`."""
 
 
+def whole(key: bytes, value: bytes | None) -> bool:
+    """Whether a value is there and passes its check; any other may be replaced."""
+    return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
+
+
+def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
+    """Whether a key holds another answer than `value`, which must not replace it."""
+    return there != value and whole(key, there)
+
+
 def _check(key: bytes, text: bytes) -> bytes:
     return blake2b(len(key).to_bytes(4, "little") + key + text, digest_size=_CHECK_BYTES).digest()
 
@@ -112,7 +132,4 @@ def _seal(key: bytes, answer: str) -> bytes:
 
 
 def _unseal(key: bytes, value: bytes | None) -> str | None:
-    if value is None:
-        return None
-    check, text = value[:_CHECK_BYTES], value[_CHECK_BYTES:]
-    return text.decode() if check == _check(key, text) else None
+    return value[_CHECK_BYTES:].decode() if value is not None and whole(key, value) else None

@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 _STORE = "redis"
 _MAX_CONNECTIONS = 32
 _PAUSE_AFTER_REFUSAL_S = 10.0
+_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
 T = TypeVar("T")
 
 
@@ -110,6 +111,30 @@ class RedisLink:
             for key, value in values.items():
                 pipeline.set(key, value, ex=ttl_s.get(key))
             await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def add(self, values: Mapping[bytes, bytes]) -> None:
+        """Keeps values whose key has none yet, in one round trip; what is there stays, whoever else writes.
+
+        Raises:
+            RedisAwayError: At least one of those that were free was not kept.
+            RedisRefusedError: The same, and the server says so.
+        """
+
+        async def work() -> None:
+            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
+            for key, value in values.items():
+                pipeline.set(key, value, nx=True)
+            await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
+        """Replaces one value, unless another one than `expected` stands there by now; errors as `add`."""
+
+        async def work() -> None:
+            await self._client.eval(_REPLACE, 1, key, expected, value)
 
         await self._call("write", self._config.write_timeout_s, work)
 

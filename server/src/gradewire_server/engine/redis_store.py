@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.codec import seal, unseal
+from gradewire_server.engine.prepared import TAKEN, differs
 from gradewire_server.engine.redis_link import RedisAwayError, RedisLink, RedisRefusedError
 from gradewire_server.engine.second_level import Write
 from gradewire_server.engine.telemetry import EngineTelemetry
@@ -112,16 +113,37 @@ class RedisPrepared:
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         """See `PreparedStore`."""
-        pairs = list(values.items())
-        for start in range(0, len(pairs), _CHUNK_KEYS):
-            try:
-                await self._link.set(dict(pairs[start : start + _CHUNK_KEYS]), ttl_s={})
-            except RedisRefusedError:
-                return _REFUSED
-            except RedisAwayError:
-                return _AWAY
-        return None
+        # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
+        there = await self._there(values)
+        if isinstance(there, Failure):
+            return there
+        if there == values:
+            return None
+        missing = [(key, value) for key, value in values.items() if there[key] is None]
+        try:
+            for start in range(0, len(missing), _CHUNK_KEYS):
+                await self._link.add(dict(missing[start : start + _CHUNK_KEYS]))
+            for key, found in there.items():
+                if found is not None and found != values[key]:
+                    await self._link.replace(key, found, values[key])  # damaged, or it would be TAKEN
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+        # Who came first has the key; and only what is read back is known to be there.
+        there = await self._there(values)
+        if isinstance(there, Failure):
+            return there
+        return None if there == values else _AWAY
 
     async def close(self) -> None:
         """See `PreparedStore`."""
         await self._link.close()
+
+    async def _there(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
+        """What the keys hold now; `TAKEN` where that is another answer."""
+        found = await self.read(list(values))
+        if isinstance(found, Failure):
+            return found
+        there = dict(zip(values, found, strict=True))
+        return TAKEN if any(differs(key, there[key], value) for key, value in values.items()) else there
