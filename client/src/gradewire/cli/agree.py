@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.cli.agree_text import comparison_lines, print_metric, to_json
+from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
 from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.judged_rows import JudgedColumns, with_earlier_scores
@@ -103,6 +104,9 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     """
     chosen = AgreeOptions(scores=scores, compare=compare, resamples=resamples, seed=seed, quiet=quiet)
     source = input_file(options, needed=("references", "prediction", "label"))
+    if json_path is not None:
+        read = {"the input": source.path} | ({"--scores": scores} if scores is not None else {})
+        refuse_clashes([json_path], "--json", read)
     plan, connection = plan_of(options), connection_of(options)
     try:
         with one_line_errors():

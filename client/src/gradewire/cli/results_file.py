@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from gradewire.cli.rows import Row
 
 
+def files_of(path: Path) -> tuple[Path, Path, Path]:
+    """The output file, FILE.resume beside it, and the name under which that is made."""
+    aside = path.with_name(path.name + ".resume")
+    return path, aside, aside.with_name(aside.name + ".new")
+
+
 def encode_row(row: Mapping[str, Any]) -> bytes:
     """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold."""
     try:
@@ -113,7 +119,7 @@ class ResultsFile:
     @property
     def aside_path(self) -> Path:
         """Where good rows wait that stand behind rows to be scored again."""
-        return self.path.with_name(self.path.name + ".resume")
+        return files_of(self.path)[1]
 
     def __enter__(self) -> Self:
         return self
@@ -177,7 +183,7 @@ class ResultsFile:
 
     def _set_aside(self, end: int, lines: Mapping[str, str]) -> None:
         """Moves good rows behind `end` into FILE.resume, together with those that wait there already."""
-        temporary = self.aside_path.with_name(self.aside_path.name + ".new")
+        temporary = files_of(self.path)[2]
         found: dict[int, tuple[str, int]] = {}
         with temporary.open("wb") as stream:
             for source in (self.path, self.aside_path):

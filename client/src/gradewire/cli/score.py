@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
 from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.metric_options import metric_options, plan_of
 from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
 from gradewire.cli.problems import EXIT_CODES, EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, one_line_errors
-from gradewire.cli.results_file import ResultsFile, encode_row
+from gradewire.cli.results_file import ResultsFile, encode_row, files_of
 from gradewire.cli.summary import Summary
 from gradewire.cli.summary_text import print_summary
 from gradewire.cli.terminal import number, progress
@@ -112,7 +113,10 @@ def score_command(  # noqa: PLR0913 - one argument per option
     if out is not None and format_ == "table":
         raise click.UsageError("--format table is for standard output: leave out --out")
     output = Output(path=out, resume=resume, overwrite=overwrite, table=format_ == "table", quiet=quiet)
-    job = _ScoreJob(input_file(options), plan_of(options), connection_of(options), output)
+    source = input_file(options)
+    if out is not None:
+        refuse_clashes(files_of(out), "--out", {"the input": source.path})
+    job = _ScoreJob(source, plan_of(options), connection_of(options), output)
     try:
         with one_line_errors():
             asyncio.run(job.run(transport=ctx.obj))
