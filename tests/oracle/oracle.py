@@ -119,14 +119,14 @@ def text_of(text: str, words: list[Word]) -> str:
 
 
 def windows_of(words: list[Word], lengths: set[int]) -> dict[int, dict[str, list[int]]]:
-    """Window length to windows to their positions; at most 512 windows, of the first 1 024 words."""
+    """Window length to windows to positions: 512 windows of the first 1 024 words, and the first one of each length."""
     words = words[:1024]
     found: dict[int, dict[str, list[int]]] = {n: {} for n in sorted({min(n, len(words)) for n in lengths})}
     for start in range(len(words)):
         for n, windows in found.items():
             if start + n <= len(words):
                 window = " ".join(word.lemma for word in words[start : start + n])
-                if window in windows or sum(map(len, found.values())) < 512:
+                if window in windows or start == 0 or sum(map(len, found.values())) < 512:
                     windows.setdefault(window, []).append(start)
     return found
 

@@ -1,6 +1,6 @@
 """Windows: all of them, each once, in a stated order, never too many."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradewire_server.metrics.windows import MAX_WINDOWS, MAX_WORDS, windows_of
@@ -9,7 +9,7 @@ LENGTHS = st.sets(st.integers(1, 9), min_size=1, max_size=4)
 
 
 def by_definition(words: list[str], lengths: set[int]) -> tuple[dict[int, list[str]], bool]:
-    """The definition: by position, then from short to long, 512 distinct ones of the first 1 024 words."""
+    """The definition: by position, then short to long, 512 distinct ones of 1 024 words; all at the first position."""
     kept = words[:1024]
     found: dict[int, list[str]] = {min(n, len(kept)): [] for n in sorted(lengths)}
     total, truncated = 0, len(words) > 1024
@@ -18,7 +18,7 @@ def by_definition(words: list[str], lengths: set[int]) -> tuple[dict[int, list[s
             window = " ".join(kept[start : start + n])
             if start + n > len(kept) or window in texts:
                 continue
-            if total == 512:
+            if total >= 512 and start > 0:
                 truncated = True
                 continue
             texts.append(window)
@@ -74,3 +74,16 @@ def test_windows_of_long_predictions_are_what_the_definition_says(
     windows = windows_of(tuple(words), lengths)
     assert {n: list(texts) for n, texts in windows.by_length.items()} == expected
     assert windows.truncated == truncated
+
+
+@settings(max_examples=5)
+@given(st.integers(515, 560), st.integers(0, 2), st.integers(1, 600))
+def test_more_lengths_than_windows_have_one_each(count: int, shorter: int, vocabulary: int) -> None:
+    words = [f"w{i * i % vocabulary}" for i in range(count)]
+    lengths = set(range(1, count + 1 - shorter))
+    expected, truncated = by_definition(words, lengths)
+    windows = windows_of(tuple(words), lengths)
+    assert {n: list(texts) for n, texts in windows.by_length.items()} == expected
+    assert windows.truncated == truncated
+    assert all(texts[0] == " ".join(words[:n]) for n, texts in windows.by_length.items())
+    assert sum(map(len, windows.by_length.values())) <= max(MAX_WINDOWS, len(lengths))

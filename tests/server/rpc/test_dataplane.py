@@ -155,6 +155,18 @@ async def test_composed_and_decomposed_texts_score_the_same() -> None:
     assert reply.items[0].results[0].smile == reply.items[1].results[0].smile
 
 
+@pytest.mark.parametrize("preset", [types_pb2.SMILE_PRESET_V1, types_pb2.SMILE_PRESET_FAST])
+async def test_references_of_more_lengths_than_windows_are_scored(preset: types_pb2.SmilePreset) -> None:
+    words = [f"w{index}" for index in range(620)]
+    references = [" ".join(["cat"] * (index + 1)) for index in range(600)]
+    smile = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=preset))
+    reply = await dataplane().score(request(item(" ".join(words), *references), metrics=(smile,)))
+    (result,) = reply.items[0].results
+    assert result.status == types_pb2.STATUS_OK
+    assert types_pb2.WARNING_TRUNCATED in result.warnings
+    assert result.smile.best_window == " ".join(words[: result.matched_reference + 1])
+
+
 async def test_prepare_refuses_entries_over_a_limit_alone() -> None:
     entries = [
         references_pb2.ReferenceEntry(question="a", references=["x"] * 3),

@@ -5,9 +5,10 @@ Source: SMILE, eq. 2 (the n-grams of the response); limits: DESIGN "The cache ne
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 MAX_WINDOWS = 512
-"""Distinct windows of a prediction that are looked at."""
+"""Distinct windows of a prediction that are looked at; one of each length always is."""
 MAX_WORDS = 1024
 """Words of a prediction that windows are taken from."""
 
@@ -42,7 +43,8 @@ def positions(words: tuple[str, ...], length: int) -> list[str]:
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
     """Distinct windows of `words` for reference `lengths` (each at least 1).
 
-    They are taken position by position and at each position from short to long, until MAX_WINDOWS are found.
+    They are taken position by position and at each position from short to long, until MAX_WINDOWS are found. Those at
+    the first position are all taken: each length has a window, even where there are more lengths than MAX_WINDOWS.
     """
     kept = words[:MAX_WORDS]
     count = len(kept)
@@ -57,14 +59,17 @@ def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
 def _first_windows(words: tuple[str, ...], lengths: list[int], *, cut: bool) -> Windows:
     found: dict[int, dict[str, None]] = {length: {} for length in lengths}
     total = 0
+    # Slices of the whole text: a thousand lengths make half a million windows, and joining each takes seconds.
+    whole = " ".join(words)
+    begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     for start in range(len(words)):
         for length in lengths:
             if start + length > len(words):
                 break  # lengths ascend
-            text = " ".join(words[start : start + length])
+            text = whole[begins[start] : begins[start + length] - 1]
             if text in found[length]:
                 continue
-            if total == MAX_WINDOWS:
+            if start and total >= MAX_WINDOWS:
                 return Windows({n: tuple(texts) for n, texts in found.items()}, len(words), truncated=True)
             found[length][text] = None
             total += 1
