@@ -2,8 +2,11 @@
 
 import asyncio
 import concurrent.futures
+import gc
+import itertools
 import logging
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +17,7 @@ from tests.client.small_server import Fault, SmallServer
 import gradewire
 from gradewire import AsyncClient, Client
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_proto.v1 import types_pb2
+from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 RIGHT = {"references": ["a"], "prediction": "a"}
 
@@ -76,7 +79,7 @@ def test_nothing_is_raised_into_the_caller(client: Client, small_server: SmallSe
     assert isinstance(client.submit([RIGHT]).exception(10), gradewire.ServerFault)
     assert isinstance(client.submit(broken()).exception(10), OSError)
     assert isinstance(client.submit([RIGHT], "lave").exception(10), gradewire.InvalidRequest)
-    assert isinstance(client.submit(3).exception(10), TypeError)  # type: ignore[arg-type]
+    assert isinstance(client.submit(3).exception(10), gradewire.InvalidRequest)  # type: ignore[arg-type]
     client.close()
     called = threading.Event()
     assert isinstance(client.submit([RIGHT], callback=lambda _: called.set()).exception(10), gradewire.ClientClosed)
@@ -152,3 +155,89 @@ async def test_none_is_forgotten_however_the_queue_runs_empty() -> None:
             futures += [client.submit([RIGHT]) for _ in range(4)]
             assert await client.flush(10)
             assert all(future.done() for future in futures)
+
+
+def test_without_threads_the_future_says_so_and_nothing_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    client = stub_client()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        for callback in (None, print):
+            assert isinstance(client.submit([RIGHT], callback=callback).exception(0), RuntimeError)
+    with client:
+        assert client.submit([RIGHT]).result(10)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", start)
+            assert len(client.submit([RIGHT], callback=print).result(10)) == 1
+            assert client.submit(3, callback=print).exception(10)  # type: ignore[arg-type]
+            assert client.flush(10)
+        called = threading.Event()
+        assert client.submit([RIGHT], callback=lambda _: called.set()).result(10)
+        assert called.wait(10)
+
+
+def test_a_core_that_cannot_be_made_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("no core")
+
+    monkeypatch.setattr("gradewire.client.Core", broken)
+    client = stub_client()
+    before = threading.active_count()
+    assert [type(client.submit([RIGHT]).exception(0)) for _ in range(10)] == [OSError] * 10
+    assert threading.active_count() == before
+
+
+def test_a_refusal_without_a_callback_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = stub_client()
+    client.close()
+    monkeypatch.setattr(threading.Thread, "start", lambda _: pytest.fail("a thread for nothing"))
+    assert isinstance(client.submit([RIGHT]).exception(0), gradewire.ClientClosed)
+
+
+def test_the_queue_is_bounded_in_bytes_too(small_server: SmallServer) -> None:
+    small_server.script.hold.clear()
+    row = {"references": ["a"], "prediction": "\u00e9" * 20}
+    with Client(small_server.address, max_pending_bytes=100) as client:
+        taken = [client.submit([row]) for _ in range(2)]
+        refused = client.submit([row])
+        assert isinstance(refused.exception(0), gradewire.Overloaded)
+        assert str(refused.exception(0)).startswith("82 submitted bytes are pending and 41 or more on top")
+        assert "max_pending_bytes=100" in str(refused.exception(0))
+        small_server.script.hold.set()
+        assert [len(future.result(10)) for future in taken] == [1, 1]
+        assert client.flush(10)
+        assert client.submit([row, row]).result(10)
+
+
+@pytest.mark.parametrize("limit", [{"max_pending_items": 100}, {"max_pending_bytes": 200}])
+def test_an_endless_source_is_refused_while_it_is_read(limit: dict[str, int]) -> None:
+    with stub_client(**limit) as client:
+        assert isinstance(client.submit(itertools.repeat(RIGHT)).exception(0), gradewire.Overloaded)
+        assert client.submit([RIGHT] * 100).result(10)
+
+
+def test_the_snapshot_holds_only_what_is_looked_at() -> None:
+    class Image:
+        pass
+
+    image = Image()
+    seen = weakref.ref(image)
+    held = threading.Event()
+
+    async def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        await asyncio.to_thread(held.wait, 10)
+        return echo_scores(request, score=lambda _: 1.0)
+
+    with Client(transport=StubTransport(answer)) as client:
+        future = client.submit([RIGHT | {"image": image}])
+        del image
+        gc.collect()
+        assert seen() is None
+        held.set()
+        assert future.result(10)[0].scores["smile"].score == 1.0
+
+
+def stub_client(**settings: Any) -> Client:
+    return Client(transport=StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0)), **settings)

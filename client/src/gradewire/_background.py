@@ -21,7 +21,11 @@ class BackgroundLoop:
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self.loop.close()
+            raise
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs the work and waits for it; an interrupted wait (Ctrl-C) cancels it.

@@ -5,12 +5,20 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from gradewire._arguments import (
+    ClientSettings,
+    check_deadline,
+    check_metrics,
+    check_progress,
+    check_text,
+    check_timeout,
+)
 from gradewire._batch import Batch, ProgressCallback, ScoreCall
 from gradewire._chunks import Deadline
 from gradewire._prepare import Preparation, PrepareCall, PrepareCallback
 from gradewire._stream import Stream, StreamCall
 from gradewire._submissions import Submissions, SubmitCallback
-from gradewire.errors import ClientClosed, InvalidRequest
+from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
 from gradewire.metric_types import Preset, Synthetic
@@ -42,14 +50,13 @@ class Core:
 
     Args:
         transport: Carries them; closed with the core.
-        deadline_s: For calls that do not say their own, seconds.
-        max_pending_items: Of `submit`.
+        settings: Of the client.
     """
 
-    def __init__(self, transport: Transport, *, deadline_s: float, max_pending_items: int) -> None:
+    def __init__(self, transport: Transport, settings: ClientSettings) -> None:
         self._transport = transport
-        self._deadline_s = check_deadline(deadline_s)
-        self._submissions = Submissions(max_pending_items)
+        self._deadline_s = check_deadline(settings.deadline_s)
+        self._submissions = Submissions(settings.max_pending_items, settings.max_pending_bytes)
         self._limits: Limits | None = None
         self._closed = False
 
@@ -57,21 +64,23 @@ class Core:
         self, items: Sequence[ItemLike], options: ScoreOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
         """See `AsyncClient.score`."""
-        call = ScoreCall(
-            self._choose(options), options.reference_set or "", self._deadline(options.deadline_s), progress
-        )
+        check_progress(progress)
+        choice = self._choose(options)
+        call = ScoreCall(choice, choice.reference_set, self._deadline(options.deadline_s), progress)
         return await Batch(self._transport, call, items).run(self._known_limits)
 
     def stream(self, items: AsyncIterable[ItemLike], options: ScoreOptions) -> Stream:
         """See `AsyncClient.score_stream`; raises for wrong arguments, runs nothing yet."""
         stall_s = self._deadline_s if options.deadline_s is None else check_deadline(options.deadline_s)
-        call = StreamCall(self._choose(options), options.reference_set or "", stall_s)
+        choice = self._choose(options)
+        call = StreamCall(choice, choice.reference_set, stall_s)
         return Stream(self._transport, call, items, self._known_limits)
 
     async def prepare(
         self, entries: Sequence[ReferenceEntryLike], options: ScoreOptions, progress: PrepareCallback | None
     ) -> PrepareReport:
         """See `AsyncClient.prepare`."""
+        check_progress(progress)
         deadline = self._deadline(PREPARE_DEADLINE_S if options.deadline_s is None else options.deadline_s)
         call = PrepareCall(self._choose(options), deadline, progress)
         return await Preparation(self._transport, call, entries).run(self._known_limits)
@@ -88,6 +97,7 @@ class Core:
 
     async def flush(self, timeout_s: float | None) -> bool:
         """See `AsyncClient.flush`."""
+        check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
@@ -111,21 +121,15 @@ class Core:
 
     def _choose(self, options: ScoreOptions) -> MetricChoice:
         self._check_open()
-        return choose_metrics(options.metrics, MetricDefaults(options.preset, options.synthetic, options.model))
+        check_metrics(options.metrics)
+        for name in ("preset", "synthetic", "model", "reference_set"):
+            check_text(name, getattr(options, name))
+        return choose_metrics(
+            options.metrics, MetricDefaults(options.preset, options.synthetic, options.model, options.reference_set)
+        )
 
     def _deadline(self, deadline_s: float | None) -> Deadline:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _known_limits(self) -> Limits:
         return self._limits if self._limits is not None else (await self.models()).limits
-
-
-def check_deadline(deadline_s: float) -> float:
-    """The deadline, if it is one.
-
-    Raises:
-        InvalidRequest: It is not positive, or not finite.
-    """
-    if not 0 < deadline_s < float("inf"):
-        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, more than 0 and finite")
-    return float(deadline_s)

@@ -46,7 +46,9 @@ class Runtime:
             if self._closed:
                 raise ClientClosed("this client was closed: make a new one")
             if self._running is None:
-                self._running = Running(BackgroundLoop("gradewire-client"), self._make_core())
+                # The core first: when it cannot be made, no thread is left behind.
+                core = self._make_core()
+                self._running = Running(BackgroundLoop("gradewire-client"), core)
             return self._running
 
     def run(self, work: Callable[[Core], Coroutine[Any, Any, T]]) -> T:

@@ -7,11 +7,12 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
+from gradewire._arguments import ClientSettings, check_rows
 from gradewire._batch import ProgressCallback
 from gradewire._core import Core, ScoreOptions
 from gradewire._prepare import PrepareCallback
 from gradewire._stream import Stream
-from gradewire._submissions import MAX_PENDING_ITEMS, SubmitCallback
+from gradewire._submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
 from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
@@ -37,6 +38,10 @@ class AsyncClient:
         tls: Encrypts; None talks in clear.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         max_pending_items: Items that `submit` lets wait and be in work.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+
+    Raises:
+        InvalidRequest: An argument is wrong; the message names it.
     """
 
     def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
@@ -48,9 +53,13 @@ class AsyncClient:
         tls: Tls | None = None,
         transport: Transport | None = None,
         max_pending_items: int = MAX_PENDING_ITEMS,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
     ) -> None:
+        settings = ClientSettings(
+            deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
+        )
         carrier = transport or connect(address, token=token, tls=tls)
-        self._core = Core(carrier, deadline_s=deadline_s, max_pending_items=max_pending_items)
+        self._core = Core(carrier, settings)
 
     async def score(  # noqa: PLR0913 - the one call that most users make; all but two arguments are optional and named
         self,
@@ -84,6 +93,7 @@ class AsyncClient:
             InvalidRequest: The message names the argument.
             GradewireError: No request was answered; which one says why.
         """
+        check_rows("items", items)
         options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
         return await self._core.score(list(items), options, progress)
 
@@ -116,6 +126,7 @@ class AsyncClient:
             InvalidRequest: At once; the message names the argument.
             GradewireError: While iterating; what was yielded before stands.
         """
+        check_rows("items", items, may_be_async=True)
         options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
         return _flatten(self._core.stream(_turns(items), options))
 
@@ -147,6 +158,7 @@ class AsyncClient:
             InvalidRequest: The message names the argument.
             GradewireError: Which one says why; what was done is kept.
         """
+        check_rows("entries", entries)
         options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
         return await self._core.prepare(list(entries), options, progress)
 
@@ -164,8 +176,8 @@ class AsyncClient:
     ) -> Future[ScoreReport]:
         """Scores later: takes a snapshot of the items and returns at once; never blocks, never raises.
 
-        All failures are in the future: Overloaded when more than `max_pending_items` would be pending, InvalidRequest
-        for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
+        All failures are in the future: Overloaded when more than `max_pending_items` or `max_pending_bytes` would be
+        pending, InvalidRequest for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
 
         Args:
             items: As `score`.

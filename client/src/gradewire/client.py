@@ -7,15 +7,15 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
+from gradewire._arguments import ClientSettings, check_rows
 from gradewire._background import BackgroundLoop
 from gradewire._batch import ProgressCallback
 from gradewire._core import Core, ScoreOptions
 from gradewire._feeder import Feeder
 from gradewire._prepare import PrepareCallback
 from gradewire._runtime import Runtime
-from gradewire._submissions import MAX_PENDING_ITEMS, SubmitCallback, refused
+from gradewire._submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
 from gradewire.async_client import DEADLINE_S, connect
-from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
@@ -41,6 +41,10 @@ class Client:
         tls: Encrypts; None talks in clear.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         max_pending_items: Items that `submit` lets wait and be in work.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+
+    Raises:
+        InvalidRequest: An argument is wrong; the message names it.
     """
 
     def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
@@ -52,9 +56,13 @@ class Client:
         tls: Tls | None = None,
         transport: Transport | None = None,
         max_pending_items: int = MAX_PENDING_ITEMS,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
     ) -> None:
+        settings = ClientSettings(
+            deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
+        )
         carrier = transport or connect(address, token=token, tls=tls)
-        self._runtime = Runtime(lambda: Core(carrier, deadline_s=deadline_s, max_pending_items=max_pending_items))
+        self._runtime = Runtime(lambda: Core(carrier, settings))
         weakref.finalize(self, self._runtime.close)
 
     def score(  # noqa: PLR0913 - the one call that most users make; all but two arguments are optional and named
@@ -70,6 +78,7 @@ class Client:
         progress: ProgressCallback | None = None,
     ) -> ScoreReport:
         """See `AsyncClient.score`."""
+        check_rows("items", items)
         taken = list(items)
         options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
         return self._runtime.run(lambda core: core.score(taken, options, progress))
@@ -86,6 +95,7 @@ class Client:
         deadline_s: float | None = None,
     ) -> Iterator[ItemScores]:
         """See `AsyncClient.score_stream`; the items are read on a thread of their own, so the source may block."""
+        check_rows("items", items)
         options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
         running = self._runtime.running()
         feeder = Feeder(items)
@@ -103,6 +113,7 @@ class Client:
         progress: PrepareCallback | None = None,
     ) -> PrepareReport:
         """See `AsyncClient.prepare`."""
+        check_rows("entries", entries)
         taken = list(entries)
         options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
         return self._runtime.run(lambda core: core.prepare(taken, options, progress))
@@ -123,7 +134,7 @@ class Client:
         options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
         try:
             running = self._runtime.running()
-        except ClientClosed as error:
+        except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
             return refused(error, callback)
         return running.core.submit(lambda: running.loop.loop, items, options, callback)
 

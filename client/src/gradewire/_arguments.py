@@ -1,0 +1,129 @@
+"""Checks of the arguments that calls share: every wrong one is an InvalidRequest that names it."""
+
+import math
+from collections.abc import AsyncIterable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+from gradewire.errors import InvalidRequest
+from gradewire.items import Item
+from gradewire.metric_types import Metric
+from gradewire.preparation import ReferenceEntry
+
+# Above it, seconds no longer fit into the clocks of event loops.
+_MAX_DEADLINE_S = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What a client is made with, beside its transport.
+
+    Attributes:
+        deadline_s: For calls that do not say their own, seconds.
+        max_pending_items: Items that `submit` lets wait and be in work.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+
+    Raises:
+        InvalidRequest: One of them is wrong.
+    """
+
+    deadline_s: float
+    max_pending_items: int
+    max_pending_bytes: int
+
+    def __post_init__(self) -> None:
+        check_deadline(self.deadline_s)
+        for name in ("max_pending_items", "max_pending_bytes"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise InvalidRequest(f"{name}={value!r}: give a whole number, 1 or more")
+
+
+def check_deadline(deadline_s: object) -> float:
+    """The deadline, if it is one.
+
+    Raises:
+        InvalidRequest: It is no number, not positive, or not finite.
+    """
+    seconds = _as_float(deadline_s)
+    if not 0 < seconds < math.inf:
+        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, a number more than 0 and finite")
+    return min(seconds, _MAX_DEADLINE_S)
+
+
+def check_rows(name: str, rows: object, *, may_be_async: bool = False) -> None:
+    """Refuses what is no list of rows, and what would be read as one: a single row, a text.
+
+    Args:
+        name: Of the argument.
+        rows: What the caller gave.
+        may_be_async: An async iterable does as well.
+
+    Raises:
+        InvalidRequest: It cannot be read row by row.
+    """
+    if isinstance(rows, str | bytes | Mapping | Item | ReferenceEntry):
+        raise InvalidRequest(f"{name} is one {type(rows).__name__}: give a list of mappings, [{{…}}] for a single one")
+    if may_be_async and isinstance(rows, AsyncIterable):
+        return
+    if not _is_iterable(rows):
+        raise InvalidRequest(f"{name} is a {type(rows).__name__}: give a list of mappings")
+
+
+def check_metrics(metrics: object) -> None:
+    """Refuses what is neither a text nor a metric nor several.
+
+    Raises:
+        InvalidRequest: As said.
+    """
+    if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
+        raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, a line, a metric or several")
+
+
+def check_text(name: str, value: object) -> None:
+    """Refuses what is neither a text nor None.
+
+    Raises:
+        InvalidRequest: As said.
+    """
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name} is a {type(value).__name__}: give a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{name}={value!r} holds a lone surrogate: give text") from None
+
+
+def check_progress(progress: object) -> None:
+    """Refuses what cannot be called.
+
+    Raises:
+        InvalidRequest: As said.
+    """
+    if progress is not None and not callable(progress):
+        raise InvalidRequest(f"progress is a {type(progress).__name__}: give a function")
+
+
+def check_timeout(timeout_s: object) -> None:
+    """Refuses what is neither a time nor None.
+
+    Raises:
+        InvalidRequest: As said.
+    """
+    if timeout_s is not None and math.isnan(_as_float(timeout_s)):
+        raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait as long as it takes")
+
+
+def _as_float(value: object) -> float:
+    """NaN for what is no number."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.inf
+
+
+def _is_iterable(value: object) -> bool:
+    # Not isinstance(…, Iterable): that misses what is read by index only.
+    return isinstance(value, Iterable) or hasattr(type(value), "__getitem__")
