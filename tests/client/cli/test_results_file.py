@@ -65,13 +65,25 @@ def test_any_state_of_the_file_ends_as_a_straight_run(
     ]
     last = encode_row(result(row(len(kinds))))
     path.write_bytes(b"".join(map(encode_row, there)) + last[: min(torn, len(last) - 1)])
+    good = [kind for kind in kinds if kind in {"done", "invalid"}]
+    if "changed" in kinds and not good:
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="none of which is a row of this input"):
+            run(path, rows)
+        assert (path.read_bytes(), list(path.parent.iterdir())) == (before, [path])
+        return
     settled = ["INVALID_INPUT" if kind == "invalid" else "OK" for kind in kinds] + ["OK"] * behind
     straight = [result(each, status) for each, status in zip(rows, settled, strict=True)]
     scored = sum(run(path, rows, stop_after=stop) for stop in stops)
     scored += run(path, rows)
     assert contents(path) == straight
-    assert scored == len(rows) - sum(kind in {"done", "invalid"} for kind in kinds), "nothing good is scored twice"
-    assert sorted(path.parent.iterdir()) == [path]
+    assert scored == len(rows) - len(good), "nothing good is scored twice"
+    aside = path.with_name("out.jsonl.resume")
+    stale = [
+        each for each, kind in zip(there, [kind for kind in kinds if kind != "lost"], strict=True) if kind == "changed"
+    ]
+    assert (contents(aside) if aside.exists() else []) == stale, "what fits no row of the input is not thrown away"
+    assert sorted(path.parent.iterdir()) == [path, aside][: 1 + bool(stale)]
 
 
 def test_good_rows_behind_a_failed_one_wait_in_a_file_beside(tmp_path: Path) -> None:
@@ -123,6 +135,35 @@ def test_more_rows_than_the_input_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="more rows than the input"):
         run(path, [row(0)])
     assert len(contents(path)) == 3
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_rows_of_another_input_are_refused_and_left_alone(tmp_path: Path, *, aside: bool) -> None:
+    path = tmp_path / ("out.jsonl.resume" if aside else "out.jsonl")
+    before = b"".join(encode_row(result(row(index, "other"))) for index in range(3))
+    path.write_bytes(before)
+    with pytest.raises(InputError, match="has 3 finished rows, none of which is a row of this input"):
+        run(tmp_path / "out.jsonl", [row(index) for index in range(5)])
+    assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], before)
+
+
+def test_a_shorter_input_behind_a_failed_row_is_refused_where_its_length_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    rows = [row(index) for index in range(6)]
+    before = b"".join(encode_row(result(each, "TIMEOUT" if each.index == 1 else "OK")) for each in rows)
+    path.write_bytes(before)
+    with ResultsFile(path) as file, pytest.raises(InputError, match=r"more rows than the input \(row 6 of 4\)"):
+        file.resume(iter(rows[:4]), LINES, lambda _: None, input_rows=4)
+    assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], before)
+
+
+def test_rows_that_the_input_has_no_more_stay_beside(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    rows = [row(index) for index in range(6)]
+    path.write_bytes(b"".join(encode_row(result(each, "TIMEOUT" if each.index == 1 else "OK")) for each in rows))
+    assert run(path, rows[:4]) == 1, "a stream, whose length nobody knows"
+    assert contents(path) == [result(each) for each in rows[:4]]
+    assert contents(tmp_path / "out.jsonl.resume") == [result(each) for each in rows[4:]]
 
 
 def test_resume_reads_no_further_than_it_has_to(tmp_path: Path) -> None:

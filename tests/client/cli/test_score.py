@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,41 @@ def test_resume_scores_a_changed_row_again(command: Command, tmp_path: Path) -> 
     command("score", file, "--out", out, "--quiet")
     changed = [*ROWS[:200], {**ROWS[200], "prediction": "y" * 50}, *ROWS[201:]]
     write_rows(file, changed)
-    command("score", file, "--out", out, "--resume", "--quiet")
+    done = command("score", file, "--out", out, "--resume", "--quiet")
+    aside = tmp_path / "out.jsonl.resume"
+    assert done.stderr == f"1 earlier results fit no row of the input any more: they stay in {aside}\n"
+    assert [row["index"] for _, row in read_results(aside)] == [200]
     resumed = out.read_bytes()
     command("score", file, "--out", out, "--overwrite", "--quiet")
     assert resumed == out.read_bytes()
+    assert not aside.exists()
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json"])
+def test_resume_with_another_input_changes_nothing(command: Command, tmp_path: Path, suffix: str) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    # The first row failed, so that nothing at the beginning tells whether the input is the right one.
+    first = out.read_bytes().splitlines(keepends=True)[0]
+    out.write_bytes(out.read_bytes().replace(first, first.replace(b'"OK"', b'"TIMEOUT"')))
+    before = out.read_bytes()
+    others = [{**row, "prediction": "z"} for row in ROWS]
+    for rows, said in ((others, "none of which is a row of this input"), (ROWS[:300], "row 500 of 300")):
+        wrong = tmp_path / f"b.{suffix}"
+        wrong.write_text("\n".join(map(json.dumps, rows)) if suffix == "jsonl" else json.dumps(rows))
+        done = command("score", wrong, "--out", out, "--resume", "--quiet")
+        assert (done.exit_code, out.read_bytes()) == (2, before)
+        assert said in done.stderr
+        assert not (tmp_path / "out.jsonl.resume").exists()
+
+
+def test_rows_that_wait_beside_are_not_lost_to_a_new_run(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    aside = out.rename(tmp_path / "out.jsonl.resume")
+    done = command("score", file, "--out", out)
+    assert (done.exit_code, len(list(read_results(aside)))) == (2, 500)
+    assert f"{aside} is there already" in done.stderr
 
 
 def test_resume_retries_what_timed_out(command: Command, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class InputFile:
         return open_rows(self.path, self.format, read_records(self.path, self.format), self.options)
 
     def count(self) -> int | None:
-        """Rows that `open` gives; None where only reading the whole input would tell."""
+        """Rows that `open` gives; None for standard input, which is read once."""
         if self.options.where and self.path != STDIN:
             return sum(1 for _ in self.open().rows)
         return count_rows(self.path, self.format)

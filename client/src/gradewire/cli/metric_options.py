@@ -51,7 +51,8 @@ def plan_of(options: Mapping[str, Any], *, scoring: bool = True) -> ScorePlan:
     Raises:
         click.UsageError: --synthetic prepared and --reference-set do not go together.
     """
-    if scoring and options["synthetic"] == "prepared" and not options["reference_set"]:
+    named = options["reference_set"] or "reference_set=" in options["metrics"]
+    if scoring and options["synthetic"] == "prepared" and not named:
         raise click.UsageError("--synthetic prepared needs --reference-set: the name that `gradewire prepare` prints")
     names = ("metrics", "preset", "synthetic", "model", "reference_set")
     return ScorePlan(**{name: options[name] for name in names})

@@ -217,12 +217,12 @@ def _parquet(path: str) -> Iterator[Record]:
 
 
 def count_rows(path: str, format_: Format) -> int | None:
-    """Number of rows, for the remaining time; None where only reading the whole input would tell.
+    """Number of rows; None for standard input, which is read once.
 
     Raises:
         InputError: The file is not there, or not of the format as a whole.
     """
-    if path == STDIN or format_ == "json":
+    if path == STDIN:
         return None
     if format_ == "jsonl":
         with _open(path) as stream:

@@ -2,16 +2,19 @@
 
 A run that was interrupted is picked up where the file ends. Where rows in the middle have to be scored again (the
 server was away, or the input changed there), the file is cut before the first of them and the good rows behind it wait
-in FILE.resume until their turn comes; so the file is in order at all times and nothing that was scored is lost.
+in FILE.resume until their turn comes; so the file is in order at all times and nothing that was scored is lost:
+results of rows that are no longer in the input stay in FILE.resume.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from gradewire.cli.definitions import check_lines
 from gradewire.cli.problems import InputError
 from gradewire.results import Status
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from gradewire.cli.rows import Row
+
+_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
 
 def files_of(path: Path) -> tuple[Path, Path, Path]:
@@ -59,46 +64,13 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield end, row
 
 
+def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return read_results(path) if path.exists() else iter(())
+
+
 def may_pass(row: Mapping[str, Any]) -> bool:
     """Whether a result of the row failed for want of a server or of time, so that trying again may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
-
-
-def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuses to mix scores of different definitions.
-
-    Args:
-        path: The output file, for the message.
-        row: A row of it.
-        lines: What this run computes, by label.
-
-    Raises:
-        InputError: Says what differs.
-    """
-    there = {label: score.get("line", "") for label, score in row["scores"].items()}
-    if there == lines:
-        return
-    way_out = "give the same options, another --out, or --overwrite"
-    if there.keys() != lines.keys():
-        raise InputError(
-            f"{path} has the metrics {', '.join(there)} and this run computes {', '.join(lines)}: {way_out}"
-        )
-    differing = next(label for label in there if there[label] != lines[label])
-    raise InputError(
-        f"{path} differs in {_difference(there[differing], lines[differing])} of {differing}: the file has "
-        f"{there[differing] or 'nothing'} and this run computes {lines[differing] or 'nothing'}: {way_out}"
-    )
-
-
-def _difference(there: str, here: str) -> str:
-    def parts(line: str) -> dict[str, str]:
-        head, _, parameters = line.partition("?")
-        definition, _, version = head.partition("/")
-        named = dict(pair.split("=", 1) for pair in parameters.split("&") if "=" in pair)
-        return {"preset": definition.partition(":")[2], "version": version, **named}
-
-    before, now = parts(there), parts(here)
-    return " and ".join(sorted(name for name in before | now if before.get(name) != now.get(name))) or "the line"
 
 
 @dataclass(slots=True)
@@ -113,7 +85,7 @@ class ResultsFile:
     path: Path
     kept: int = 0
     _stream: BinaryIO | None = None
-    _aside: dict[int, tuple[str, int]] = field(default_factory=dict)
+    _aside: dict[tuple[int, str], int] = field(default_factory=dict)
     _aside_stream: BinaryIO | None = None
 
     @property
@@ -142,17 +114,24 @@ class ResultsFile:
             raise InputError(f"{self.path}: {error.strerror or error}") from error
 
     def resume(
-        self, rows: Iterator[Row], lines: Mapping[str, str], keep: Callable[[dict[str, Any]], None]
+        self,
+        rows: Iterator[Row],
+        lines: Mapping[str, str],
+        keep: Callable[[dict[str, Any]], None],
+        *,
+        input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Finds what is done.
+        """Finds what is done; changes nothing where it refuses.
 
         Args:
             rows: Rows of the input from the first; read as far as the file agrees with them.
             lines: What this run computes, by label.
             keep: Told of every row that stays at the beginning.
+            input_rows: Rows of the input; None where nobody knows.
 
         Returns:
-            The rows that were read and are not done, at most one.
+            The rows that were read and are not done: at most one, unless the file has finished rows and the first of
+            them comes late.
 
         Raises:
             InputError: The file was made with something else, from another input, or cannot be written.
@@ -160,53 +139,92 @@ class ResultsFile:
         pending: list[Row] = []
         end = 0
         try:
-            with self.path.open("ab"):  # makes the file if it is not there
-                pass
-            for row_end, result in read_results(self.path):
+            for row_end, result in _results_of(self.path):
                 check_lines(self.path, result, lines)
                 row = next(rows, None)
                 if row is None:
-                    raise InputError(f"{self.path} has more rows than the input: is it the right file?")
+                    raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
                 if (row.index, row.digest) != (result["index"], result["digest"]) or may_pass(result):
                     pending.append(row)
                     break
                 keep(result)
                 self.kept += 1
                 end = row_end
-            self._set_aside(end, lines)
-            self._stream = self.path.open("r+b")
-            self._stream.truncate(end)
-            self._stream.seek(end)
+            finished = self._finished(end, lines)
+            self._check_input(finished, input_rows)
+            if finished and not self.kept:
+                pending.extend(self._rows_to_the_first_done(pending, rows, finished))
+            self._set_aside(finished)
+            self._stream = self.path.open("ab")
+            if self.path.stat().st_size > end:
+                self._stream.truncate(end)
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror or error}") from error
         return pending
 
-    def _set_aside(self, end: int, lines: Mapping[str, str]) -> None:
-        """Moves good rows behind `end` into FILE.resume, together with those that wait there already."""
-        temporary = files_of(self.path)[2]
-        found: dict[int, tuple[str, int]] = {}
-        with temporary.open("wb") as stream:
-            for source in (self.path, self.aside_path):
-                if not source.exists():
-                    continue
-                for row_end, result in read_results(source):
-                    if (source == self.path and row_end <= end) or may_pass(result) or result["index"] in found:
-                        continue
+    def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
+        """Good rows behind `end` and in FILE.resume: where each stands, by row number and digest."""
+        found: dict[tuple[int, str], tuple[Path, int]] = {}
+        for source in (self.path, self.aside_path):
+            begin = 0
+            for row_end, result in _results_of(source):
+                if not (source == self.path and row_end <= end) and not may_pass(result):
                     check_lines(source, result, lines)
-                    found[result["index"]] = (result["digest"], stream.tell())
-                    stream.write(encode_row(result))
+                    found.setdefault((result["index"], result["digest"]), (source, begin))
+                begin = row_end
+        return found
+
+    def _check_input(self, finished: Iterable[tuple[int, str]], input_rows: int | None) -> None:
+        last = max((index for index, _ in finished), default=-1)
+        if input_rows is not None and last >= input_rows:
+            raise InputError(
+                f"{self.path} has more rows than the input (row {last + 1} of {input_rows}): {_OTHER_INPUT}"
+            )
+
+    def _rows_to_the_first_done(
+        self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
+    ) -> list[Row]:
+        """Reads on until a row of the input is one of the file; a file that shares none belongs to another input."""
+        last = max(index for index, _ in finished)
+        if any((row.index, row.digest) in finished for row in read):
+            return []
+        further: list[Row] = []
+        for row in rows:
+            further.append(row)
+            if (row.index, row.digest) in finished:
+                return further
+            if row.index >= last:
+                break
+        raise InputError(
+            f"{self.path} has {len(finished)} finished rows, none of which is a row of this input: {_OTHER_INPUT}"
+        )
+
+    def _set_aside(self, finished: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
+        """Gathers good rows in FILE.resume, together with those that wait there already."""
+        if not finished:
+            self.aside_path.unlink(missing_ok=True)
+            return
+        self._gather(finished)
+        self._aside_stream = self.aside_path.open("rb")
+
+    def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
+        temporary = files_of(self.path)[2]
+        self._aside = {}
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(temporary.open("wb"))
+            sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
+            for key, (source, offset) in places.items():
+                sources[source].seek(offset)
+                self._aside[key] = stream.tell()
+                stream.write(sources[source].readline())
             stream.flush()
             os.fsync(stream.fileno())
-        if found:
-            temporary.replace(self.aside_path)
-            self._aside, self._aside_stream = found, self.aside_path.open("rb")
-        else:
-            temporary.unlink()
+        temporary.replace(self.aside_path)
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
         """The result of a row that waits in FILE.resume, if it is there and of the same content."""
-        digest, offset = self._aside.get(row.index, ("", 0))
-        if digest != row.digest or self._aside_stream is None:
+        offset = self._aside.get((row.index, row.digest))
+        if offset is None or self._aside_stream is None:
             return None
         self._aside_stream.seek(offset)
         result: dict[str, Any] = json.loads(self._aside_stream.readline())
@@ -226,13 +244,26 @@ class ResultsFile:
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror or error}; --resume goes on from what is there") from error
 
-    def finish(self) -> None:
-        """Says that every row is in the file."""
+    def finish(self) -> int:
+        """Says that every row is in the file.
+
+        Returns:
+            Rows of an earlier run that are not in the file now, because no row of the input is like them; they stay in
+            FILE.resume.
+        """
         if self._stream is not None:
             self._stream.flush()
             os.fsync(self._stream.fileno())
         self.close()
-        self.aside_path.unlink(missing_ok=True)
+        left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
+        if left:
+            for _, result in read_results(self.path):
+                left.pop((result["index"], result["digest"]), None)
+        if left:
+            self._gather(left)
+        else:
+            self.aside_path.unlink(missing_ok=True)
+        return len(left)
 
     def close(self) -> None:
         """Lets go of the file; what was written stays."""

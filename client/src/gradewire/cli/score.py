@@ -145,18 +145,21 @@ class _ScoreJob:
         plan = self._plan.with_default_synthetic(present=opened.has_synthetic)
         began = time.monotonic()
         out = self._output.path
-        if out and out.exists() and not (self._output.resume or self._output.overwrite):
-            raise InputError(f"{out} is there already: give --resume to go on with it, or --overwrite")
+        there = [path for path in files_of(out)[:2] if path.exists()] if out else []
+        if there and not (self._output.resume or self._output.overwrite):
+            raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
             async with self._connection.client(transport) as client:
                 run = Run(client, plan, known=results.waiting if results else lambda _: None)
                 await run.begin()
-                rows = self._rows(opened.rows, results, run)
+                needs_total = self._output.resume or not self._output.quiet
+                total = self._source.count() if needs_total else None
+                rows = self._rows(opened.rows, results, run, total)
                 shown = stack.enter_context(
                     progress(
                         "scoring",
-                        None if self._output.quiet else self._source.count(),
+                        total,
                         quiet=self._output.quiet,
                         rows_on_stdout=results is None,
                         already=self.summary.rows,
@@ -167,8 +170,11 @@ class _ScoreJob:
                     async for batch in batches:
                         self._write(batch, results, run)
                         shown.done(self.summary.rows)
-            if results:
-                results.finish()
+            left = results.finish() if results else 0
+        if out and left:
+            click.echo(
+                f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True
+            )
         if not self._output.quiet:
             print_summary(
                 self.summary,
@@ -183,14 +189,14 @@ class _ScoreJob:
                     err=True,
                 )
 
-    def _rows(self, rows: Iterator[Row], results: ResultsFile | None, run: Run) -> Iterator[Row]:
+    def _rows(self, rows: Iterator[Row], results: ResultsFile | None, run: Run, total: int | None) -> Iterator[Row]:
         rows = self._watched(rows)
         if results is None:
             return rows
         if not self._output.resume:
             results.create()
             return rows
-        return itertools.chain(results.resume(rows, run.lines, self.summary.add), rows)
+        return itertools.chain(results.resume(rows, run.lines, self.summary.add, input_rows=total), rows)
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -214,13 +220,12 @@ class _ScoreJob:
     def _reproduce(self, run: Run) -> str:
         server = f" --server {self._connection.server}" if self._connection.server else ""
         columns = "".join(f" --map {name}={column}" for name, column in self._source.options.columns.items())
-        known_set = f" --reference-set {self._plan.reference_set}" if self._plan.reference_set else ""
         # A metric that could not be computed at all has no line.
         lines = [line for line in run.lines.values() if line]
         if not lines:
             return ""
         metrics = shlex.quote(",".join(lines))
-        return f"gradewire score {shlex.quote(self._source.path)} --metrics {metrics}{columns}{known_set}{server}"
+        return f"gradewire score {shlex.quote(self._source.path)} --metrics {metrics}{columns}{server}"
 
 
 def _cell(result: dict[str, Any]) -> str:
