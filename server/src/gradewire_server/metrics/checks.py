@@ -1,7 +1,21 @@
 """What every metric checks of an item before it grades it."""
 
+import re
+from typing import Final
+from unicodedata import category
+
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
+
+_WORD_CHARACTER: Final = re.compile(r"\w")
+_UNSEEN: Final = frozenset({"Cc", "Cf"})
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text is seen: white space, control and format characters (Cc, Cf; zero-width ones) only."""
+    if _WORD_CHARACTER.search(text):
+        return False  # nearly every text, after its first character
+    return all(character.isspace() or category(character) in _UNSEEN for character in set(text))
 
 
 def check_references(references: tuple[str, ...]) -> Failure | None:
@@ -9,7 +23,7 @@ def check_references(references: tuple[str, ...]) -> Failure | None:
     if not references:
         return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
     for index, reference in enumerate(references):
-        if not reference or reference.isspace():
+        if is_blank(reference):
             return Failure(Status.INVALID_INPUT, f"references[{index}]: is blank; leave it out or write the answer")
     return None
 
@@ -17,7 +31,7 @@ def check_references(references: tuple[str, ...]) -> Failure | None:
 def check_item(item: Item) -> Failure | None:
     """INVALID_INPUT as `check_references`, else EMPTY_PREDICTION where the prediction is blank."""
     failure = check_references(item.references)
-    if failure is None and (not item.prediction or item.prediction.isspace()):
+    if failure is None and is_blank(item.prediction):
         return Failure(
             Status.EMPTY_PREDICTION,
             "prediction: is blank; summaries count it as wrong, beside the mean of scored items",

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradewire_server.domain.needs import Need, PreparedSynthetic, ask
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.checks import is_blank
 from gradewire_server.metrics.parameters import SyntheticMode
 from gradewire_server.metrics.windows import Windows, windows_of
 from gradewire_server.metrics.words import Normalised, normalise
@@ -102,6 +103,6 @@ def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, .
             f"synthetic_answers: {len(synthetic_answers)} for {len(references)} references; give one each, in order",
         )
     for index, answer in enumerate(synthetic_answers):
-        if not answer or answer.isspace():
+        if is_blank(answer):
             return Failure(Status.INVALID_INPUT, f"synthetic_answers[{index}]: is blank")
     return None

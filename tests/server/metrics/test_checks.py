@@ -1,0 +1,48 @@
+"""What every metric refuses to grade."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.result import Status
+from gradewire_server.metrics.checks import check_item, check_references, is_blank
+from gradewire_server.metrics.parameters import SmileParameters
+from gradewire_server.metrics.smile import Smile
+
+UNSEEN = ["", " ", " \t\n", "\0", "\0\x01\x7f", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u200e\u202e"]
+SEEN = ["a", "\0a", "?", "\u200b!", "\u200b" * 1000 + "\u6f22", "_", "\u0301", "\U0001f389", "\u200d\ufe0f\u2764"]
+
+
+@pytest.mark.parametrize("text", UNSEEN)
+def test_a_text_of_which_nothing_is_seen_is_blank(text: str) -> None:
+    assert is_blank(text)
+    prediction = check_item(Item("1", "", ("a",), text))
+    assert prediction is not None
+    assert prediction.status is Status.EMPTY_PREDICTION
+    reference = check_references(("a", text))
+    assert reference is not None
+    assert reference.status is Status.INVALID_INPUT
+    assert reference.message.startswith("references[1]")
+
+
+@pytest.mark.parametrize("text", UNSEEN)
+def test_a_blank_synthetic_answer_is_invalid(text: str) -> None:
+    entry = ReferenceEntry("", ("a", "b"), ("It is a.", text))
+    program = Smile().prepare(entry, SmileParameters(synthetic="inline"))  # type: ignore[arg-type] # as it is sent
+    with pytest.raises(StopIteration) as stop:
+        next(program)
+    assert stop.value.value.message.startswith("synthetic_answers[1]")
+
+
+@pytest.mark.parametrize("text", SEEN)
+def test_a_text_of_which_anything_is_seen_is_not(text: str) -> None:
+    assert check_item(Item("1", "", (text,), text)) is None
+
+
+@given(st.text(st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp", "Lu", "Po", "Mn", "So"]), max_size=4))
+def test_blank_is_what_the_definition_says(text: str) -> None:
+    seen = [c for c in text if not c.isspace() and unicodedata.category(c) not in {"Cc", "Cf"}]
+    assert is_blank(text) == (not seen)
