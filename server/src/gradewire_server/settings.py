@@ -69,6 +69,9 @@ class Settings(BaseSettings):
 
     default_deadline_s: PositiveSeconds = Field(60.0, description="Deadline of a call that names none.")
     max_deadline_s: PositiveSeconds = Field(600.0, description="Longest deadline that a call may wish for.")
+    stall_s: PositiveSeconds = Field(
+        60.0, description="Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended."
+    )
     drain_s: Seconds = Field(5.0, description="Time between the stop signal and no longer taking calls.")
     grace_s: Seconds = Field(30.0, description="Time that calls in flight then have to finish.")
 
@@ -193,7 +196,7 @@ class Settings(BaseSettings):
 
     def deadlines(self) -> Deadlines:
         """Seconds a call may take."""
-        return Deadlines(default_s=self.default_deadline_s, max_s=self.max_deadline_s)
+        return Deadlines(default_s=self.default_deadline_s, max_s=self.max_deadline_s, stall_s=self.stall_s)
 
     def capacity(self) -> Capacity:
         """What may be in flight in the whole server."""

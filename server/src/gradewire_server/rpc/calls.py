@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -22,6 +22,7 @@ from grpc import aio
 
 from gradewire_server.rpc.errors import (
     REQUEST_ID_KEY,
+    DeadlineExceededError,
     InternalError,
     InvalidRequestError,
     RpcError,
@@ -43,6 +44,8 @@ _log = logging.getLogger(__name__)
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _BEARER: Final = "bearer "
+_LAST_WORD_S: Final = 1.0
+"""How long we watch a status on its way out; it stands behind replies that the caller may never read."""
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResultT = TypeVar("ResultT")
@@ -195,7 +198,7 @@ class Calls:
         except Exception as error:  # noqa: BLE001 - the error table answers them all
             status = _failed(error, call)
             code = status.code.name
-            await context.abort(status.code, status.details, status.trailing_metadata)
+            await _abort(context, status)
         else:
             return result
         finally:
@@ -227,6 +230,15 @@ class Calls:
             raise UnauthenticatedError("metadata authorization: 'Bearer TOKEN' with a token of this server is needed")
 
 
+async def _abort(context: Context, status: WireStatus) -> NoReturn:
+    try:
+        async with asyncio.timeout(_LAST_WORD_S):
+            await context.abort(status.code, status.details, status.trailing_metadata)
+    except TimeoutError:
+        # gRPC has the status and delivers it once the caller reads on; nothing is left for us to do.
+        raise asyncio.CancelledError from None
+
+
 def _failed(error: Exception, call: Call) -> WireStatus:
     if isinstance(error, InvalidRequestError):
         call.record.at = error.field
@@ -248,13 +260,18 @@ def _read(method: Method[RequestT], data: bytes, call: Call) -> RequestT:
 async def _read_all(
     dataplane: "Dataplane", method: Method[RequestT], messages: AsyncIterator[bytes], call: Call
 ) -> "AsyncGenerator[RequestT]":
-    """Messages of a stream; each holds permits for its bytes until the next one is asked for."""
+    """Messages of a stream; each holds permits for its bytes until it is parsed.
+
+    From then on the window of the stream bounds its memory: were the bytes held while a message waits for room in it, a
+    few streams whose results nobody reads would keep everybody else out.
+    """
     async for data in messages:
         await dataplane.admission.bytes.acquire(len(data))
         try:
-            yield _read(method, data, call)
+            request = _read(method, data, call)
         finally:
             dataplane.admission.bytes.release(len(data))
+        yield request
 
 
 def _written(reply: Message, max_bytes: int, call: Call) -> bytes:
@@ -270,6 +287,14 @@ def _written(reply: Message, max_bytes: int, call: Call) -> bytes:
 
 
 async def _send_all(dataplane: "Dataplane", replies: "AsyncGenerator[Message]", call: Call, context: Context) -> None:
+    # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
+    await context.send_initial_metadata(())
     async with aclosing(replies):
         async for reply in replies:
-            await context.write(_written(reply, dataplane.limits.max_message_bytes, call))
+            data = _written(reply, dataplane.limits.max_message_bytes, call)
+            stall_s = dataplane.deadlines.stall_s
+            try:
+                async with asyncio.timeout(stall_s):
+                    await context.write(data)
+            except TimeoutError:
+                raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None

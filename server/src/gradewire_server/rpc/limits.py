@@ -37,7 +37,9 @@ class Deadlines:
     Attributes:
         default_s: For a call that names none; in a stream, for each message's items.
         max_s: A longer wish of the caller is cut to this. Streams and Prepare may run longer, their parts may not.
+        stall_s: How long a reply of a stream or of Prepare may wait for its reader before the call is ended.
     """
 
     default_s: float = 60.0
     max_s: float = 600.0
+    stall_s: float = 60.0

@@ -11,6 +11,7 @@ from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
 from gradewire_server.rpc.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError
+from gradewire_server.scoring.prepare import ENTRIES_PER_CHUNK
 
 if TYPE_CHECKING:
     from gradewire_server.rpc.dataplane import Dataplane
@@ -47,26 +48,25 @@ async def prepare(
     )
     refused = len(progress.failures)
     progress.entries_done = refused
-    if entries:
-        await dataplane.admission.items.acquire(len(entries))
+    chunks = scorer.prepare(
+        entries, [plan.request for plan in plans], reference_set=progress.reference_set, deadline_s=ends_s
+    )
+    for start in range(0, len(entries), ENTRIES_PER_CHUNK):
+        # Held for the work alone: a caller that reads no progress must not keep permits from others.
+        count = min(ENTRIES_PER_CHUNK, len(entries) - start)
+        await dataplane.admission.items.acquire(count)
         try:
-            chunks = scorer.prepare(
-                entries,
-                [plan.request for plan in plans],
-                reference_set=progress.reference_set,
-                deadline_s=ends_s,
-            )
-            async for chunk in chunks:
-                if ends_s is not None and time.monotonic() >= ends_s:
-                    raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
-                _advance(progress, chunk, positions, refused)
-                yield progress
-                del progress.failures[:]
-                await asyncio.sleep(0)
+            chunk = await anext(chunks)
         finally:
-            dataplane.admission.items.release(len(entries))
+            dataplane.admission.items.release(count)
+        if ends_s is not None and time.monotonic() >= ends_s:
+            raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
+        _advance(progress, chunk, positions, refused)
+        yield progress
+        del progress.failures[:]
+        await asyncio.sleep(0)
     progress.complete = True
-    progress.provenance.extend(plan.provenance for plan in plans)
+    progress.provenance.extend(plan.provenance_in(progress.reference_set) for plan in plans)
     yield progress
 
 
