@@ -62,11 +62,13 @@ def test_bad_entries_are_named_and_the_others_prepared(client: Client, small_ser
         3,
         {"question": "q"},
         {"references": ["x" * 5_000_000]},
+        {"references": ["a"], "synthetic_answers": [b"a"]},
     ]
     report = client.prepare(given_entries)  # type: ignore[arg-type]
-    assert [failure.index for failure in report.failures] == [1, 3, 4, 5, 6]
+    assert [failure.index for failure in report.failures] == [1, 3, 4, 5, 6, 7]
     assert {failure.status for failure in report.failures} == {Status.INVALID_INPUT}
     assert "entries[1].references is a str" in report.failures[0].message
+    assert "entries[7] holds bytes" in report.failures[-1].message
     (request,) = small_server.script.requests
     assert isinstance(request, references_pb2.PrepareRequest)
     assert len(request.entries) == 2

@@ -44,6 +44,13 @@ def test_without_scores_there_is_no_mean() -> None:
     assert report().summary()["smile"].counts == {}
 
 
+def test_results_made_by_hand_enter_a_mean_only_when_they_are_sound() -> None:
+    nan = MetricScore(score=float("nan"), status=Status.OK)
+    late = MetricScore(score=1.0, status=Status.TIMEOUT, parts=PARTS)
+    summary = report(LOW, nan, late).summary()["smile"]
+    assert (summary.mean, summary.scored, summary.accuracy) == (0.1, 1, None)
+
+
 def test_it_is_a_sequence() -> None:
     both = report(OK, LOW)
     assert len(both) == 2

@@ -145,7 +145,7 @@ class Batch:
         if len(reply.items) != len(chunk.indices):
             raise ServerFault(f"the server answered {len(reply.items)} of {len(chunk.indices)} items: report it")
         for index, item in zip(chunk.indices, reply.items, strict=True):
-            scores = decode_results(self._call.choice, self._provenance, item.results)
+            scores = decode_results(self._call.choice, self._provenance, index, item.results)
             self._set(index, complete_item(self._call.choice, index, item.id, scores))
         self._answered += 1
         self._failed_in_a_row = 0

@@ -1,5 +1,7 @@
 """From messages to typed results."""
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
@@ -8,6 +10,7 @@ from gradewire.metric_line import parse_metric_line
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
 from gradewire_proto.v1 import types_pb2
 
+_WHOLE_ITEM = re.compile(r"^item:")
 _STATUS: dict[int, Status] = {
     number: Status(name.removeprefix("STATUS_"))
     for name, number in types_pb2.Status.items()
@@ -63,20 +66,31 @@ def check_same(before: dict[str, Provenance], now: dict[str, Provenance]) -> Non
 
 
 def decode_results(
-    choice: MetricChoice, provenance: dict[str, Provenance], results: Iterable[types_pb2.MetricResult]
+    choice: MetricChoice, provenance: dict[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
 ) -> dict[str, MetricScore]:
-    """Results of one item by label, in the order they came."""
+    """Results of items[index] by label, in the order they came.
+
+    Whatever the server says, a score is there exactly when the status is OK: a score beside another status is dropped
+    with all that explains it, and OK without a finite score becomes INTERNAL.
+
+    Raises:
+        ServerFault: A result is of a metric that was not asked for.
+    """
     scores = {}
     for result in results:
+        if result.metric_index >= len(choice.labels):
+            raise ServerFault(f"the server answered items[{index}] for a metric that was not asked for: report it")
         label = choice.labels[result.metric_index]
         hits, timing = result.cache_hits, result.timing
+        status, message = _outcome(index, result)
+        scored = status is Status.OK
         scores[label] = MetricScore(
-            score=result.score if result.HasField("score") else None,
-            status=_STATUS.get(result.status, Status.UNKNOWN),
-            message=result.message,
+            score=result.score if scored else None,
+            status=status,
+            message=message,
             warnings=tuple(_WARNING.get(warning, ScoreWarning.UNKNOWN) for warning in result.warnings),
-            matched_reference=result.matched_reference if result.HasField("matched_reference") else None,
-            parts=_parts(result.smile) if result.HasField("smile") else None,
+            matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
+            parts=_parts(result.smile) if scored and result.HasField("smile") else None,
             cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
             timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
             provenance=provenance.get(label),
@@ -103,6 +117,17 @@ def failed_item(choice: MetricChoice, index: int, identifier: str, failure: tupl
     return ItemScores(
         index, identifier, {label: MetricScore(score=None, status=status, message=message) for label in choice.labels}
     )
+
+
+def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
+    status = _STATUS.get(result.status, Status.UNKNOWN)
+    if status is not Status.OK:
+        # A server names the fields of an item; which item it is, only the call knows.
+        return status, _WHOLE_ITEM.sub(f"items[{index}]:", result.message)
+    if result.HasField("score") and math.isfinite(result.score):
+        return status, result.message
+    found = f"the score {result.score}" if result.HasField("score") else "no score"
+    return Status.INTERNAL, f"items[{index}]: the server said OK and gave {found}: report it"
 
 
 def _parts(parts: types_pb2.SmileParts) -> SmileParts:

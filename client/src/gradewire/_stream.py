@@ -207,7 +207,7 @@ class Stream:
             index = connection.sent[item.index] if item.index < len(connection.sent) else -1
             if (waiting := self._open.get(index)) is None:
                 raise ServerFault(f"the server answered item {item.index} of the stream out of turn: report it")
-            waiting.scores |= decode_results(self._call.choice, self._provenance, item.results)
+            waiting.scores |= decode_results(self._call.choice, self._provenance, index, item.results)
             if item.complete:
                 del self._open[index]
                 self._done.append(complete_item(self._call.choice, index, waiting.message.id, waiting.scores))

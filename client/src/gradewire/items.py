@@ -74,6 +74,9 @@ def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item |
         except (TypeError, ValueError):
             pass  # the look at each field below finds it, and names it
         else:
+            # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
+            if holds_bytes(values):
+                return ItemProblem(_printable(values.get("id", "")), _find_problem(index, item, values))
             if (size := message.ByteSize()) <= max_bytes:
                 return message
             problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: shorten it"
@@ -93,15 +96,26 @@ def _find_problem(index: int, item: Mapping[Any, Any], values: Mapping[str, Any]
         if not isinstance(value, list | tuple):
             return f"items[{index}].{name} is a {type(value).__name__}: give a list of strings"
         for position, text in enumerate(value):
-            if problem := _text_problem(text):
+            if problem := text_problem(text):
                 return f"items[{index}].{name}[{position}] {problem}"
     for name in TEXT_FIELDS:
-        if problem := _text_problem(values.get(name, "")):
+        if problem := text_problem(values.get(name, "")):
             return f"items[{index}].{name} {problem}"
     return f"items[{index}] cannot be encoded: check the types of its fields"
 
 
-def _text_problem(text: object) -> str:
+def holds_bytes(values: Mapping[str, Any]) -> bool:
+    """Whether bytes stand in the place of a text, or among texts."""
+    return any(
+        isinstance(value, bytes) or (isinstance(value, list | tuple) and any(isinstance(text, bytes) for text in value))
+        for value in values.values()
+    )
+
+
+def text_problem(text: object) -> str:
+    """What is wrong with a text, in words that go behind its name; empty when nothing is."""
+    if isinstance(text, bytes):
+        return "is bytes: give a string"
     if not isinstance(text, str):
         return f"is a {type(text).__name__}: give a string"
     try:

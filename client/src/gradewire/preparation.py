@@ -7,6 +7,7 @@ from typing import Any
 from unicodedata import normalize
 
 from gradewire._marks import MAX_MARKS, too_many_marks
+from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire_proto.v1 import references_pb2
 
@@ -95,10 +96,18 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
         return _invalid(
             index, f" holds something that is no text ({type(error).__name__}): give strings, decoded as UTF-8"
         )
+    problem = _text_problem(values, message)
+    return _invalid(index, problem) if problem else message
+
+
+def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEntry) -> str:
+    # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
+    if holds_bytes(values):
+        return " holds bytes in the place of a text: give strings"
     for text in (message.question, *message.references, *message.synthetic_answers):
         if too_many_marks(text):
-            return _invalid(index, f" holds a text with more than {MAX_MARKS} combining marks in a row: shorten it")
-    return message
+            return f" holds a text with more than {MAX_MARKS} combining marks in a row: shorten it"
+    return ""
 
 
 def name_set(entries: Iterable[references_pb2.ReferenceEntry]) -> str:

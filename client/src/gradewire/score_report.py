@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import TYPE_CHECKING, Any, overload
 
 from gradewire.errors import MissingExtra
@@ -72,8 +73,9 @@ class ScoreReport(Sequence[ItemScores]):
     def _summary(self, label: str) -> MetricSummary:
         results = [item.scores[label] for item in self.items]
         counts = Counter(result.status for result in results)
-        scores = [result.score for result in results if result.score is not None]
-        verdicts = [result.parts.correct for result in results if result.parts is not None]
+        scored = [result for result in results if result.status is Status.OK]
+        scores = [result.score for result in scored if result.score is not None and isfinite(result.score)]
+        verdicts = [result.parts.correct for result in scored if result.parts is not None]
         with_empty = len(scores) + counts[Status.EMPTY_PREDICTION]
         return MetricSummary(
             mean=sum(scores) / len(scores) if scores else None,
