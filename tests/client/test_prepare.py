@@ -69,6 +69,7 @@ def test_bad_entries_are_named_and_the_others_prepared(client: Client, small_ser
     assert {failure.status for failure in report.failures} == {Status.INVALID_INPUT}
     assert "entries[1].references is a str" in report.failures[0].message
     assert "entries[7] holds bytes" in report.failures[-1].message
+    assert "entries[7] holds bytes" in report.failures[-1].message
     (request,) = small_server.script.requests
     assert isinstance(request, references_pb2.PrepareRequest)
     assert len(request.entries) == 2
