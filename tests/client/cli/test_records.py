@@ -15,8 +15,8 @@ from gradewire.cli.problems import InputError
 from gradewire.cli.records import Format, Record, count_rows, format_of, read_records
 from gradewire.cli.rows import Row, RowOptions, open_rows
 
-# Everything that UTF-8 can hold; NUL, quotes, line ends and separators included.
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+# Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone "nan" is a missing value.
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20).filter(lambda text: text.lower() != "nan")
 FILLED = TEXTS.filter(bool)
 TABLES = st.lists(
     st.fixed_dictionaries(

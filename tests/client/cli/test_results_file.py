@@ -102,6 +102,7 @@ def test_good_rows_behind_a_failed_one_wait_in_a_file_beside(tmp_path: Path) -> 
         ("smile:v1/1?model=m@ffffffffffff&sentence_weight=0.3&synthetic=none", "in model of smile"),
         ("smile:v1/1?model=m@0123456789ab&sentence_weight=0.5&synthetic=none", "in sentence_weight of smile"),
         ("smile:fast/1?model=m@0123456789ab&sentence_weight=0.3&synthetic=none", "in preset of smile"),
+        (f"{LINES['smile']}&reference_set=a", "in reference_set of smile"),
         ("smile:v1/2?model=m@0123456789ab&sentence_weight=0.3&synthetic=inline", "in synthetic and version of smile"),
     ],
 )

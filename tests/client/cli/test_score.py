@@ -1,8 +1,11 @@
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from tests.client.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire import DeadlineExceeded, InvalidRequest, NotReady, Overloaded, ServerUnreachable
@@ -72,6 +75,33 @@ def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -
     # Mean of .02 and .03; with the empty prediction as wrong, over three.
     assert "0.025" in done.stderr
     assert "0.017" in done.stderr
+
+
+def test_no_number_is_no_answer_in_any_format(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"references": ["a"], "prediction": NaN}\n{"references": ["a"], "prediction": -Infinity}\n'
+        '{"references": ["a"], "prediction": 1e400}\n{"references": NaN, "prediction": "b"}\n'
+        '{"references": ["a", NaN], "prediction": "b"}\n{"references": ["a"], "prediction": "nan"}\n'
+    )
+    (tmp_path / "a.json").write_text('[{"references": "a", "prediction": NaN}, {"references": "a", "prediction": 1}]')
+    (tmp_path / "a.csv").write_text("references,prediction\na,nan\na,NaN\nnan,b\n[NaN],b\na,1\n")
+    table = {"references": ["a"] * 4, "prediction": [math.nan, math.inf, None, 1.5]}
+    parquet.write_table(pa.table(table), tmp_path / "a.parquet")
+    found = {}
+    for suffix in ("jsonl", "json", "csv", "parquet"):
+        done = command("score", tmp_path / f"a.{suffix}", "--quiet")
+        results = [row["scores"]["smile"] for row in read_rows(done.stdout)]
+        # The last row of each file is a good one.
+        assert [result["status"] for result in results] == ["INVALID_INPUT"] * (len(results) - 1) + ["OK"], suffix
+        found[suffix] = [result["message"].partition(":")[0] for result in results[:-1]]
+    lines = [f"line {number} has no " for number in range(1, 5)]
+    prediction, references = "prediction", "references"
+    assert found["jsonl"][:4] == [*(line + prediction for line in lines[:3]), lines[3] + references]
+    assert found["jsonl"][4].startswith("line 5.references[1]")
+    assert found["json"] == ["row 1 has no prediction"]
+    assert found["csv"][:3] == ["line 2 has no prediction", "line 3 has no prediction", "line 4 has no references"]
+    assert found["csv"][3].startswith("line 5.references[0]")
+    assert found["parquet"] == [f"row {number} has no prediction" for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(("fail_on", "codes"), [("failure", (0, 1)), ("no-score", (1, 1)), ("never", (0, 0))])

@@ -33,6 +33,8 @@ _SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 STDIN = "-"
+# What pandas, numpy and Python write into a CSV cell where a number is missing.
+_MISSING_CELLS = frozenset({"nan", "NaN"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,8 @@ def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> 
         "".join(cells).encode()
     except UnicodeEncodeError:
         return Record(index, place, None, "is not UTF-8", raw)
-    return Record(index, place, dict(zip(header, cells, strict=True)))
+    values = [None if cell in _MISSING_CELLS else cell for cell in cells]
+    return Record(index, place, dict(zip(header, values, strict=True)))
 
 
 @contextlib.contextmanager

@@ -165,8 +165,7 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
     missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
     problem = ""
     if missing:
-        there = ", ".join(map(_printable, fields))
-        problem = f"{record.place} has no {missing[0]} (its columns: {there or 'none'})"
+        problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
     try:
         label = _label(_value(fields, options.names("label")))
     except ValueError:
@@ -185,7 +184,20 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
 
 
 def _value(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
-    return next((fields[name] for name in names if name in fields and fields[name] is not None), None)
+    return next((fields[name] for name in names if name in fields and not _is_missing(fields[name])), None)
+
+
+def _is_missing(value: Any) -> bool:
+    # Table libraries write NaN where a value is missing: as text it would be the answer "nan", with a score.
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
+    """What a row lacks, in words."""
+    if column := next((column for column in names if column in fields), None):
+        return f"{place} has no {name}: its {_printable(column)} is null or not a finite number"
+    there = ", ".join(map(_printable, fields))
+    return f"{place} has no {name} (its columns: {there or 'none'})"
 
 
 def _cell_list(cell: Any) -> Any:
@@ -207,6 +219,8 @@ def _listed(value: Any) -> Any:
 
 
 def _stated(value: Any) -> Any:
+    if _is_missing(value):
+        return None
     # JSON writes 1989 where people mean "1989"; everything else that is no string is left for the client to name.
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
