@@ -68,15 +68,17 @@ def test_scores_of_another_file_are_refused(command: Command, tmp_path: Path) ->
 
 
 def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp_path: Path) -> None:
-    rows = [*ROWS, {**ROWS[0], "prediction": ""}, {**ROWS[0], "label": None}, {**ROWS[0], "label": "?"}]
+    labels = [None, "?", math.nan, "", 10**400, "[1,", "nan", [1, "x"]]
+    rows = [*ROWS, {**ROWS[0], "prediction": ""}, *({**ROWS[0], "label": label} for label in labels)]
     file, figures = write_rows(tmp_path / "a.jsonl", rows), tmp_path / "figures.json"
     done = command("agree", file, "--resamples", "100", "--json", figures)
     document = json.loads(figures.read_text())
     smile = document["metrics"]["smile"]
     assert (smile["cells"][-1]["rows"], smile["cells"][-1]["failed"]) == (40, 1)
     assert smile["statuses"] == {"OK": 40, "EMPTY_PREDICTION": 1}
-    assert document["unlabelled_rows"] == 2
-    assert "2 rows have no label" in done.stderr
+    assert (document["unlabelled_rows"], document["unreadable_labels"]) == (3, 5)
+    assert "3 rows have no label and were left out" in done.stderr
+    assert "the label of 5 rows cannot be read as a number (first at line 43: '?'); they were left out" in done.stderr
     assert not math.isnan(smile["cells"][-1]["pearson"]["value"])
 
 
@@ -86,7 +88,10 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
         (["--where", "size=big"], "no column 'size'; the columns are: question, references"),
         (["--where", "model"], "write COLUMN=VALUE"),
         (["--where", "model=huge"], "no row has a label"),
-        (["--map", "label=question"], "no row has a label"),
+        (
+            ["--map", "label=question"],
+            "label of 40 rows cannot be read as a number (first at line 1: 'question 0'), and",
+        ),
         (["--map", "label=size"], "no column 'size'; the columns are: question, references"),
         (["--compare", "smile", "sbert"], "there is no sbert, there are smile"),
         (["--scores", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),

@@ -122,6 +122,8 @@ def agree_command(  # noqa: PLR0913 - one argument per option
             click.echo(line)
     if columns.unlabelled:
         click.echo(f"{columns.unlabelled} rows have no label and were left out", err=True)
+    if columns.unreadable:
+        click.echo(f"{columns.unreadable_labels}; they were left out", err=True)
     if json_path is not None:
         document = to_json(report, columns, source=source, resamples=resamples, seed=seed)
         try:

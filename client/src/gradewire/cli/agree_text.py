@@ -90,6 +90,7 @@ def to_json(report: AgreementReport, columns: JudgedColumns, *, source: InputFil
         "file": source.path,
         "where": {column: sorted(values) for column, values in source.options.where.items()},
         "unlabelled_rows": columns.unlabelled,
+        "unreadable_labels": columns.unreadable,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": "question"},
         "metrics": {metric.metric: _metric(metric, columns) for metric in report.metrics},
         "comparisons": [

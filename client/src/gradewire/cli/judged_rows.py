@@ -28,10 +28,14 @@ class JudgedColumns:
     Attributes:
         tallies: Counts of the labelled rows by label of the metric.
         unlabelled: Rows left out because they have no label.
+        unreadable: Rows left out because their label cannot be read.
+        first_unreadable: Where the first of these stands and what its label is; "" without any.
     """
 
     tallies: dict[str, MetricTally] = field(default_factory=dict)
     unlabelled: int = 0
+    unreadable: int = 0
+    first_unreadable: str = ""
     _scores: dict[str, array[float]] = field(default_factory=dict)
     _verdicts: dict[str, array[float]] = field(default_factory=dict)
     _labels: array[float] = field(default_factory=lambda: array("d"))
@@ -40,12 +44,20 @@ class JudgedColumns:
     _questions: list[str] = field(default_factory=list)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows with a label; counts the others."""
+        """The rows with a label; counts the others, those without one apart from those whose label cannot be read."""
         for row in rows:
-            if row.label is None:
-                self.unlabelled += 1
-            else:
+            if row.label is not None:
                 yield row
+            elif row.unreadable_label:
+                self.unreadable += 1
+                self.first_unreadable = self.first_unreadable or f"{row.place}: {row.unreadable_label}"
+            else:
+                self.unlabelled += 1
+
+    @property
+    def unreadable_labels(self) -> str:
+        """How many labels cannot be read, with the first of them."""
+        return f"the label of {self.unreadable} rows cannot be read as a number (first at {self.first_unreadable})"
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
         """Takes in a labelled row and its output row."""
@@ -64,8 +76,10 @@ class JudgedColumns:
         """The columns as arrays.
 
         Raises:
-            InputError: No row has a label.
+            InputError: No row has a label that can be read.
         """
+        if not self._labels and self.unreadable:
+            raise InputError(f"{self.unreadable_labels}, and no row has one that can: give --map label=COLUMN")
         if not self._labels:
             raise InputError("no row has a label (looked for label, human_score, labels): give --map label=COLUMN")
         return JudgedRows(

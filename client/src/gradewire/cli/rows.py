@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import math
+import reprlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ class Row:
         item: What `Client.score` takes; None for a row that cannot be read.
         problem: Why not.
         digest: 32 hex digits over everything that a score or an output row depends on.
-        label: Human label, None where the row has none.
+        label: Human label, None where the row has none or it cannot be read.
+        unreadable_label: What stands in its place where it cannot be read, else "".
         dataset: Data set; "" without.
         model: Model under test; "" without.
     """
@@ -57,6 +59,7 @@ class Row:
     problem: str
     digest: str
     label: float | None = None
+    unreadable_label: str = ""
     dataset: str = ""
     model: str = ""
 
@@ -166,10 +169,7 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
     problem = ""
     if missing:
         problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
-    try:
-        label = _label(_value(fields, options.names("label")))
-    except ValueError:
-        label = None
+    label, unreadable_label = _read_label(_value(fields, options.names("label")))
     return Row(
         index=record.index,
         place=record.place,
@@ -178,6 +178,7 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
         problem=problem,
         digest=_digest([identifier, values]),
         label=label,
+        unreadable_label=unreadable_label,
         dataset=text("dataset"),
         model=text("model"),
     )
@@ -225,18 +226,27 @@ def _stated(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _read_label(value: Any) -> tuple[float | None, str]:
+    """A label, or what cannot be read as one."""
+    try:
+        return _label(value), ""
+    except (ValueError, OverflowError, RecursionError):
+        return None, reprlib.repr(value)
+
+
 def _label(value: Any) -> float | None:
     """A label as a number; several annotators' labels as their mean.
 
     Raises:
-        ValueError: It is no number.
+        ValueError: It is no finite number, or a text that looks like a list and is none (OverflowError and
+            RecursionError where these are beyond all bounds).
     """
     if isinstance(value, str):
         text = value.strip().lower()
         value = {"true": 1.0, "false": 0.0}.get(text, text)
         if isinstance(value, str) and value.startswith("["):
             value = json.loads(value)
-    if value is None or value in ("", []):
+    if _is_missing(value) or value in ("", []):
         return None
     if isinstance(value, list):
         labels = [_label(entry) for entry in value]
