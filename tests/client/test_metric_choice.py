@@ -33,6 +33,18 @@ def test_defaults_fill_what_a_metric_does_not_say() -> None:
     )
 
 
+def test_a_reference_set_comes_from_the_metric_or_from_the_call() -> None:
+    line = "smile?reference_set=a&synthetic=prepared"
+    assert choose_metrics([line, "sbert"], MetricDefaults()).reference_set == "a"
+    assert choose_metrics(line, MetricDefaults(reference_set="a")).reference_set == "a"
+    assert choose_metrics([line, "smile:fast"], MetricDefaults(synthetic="prepared")).reference_set == "a"
+    assert choose_metrics("smile", MetricDefaults(reference_set="b")).reference_set == "b"
+    assert choose_metrics("smile", MetricDefaults()).reference_set == ""
+    # Who names a set wants what is in it, whatever the call says of other metrics.
+    choice = choose_metrics("smile?reference_set=a", MetricDefaults(synthetic="inline"))
+    assert choice.specs[0].smile.synthetic == types_pb2.SYNTHETIC_MODE_PREPARED
+
+
 def test_specs_carry_every_parameter() -> None:
     metric = Smile(preset="reference_code", synthetic="prepared", sentence_weight=0.25, model="m@0123456789")
     (spec,) = choose_metrics(metric, MetricDefaults()).specs
@@ -60,6 +72,9 @@ def test_specs_carry_every_parameter() -> None:
         ("sbert", {"preset": "fast"}, "preset is for smile"),
         ("exact_match", {"model": "m"}, "model: none of the metrics uses one"),
         ("smile", {"preset": "quick"}, "no preset 'quick'"),
+        ("smile?reference_set=a", {"reference_set": "b"}, "a metric says 'a' and the call says 'b'"),
+        ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call reads one set"),
+        ("smile?reference_set=a&synthetic=none", {}, "a set is for synthetic='prepared'"),
     ],
 )
 def test_refusals_name_the_argument(metrics: Any, defaults: dict[str, Any], part: str) -> None:

@@ -14,6 +14,7 @@ metrics = st.one_of(
         Smile,
         preset=st.none() | st.sampled_from(PRESETS),
         synthetic=st.none() | st.sampled_from(SYNTHETIC_MODES),
+        reference_set=models,
         sentence_weight=st.none() | st.floats(allow_nan=False),
         model=models,
         version=versions,
@@ -47,6 +48,11 @@ def test_line_as_the_server_writes_it() -> None:
     assert metric == Smile(
         preset="v1", synthetic="none", sentence_weight=0.3, model="all-MiniLM-L6-v2@53aa51172d14", version=1
     )
+
+
+def test_line_with_a_reference_set() -> None:
+    metric = parse_metric_line("smile:v1/1?reference_set=set%2F1%2C%20%C3%A9&sentence_weight=0.3&synthetic=prepared")
+    assert metric == Smile(preset="v1", synthetic="prepared", reference_set="set/1, é", sentence_weight=0.3, version=1)
 
 
 def test_nan_is_left_to_the_server() -> None:

@@ -155,6 +155,13 @@ def test_prepared_answers_standard_input_and_agree_on_the_examples(
     assert scores[0] == pytest.approx(scores[1], abs=2e-4)
     assert "synthetic=inline" in inline[1]
     assert "synthetic=prepared" in prepared[1]
+    assert f"reference_set={name.strip()}&" in prepared[1]
+    line = json.loads(prepared[1].splitlines()[0])["scores"]["smile"]["line"]
+    by_line = finish(command("score", file, "--metrics", line, environment=served))
+    assert by_line[0] == 0, by_line
+    assert [json.loads(row)["scores"]["smile"]["score"] for row in by_line[1].splitlines()] == pytest.approx(
+        scores[1], abs=1e-6
+    )
 
     figures = tmp_path / "figures.json"
     agreed = finish(

@@ -167,6 +167,18 @@ def test_prepared_answers_score_like_inline_ones(client: Client, scorer: Scorer,
     prepared = scoring.score(bare, synthetic="prepared", reference_set=first.reference_set)
     inline = scoring.score(items, synthetic="inline")
     assert_same(prepared, inline)
+    # The line alone gives the same scores again, and contradicting it is an error, not another score.
+    line = prepared.provenance["smile"].line
+    assert f"reference_set={first.reference_set}" in line
+    assert prepared.provenance["smile"].reference_set == first.reference_set
+    assert first.provenance["smile"].line == line
+    assert_same(scoring.score(bare, line), prepared)
+    streamed = sorted(scoring.score_stream(bare[:5], line), key=lambda item: item.index)
+    assert [item.scores["smile"].score for item in streamed] == [
+        pytest.approx(item.scores["smile"].score, abs=1e-6) for item in prepared[:5]
+    ]
+    with pytest.raises(gradewire.InvalidRequest, match="a call reads one set"):
+        scoring.score(bare[:1], line, reference_set="another")
     unknown = scoring.score(bare[:1], synthetic="prepared", reference_set="0" * 32)
     assert unknown[0].scores["smile"].status is Status.NOT_PREPARED
 

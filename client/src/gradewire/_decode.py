@@ -155,4 +155,5 @@ def _provenance(message: types_pb2.Provenance) -> Provenance:
         model_digest=message.model_digest,
         line=message.line,
         metric=metric,
+        reference_set=message.reference_set,
     )

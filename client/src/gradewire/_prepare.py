@@ -61,6 +61,11 @@ class Preparation:
             else:
                 self._messages.append((index, message))
         self._reference_set = name_set(message for _, message in self._messages)
+        if call.choice.reference_set not in {"", self._reference_set}:
+            raise InvalidRequest(
+                f"a metric says reference_set={call.choice.reference_set!r}, and these entries make the set "
+                f"{self._reference_set!r}: leave it out of the metric"
+            )
         self._done = len(self._failures)
         self._hits = CacheHits()
         self._stored = 0

@@ -21,11 +21,13 @@ class MetricChoice:
         labels: What each result is called, one per metric, distinct.
         metrics: With the call's defaults filled in.
         specs: The same for the wire.
+        reference_set: Of the call; empty without.
     """
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]
     specs: tuple[types_pb2.MetricSpec, ...]
+    reference_set: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class MetricDefaults:
     preset: Preset | None = None
     synthetic: Synthetic | None = None
     model: str | None = None
+    reference_set: str | None = None
 
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
@@ -48,7 +51,8 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
         defaults: The call's own arguments. A metric that says something itself keeps it.
 
     Raises:
-        InvalidRequest: An unknown or repeated metric, none at all, or a preset or model that no metric takes.
+        InvalidRequest: An unknown or repeated metric, none at all, a preset or model that no metric takes, or more than
+            one reference set.
     """
     if isinstance(metrics, str):
         return _choose_written(metrics, defaults)
@@ -77,7 +81,8 @@ def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> Metric
     if defaults.model is not None and not any(isinstance(metric, Smile | Sbert) for metric in parsed):
         raise InvalidRequest("model: none of the metrics uses one, leave it out")
     filled = tuple(_fill(metric, defaults) for metric in parsed)
-    return MetricChoice(_labels(filled), filled, tuple(metric.to_spec() for metric in filled))
+    specs = tuple(metric.to_spec() for metric in filled)
+    return MetricChoice(_labels(filled), filled, specs, _reference_set(filled, defaults))
 
 
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
@@ -85,12 +90,30 @@ def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
         return replace(
             metric,
             preset=metric.preset or defaults.preset,
-            synthetic=metric.synthetic or defaults.synthetic,
+            synthetic=metric.synthetic or ("prepared" if metric.reference_set else defaults.synthetic),
             model=metric.model or defaults.model,
         )
     if isinstance(metric, Sbert):
         return replace(metric, model=metric.model or defaults.model)
     return metric
+
+
+def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
+    named = {}
+    for metric in metrics:
+        if isinstance(metric, Smile) and metric.reference_set:
+            if metric.synthetic != "prepared":
+                raise InvalidRequest(
+                    f"smile has reference_set={metric.reference_set!r} and synthetic={metric.synthetic!r}: a set is "
+                    "for synthetic='prepared', leave one out"
+                )
+            named[metric.reference_set] = "a metric"
+    if defaults.reference_set:
+        named[defaults.reference_set] = "the call"
+    if len(named) > 1:
+        said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
+        raise InvalidRequest(f"reference_set: {said}, and a call reads one set: leave one out, or make two calls")
+    return next(iter(named), "")
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _LINE = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
 )
 _PARAMETERS = {
-    "smile": ("model", "sentence_weight", "synthetic"),
+    "smile": ("model", "reference_set", "sentence_weight", "synthetic"),
     "sbert": ("model",),
     "exact_match": (),
     "easy_match": (),

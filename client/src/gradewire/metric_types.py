@@ -21,6 +21,7 @@ class Smile:
         preset: v1 (default), fast, paper or reference_code; None leaves it to the call, then to the server.
         synthetic: What the sentence is compared with: the reference itself (none, default), the item's
             `synthetic_answers` (inline), or those stored by `prepare` (prepared).
+        reference_set: Where prepared synthetic answers are looked up, and means them; None: the call's. A call has one.
         sentence_weight: Weight of the sentence term, 0 to 1; None: the preset's.
         model: Encoder, NAME or NAME@DIGEST (at least 8 hex digits); None: the server's default.
         version: Insist on this version of the metric's definition; None: any.
@@ -29,6 +30,7 @@ class Smile:
     name: ClassVar[Literal["smile"]] = "smile"
     preset: Preset | None = None
     synthetic: Synthetic | None = None
+    reference_set: str | None = None
     sentence_weight: float | None = None
     model: str | None = None
     version: int | None = None
@@ -38,7 +40,7 @@ class Smile:
         _check_choice("synthetic", self.synthetic, SYNTHETIC_MODES)
 
     def to_spec(self) -> types_pb2.MetricSpec:
-        """The metric as the wire has it."""
+        """The metric as the wire has it, where the reference set belongs to the request."""
         return types_pb2.MetricSpec(
             smile=types_pb2.SmileParameters(
                 preset=types_pb2.SmilePreset.Value(f"SMILE_PRESET_{(self.preset or 'UNSPECIFIED').upper()}"),

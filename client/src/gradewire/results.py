@@ -106,6 +106,7 @@ class Provenance:
         model_digest: 64 hex digits; empty for metrics without a model, or when it is not loaded.
         line: All of it on one line, which `metrics=` takes.
         metric: The metric with every default filled in; None when this client does not know it.
+        reference_set: Where the prepared synthetic answers came from; empty for metrics that read none.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Provenance:
     model_digest: str
     line: str
     metric: Metric | None = None
+    reference_set: str = ""
 
 
 @dataclass(frozen=True, slots=True)

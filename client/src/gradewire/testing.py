@@ -11,10 +11,11 @@ client = Client(transport=StubTransport(answer))
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 from gradewire.errors import DeadlineExceeded
 from gradewire.metric_line import format_metric_line
-from gradewire.metric_types import metric_of
+from gradewire.metric_types import Smile, metric_of
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
@@ -24,7 +25,7 @@ def echo_scores(
     request: scoring_pb2.ScoreRequest, *, score: Callable[[types_pb2.Item], float | None]
 ) -> scoring_pb2.ScoreResponse:
     """A well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
-    reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec) for spec in request.metrics])
+    reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec, request.reference_set) for spec in request.metrics])
     for index, item in enumerate(request.items):
         value = score(item)
         status = types_pb2.STATUS_EMPTY_PREDICTION if value is None else types_pb2.STATUS_OK
@@ -74,7 +75,9 @@ class StubTransport:
         async for message in requests:
             if message.HasField("config"):
                 config = message.config
-                yield scoring_pb2.ScoreStreamResponse(provenance=[_provenance(spec) for spec in config.metrics])
+                yield scoring_pb2.ScoreStreamResponse(
+                    provenance=[_provenance(spec, config.reference_set) for spec in config.metrics]
+                )
                 continue
             request = scoring_pb2.ScoreRequest(
                 items=message.items.items, metrics=config.metrics, reference_set=config.reference_set
@@ -97,7 +100,7 @@ class StubTransport:
             entries_total=len(request.entries),
             synthetic_answers_stored=sum(len(entry.synthetic_answers) for entry in request.entries),
             complete=True,
-            provenance=[_provenance(spec) for spec in request.metrics],
+            provenance=[_provenance(spec, request.reference_set) for spec in request.metrics],
         )
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
@@ -110,6 +113,12 @@ class StubTransport:
         self.closed = True
 
 
-def _provenance(spec: types_pb2.MetricSpec) -> types_pb2.Provenance:
+def _provenance(spec: types_pb2.MetricSpec, reference_set: str) -> types_pb2.Provenance:
     metric = metric_of(spec, version=1)
-    return types_pb2.Provenance(metric=spec, name=metric.name, version=1, line=format_metric_line(metric))
+    if not isinstance(metric, Smile) or metric.synthetic != "prepared":
+        reference_set = ""
+    else:
+        metric = replace(metric, reference_set=reference_set or None)
+    return types_pb2.Provenance(
+        metric=spec, name=metric.name, version=1, line=format_metric_line(metric), reference_set=reference_set
+    )

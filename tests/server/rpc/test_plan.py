@@ -49,6 +49,22 @@ def test_provenance_names_everything_and_can_be_sent_back() -> None:
     assert again.provenance == provenance
 
 
+def test_provenance_names_the_reference_set_that_prepared_answers_come_from() -> None:
+    plans = planner().plan([smile(synthetic=types_pb2.SYNTHETIC_MODE_PREPARED), SMILE, EXACT], "metrics")
+    prepared, *others = (plan.provenance_in("set/1, é") for plan in plans)
+    assert prepared.reference_set == "set/1, é"
+    assert prepared.line == (
+        f"smile:v1/1?model=hash@{DIGEST[:12]}&reference_set=set%2F1%2C%20%C3%A9&sentence_weight=0.3&synthetic=prepared"
+    )
+    assert prepared.metric == plans[0].provenance.metric
+    assert prepared.model_digest == DIGEST
+    assert [other.reference_set for other in others] == ["", ""]
+    assert others == [plan.provenance for plan in plans[1:]]
+    # The plan itself is remembered for calls with other sets.
+    assert plans[0].provenance_in("other").line != prepared.line
+    assert "reference_set" not in plans[0].provenance_in("").line
+
+
 @pytest.mark.parametrize("model", ["", "hash", f"hash@{DIGEST[:8]}", f"hash@{DIGEST.upper()}", f"@{DIGEST[:8]}"])
 def test_a_model_is_found_by_name_and_digest(model: str) -> None:
     plan = planner().plan([smile(model=model)], "metrics")[0]

@@ -359,7 +359,18 @@ async def test_prepared_answers_are_found_by_the_set_they_were_stored_under(wire
     ]
     assert steps[-1].synthetic_answers_stored == 1
     asked.reference_set = steps[-1].reference_set
-    assert statuses(await wire.scoring.Score(asked)) == [["STATUS_OK"]]
+    reply = await wire.scoring.Score(asked)
+    assert statuses(reply) == [["STATUS_OK"]]
+    assert reply.provenance[0].reference_set == asked.reference_set
+    assert f"&reference_set={asked.reference_set}&" in reply.provenance[0].line
+    # Those scores stay what they were: the set keeps its answers.
+    entry.synthetic_answers[:] = ["It is something else."]
+    changed = references_pb2.PrepareRequest(entries=[entry], metrics=[prepared], reference_set=asked.reference_set)
+    steps = [step async for step in wire.references.Prepare(changed)]
+    failures = [(failure.index, failure.status) for step in steps for failure in step.failures]
+    assert failures == [(0, types_pb2.STATUS_INVALID_INPUT)]
+    assert steps[-1].provenance[0].line == reply.provenance[0].line
+    assert (await wire.scoring.Score(asked)).items[0].results[0].score == reply.items[0].results[0].score
 
 
 async def test_the_log_has_one_line_a_call_and_no_text_of_it(wire: Wire) -> None:

@@ -342,6 +342,7 @@ class Provenance(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     MODEL_DIGEST_FIELD_NUMBER: _builtins.int
     LINE_FIELD_NUMBER: _builtins.int
+    REFERENCE_SET_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """smile, exact_match, …"""
     version: _builtins.int
@@ -351,7 +352,9 @@ class Provenance(_message.Message):
     model_digest: _builtins.str
     """64 hex digits over weights, tokenizer, lengths, pooling, prefix and numeric class."""
     line: _builtins.str
-    """All of the above on one line, which the command and the Python client read back as a metric."""
+    """All of these on one line, which the command and the Python client read back as a metric."""
+    reference_set: _builtins.str
+    """The call's reference set where the metric reads its synthetic answers (SYNTHETIC_MODE_PREPARED), else empty."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is."""
@@ -365,10 +368,11 @@ class Provenance(_message.Message):
         model: _builtins.str = ...,
         model_digest: _builtins.str = ...,
         line: _builtins.str = ...,
+        reference_set: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -78,7 +78,8 @@ class Dataplane:
         """
         started = time.monotonic()
         plans = self._plans(request.metrics, len(request.items))
-        reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance for plan in plans])
+        reference_set = read_reference_set(request.reference_set)
+        reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])
         if request.items:
             with self.admission.items.hold(len(request.items)):
                 size_bytes = request.ByteSize() if size_bytes is None else size_bytes

@@ -81,11 +81,12 @@ def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec
     return spec
 
 
-def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str) -> str:
+def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *, reference_set: str = "") -> str:
     """One line that names metric, preset, version, model and parameters: ``NAME[:PRESET]/VERSION[?key=value&…]``.
 
     Keys are sorted; values are percent-encoded; the model carries the first 12 digits of its digest:
-    ``smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none``.
+    ``smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none``. `reference_set` stands among
+    them where it is given.
     """
     name = metric.info.name
     values: dict[str, str] = {}
@@ -96,6 +97,8 @@ def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str) -
         values[field.name] = _text(value)
     if values.get("model"):
         values["model"] = f"{values['model']}@{model_digest[:DIGEST_PREFIX_CHARS]}"
+    if reference_set:
+        values["reference_set"] = reference_set
     preset = values.pop("preset", "")
     query = "&".join(f"{key}={quote(values[key], safe='@')}" for key in sorted(values))
     return f"{name}{':' if preset else ''}{preset}/{metric.info.version}{'?' if query else ''}{query}"

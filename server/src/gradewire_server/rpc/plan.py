@@ -18,6 +18,7 @@ from gradewire_server.rpc.parameters import read_parameters, write_line, write_s
 from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+_PREPARED: Final = "prepared"
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHED_SPEC_BYTES: Final = 1024
 
@@ -28,11 +29,25 @@ class MetricPlan:
 
     Attributes:
         request: What the scorer runs, or what becomes the result of every item.
-        provenance: What a reader needs to get the same numbers again.
+        provenance: What a reader needs to get the same numbers again, but for the reference set.
     """
 
     request: MetricRequest | Failure
     provenance: types_pb2.Provenance
+
+    def provenance_in(self, reference_set: str) -> types_pb2.Provenance:
+        """The provenance in a call with a reference set, which it names where the metric reads answers of it."""
+        request = self.request
+        if (
+            not reference_set
+            or isinstance(request, Failure)
+            or getattr(request.parameters, "synthetic", "") != _PREPARED
+        ):
+            return self.provenance
+        named = types_pb2.Provenance(reference_set=reference_set)
+        named.MergeFrom(self.provenance)
+        named.line = write_line(request.metric, request.parameters, named.model_digest, reference_set=reference_set)
+        return named
 
 
 class Planner:

@@ -81,7 +81,7 @@ class ScoreStream:
         self._requests = [plan.request for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
         self._diagnostics = not first.config.omit_diagnostics
-        return scoring_pb2.ScoreStreamResponse(provenance=[plan.provenance for plan in plans])
+        return scoring_pb2.ScoreStreamResponse(provenance=[plan.provenance_in(self._reference_set) for plan in plans])
 
     async def _read(self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]) -> None:
         """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
