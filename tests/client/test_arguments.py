@@ -23,6 +23,13 @@ def test_constructors_check(kind: type[Client], name: str, value: Any) -> None:
         kind(transport=stub(), **{name: value})
 
 
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("name", ["address", "token", "tls"])
+def test_constructors_check_what_the_connection_is_made_of(kind: type[Client], name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{name} is a bytes: give "):
+        kind(**{name: b"x"})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("setting", [{"workers": -5}, {"deadline_s": -1}])
 def test_the_embedded_constructor_checks(setting: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match=next(iter(setting))):

@@ -13,6 +13,7 @@ from gradewire._core import Core, ScoreOptions
 from gradewire._prepare import PrepareCallback
 from gradewire._stream import Stream
 from gradewire._submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
+from gradewire.errors import InvalidRequest
 from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
@@ -217,7 +218,19 @@ class AsyncClient:
 
 
 def connect(address: str, *, token: str | None, tls: Tls | None) -> Transport:
-    """The transport over gRPC, which is imported here so that `import gradewire` stays fast."""
+    """The transport over gRPC, which is imported here so that `import gradewire` stays fast.
+
+    Raises:
+        InvalidRequest: An argument is of a wrong type; gRPC itself would say so at the first call only, or never.
+    """
+    wanted = (
+        ("address", address, str, "HOST:PORT"),
+        ("token", token, str | None, "a string"),
+        ("tls", tls, Tls | None, "gradewire.Tls(…)"),
+    )
+    for name, value, kind, hint in wanted:
+        if not isinstance(value, kind):
+            raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
     from gradewire.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(address, token=token, tls=tls)

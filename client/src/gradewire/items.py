@@ -96,10 +96,10 @@ def _find_problem(index: int, item: Mapping[Any, Any], values: Mapping[str, Any]
         if not isinstance(value, list | tuple):
             return f"items[{index}].{name} is a {type(value).__name__}: give a list of strings"
         for position, text in enumerate(value):
-            if problem := text_problem(text):
+            if problem := _text_problem(text):
                 return f"items[{index}].{name}[{position}] {problem}"
     for name in TEXT_FIELDS:
-        if problem := text_problem(values.get(name, "")):
+        if problem := _text_problem(values.get(name, "")):
             return f"items[{index}].{name} {problem}"
     return f"items[{index}] cannot be encoded: check the types of its fields"
 
@@ -112,8 +112,7 @@ def holds_bytes(values: Mapping[str, Any]) -> bool:
     )
 
 
-def text_problem(text: object) -> str:
-    """What is wrong with a text, in words that go behind its name; empty when nothing is."""
+def _text_problem(text: object) -> str:
     if isinstance(text, bytes):
         return "is bytes: give a string"
     if not isinstance(text, str):
