@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     max_items_per_request: Count = Field(4096, description="Items of one message.")
     max_metrics_per_request: Count = Field(16, description="Metrics of one request.")
     max_references_per_item: Count = Field(1024, description="References of one item.")
-    max_item_bytes: Bytes = Field(ByteSize(4 * MEBIBYTE), description="Text of one item.")
+    max_item_bytes: Bytes = Field(ByteSize(3 * MEBIBYTE // 2), description="Text of one item.")
     max_message_bytes: Bytes = Field(ByteSize(32 * MEBIBYTE), description="One message, either way.")
     stream_window_items: Count = Field(512, description="Items of one stream in work.")
     max_items_in_flight: Count = Field(16384, description="Items in work in the whole server.")

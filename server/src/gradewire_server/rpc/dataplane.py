@@ -14,14 +14,13 @@ from gradewire_server.rpc.capabilities import list_models
 from gradewire_server.rpc.convert import read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.limits import Deadlines, Limits
+from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.plan import MetricPlan, Planner
 from gradewire_server.rpc.preparation import prepare
 from gradewire_server.rpc.replies import CountResult, ItemReplies, count_nothing
 from gradewire_server.rpc.stream import ScoreStream
 from gradewire_server.scoring import Scorer
 
-_ITEMS_PER_SLICE: Final = 128
-"""Items converted before other work of the event loop gets its turn (about 1 ms)."""
 _REPLY_MARGIN: Final = 0.05
 """Share of a call's time kept back, so that what is finished reaches the caller, with TIMEOUT beside it."""
 _MAX_REPLY_MARGIN_S: Final = 0.25
@@ -153,11 +152,11 @@ class Dataplane:
             count_result=self.count_result,
         )
         check_bytes = size_bytes > self.limits.max_item_bytes
-        for start in range(0, len(request.items), _ITEMS_PER_SLICE):
-            if start:
+        pace = Pace(size_bytes)
+        for message in request.items:
+            if pace.is_over(message):
                 await asyncio.sleep(0)
-            for message in request.items[start : start + _ITEMS_PER_SLICE]:
-                replies.add(message, read_item(message, self.limits, check_bytes=check_bytes))
+            replies.add(message, read_item(message, self.limits, check_bytes=check_bytes))
         left_s = deadline_s - time.monotonic()
         await self._scorer.score(
             replies.items,

@@ -25,7 +25,7 @@ class Limits:
     max_items_per_request: int = 4096
     max_metrics_per_request: int = 16
     max_references_per_item: int = 1024
-    max_item_bytes: int = 4 * MEBIBYTE
+    max_item_bytes: int = 3 * MEBIBYTE // 2
     max_message_bytes: int = 32 * MEBIBYTE
     stream_window_items: int = 512
 

@@ -11,6 +11,7 @@ from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
 from gradewire_server.rpc.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError
+from gradewire_server.rpc.pace import Pace
 from gradewire_server.scoring.prepare import ENTRIES_PER_CHUNK
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ async def prepare(
     dataplane.check_count(len(request.entries), "entries")
     plans = dataplane.plan(request.metrics)
     named = read_reference_set(request.reference_set)
-    read = [read_entry(entry, dataplane.limits) for entry in request.entries]
+    pace = Pace()
+    read = []
+    for message in request.entries:
+        if pace.is_over(message):
+            await asyncio.sleep(0)
+        read.append(read_entry(message, dataplane.limits))
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(

@@ -11,6 +11,7 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import MetricResult, ScoredResult
 from gradewire_server.rpc.convert import fill_result, read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.window import Window
 
 if TYPE_CHECKING:
@@ -112,7 +113,10 @@ class ScoreStream:
     async def _score(self, messages: Sequence[types_pb2.Item], first_index: int) -> None:
         items: list[Item] = []
         open_items: list[_OpenItem] = []
+        pace = Pace()
         for offset, message in enumerate(messages):
+            if pace.is_over(message):
+                await asyncio.sleep(0)
             target = _OpenItem(first_index + offset, message.id, len(self._requests))
             item = read_item(message, self._dataplane.limits, check_bytes=True)
             if isinstance(item, Item):

@@ -1,0 +1,39 @@
+"""When reading a request gives other work of the event loop its turn."""
+
+from typing import Final, Protocol
+
+ITEMS_PER_TURN: Final = 128
+"""About 1 ms of reading."""
+BYTES_PER_TURN: Final = 256 * 1024
+"""Read at once, unless a single element is larger."""
+
+
+class Sized(Protocol):
+    """A protobuf message, as far as its size goes."""
+
+    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
+        """Encoded size."""
+        ...
+
+
+class Pace:
+    """One request being read, element by element.
+
+    Args:
+        request_bytes: Its size where it is known; a request that fits into a turn is not measured again.
+    """
+
+    def __init__(self, request_bytes: int | None = None) -> None:
+        self._counts_bytes = request_bytes is None or request_bytes > BYTES_PER_TURN
+        self._items = 0
+        self._bytes = 0
+
+    def is_over(self, element: Sized) -> bool:
+        """Whether `element` belongs to the next turn: others get theirs before it is read."""
+        size_bytes = element.ByteSize() if self._counts_bytes else 0
+        over = self._items == ITEMS_PER_TURN or (self._items > 0 and self._bytes + size_bytes > BYTES_PER_TURN)
+        if over:
+            self._items = self._bytes = 0
+        self._items += 1
+        self._bytes += size_bytes
+        return over
