@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail
+from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_stdout
 
 # Module that holds the command `NAME_command`, and its line in the list of commands.
 _COMMANDS = {
@@ -74,10 +74,11 @@ def main() -> NoReturn:
     except click.ClickException as error:
         fail(error, error.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing more can be said there, not even by the interpreter at exit.
-        sys.stdout = sys.stderr
+        # Whoever read our output has seen enough.
+        silence_stdout()
         sys.exit(1)
     except OSError as error:
-        # Standard output on a full disk, for instance.
-        fail(error, EXIT_USAGE)
+        # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
+        silence_stdout()
+        fail(error, EXIT_USAGE, hint="" if error.filename else "writing to standard output")
     sys.exit(code if isinstance(code, int) else 0)

@@ -57,6 +57,11 @@ def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
     sys.exit(code)
 
 
+def silence_stdout() -> None:
+    """Gives standard output up: what cannot be written now, the interpreter would try again, and say so, at exit."""
+    sys.stdout = sys.stderr
+
+
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turns the client library's errors into the command's.

@@ -9,6 +9,7 @@ results of rows that are no longer in the input stay in FILE.resume.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from dataclasses import dataclass, field
@@ -66,6 +67,21 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     return read_results(path) if path.exists() else iter(())
+
+
+def count_results(path: Path) -> int:
+    """Rows of an output file as it stands: whole lines, even where one is no output row."""
+    with path.open("rb") as stream:
+        return sum(line.endswith(b"\n") for line in stream)
+
+
+def _sync(stream: BinaryIO) -> None:
+    try:
+        os.fsync(stream.fileno())
+    except OSError as error:
+        # Pipes and devices have nothing to sync and say so.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
@@ -218,7 +234,7 @@ class ResultsFile:
                 self._aside[key] = stream.tell()
                 stream.write(sources[source].readline())
             stream.flush()
-            os.fsync(stream.fileno())
+            _sync(stream)
         temporary.replace(self.aside_path)
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
@@ -242,7 +258,7 @@ class ResultsFile:
             self._stream.write(b"".join(map(encode_row, rows)))
             self._stream.flush()
         except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}; --resume goes on from what is there") from error
+            raise self._cannot_write(error) from error
 
     def finish(self) -> int:
         """Says that every row is in the file.
@@ -250,10 +266,16 @@ class ResultsFile:
         Returns:
             Rows of an earlier run that are not in the file now, because no row of the input is like them; they stay in
             FILE.resume.
+
+        Raises:
+            InputError: The file cannot be written.
         """
         if self._stream is not None:
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
+            try:
+                self._stream.flush()
+                _sync(self._stream)
+            except OSError as error:
+                raise self._cannot_write(error) from error
         self.close()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
         if left:
@@ -269,4 +291,9 @@ class ResultsFile:
         """Lets go of the file; what was written stays."""
         for stream in (self._stream, self._aside_stream):
             if stream is not None:
-                stream.close()
+                # Every write was flushed: what is left here could not be written, and that was said then.
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _cannot_write(self, error: OSError) -> InputError:
+        return InputError(f"{self.path}: {error.strerror or error}; --resume goes on from what is there")

@@ -19,8 +19,15 @@ from gradewire.cli.connection import Connection, connection_of, connection_optio
 from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.metric_options import metric_options, plan_of
 from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
-from gradewire.cli.problems import EXIT_CODES, EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, one_line_errors
-from gradewire.cli.results_file import ResultsFile, encode_row, files_of
+from gradewire.cli.problems import (
+    EXIT_CODES,
+    EXIT_INTERRUPTED,
+    EXIT_ROWS_FAILED,
+    InputError,
+    one_line_errors,
+    silence_stdout,
+)
+from gradewire.cli.results_file import ResultsFile, count_results, encode_row, files_of
 from gradewire.cli.summary import Summary
 from gradewire.cli.summary_text import print_summary
 from gradewire.cli.terminal import number, progress
@@ -121,7 +128,7 @@ def score_command(  # noqa: PLR0913 - one argument per option
         with one_line_errors():
             asyncio.run(job.run(transport=ctx.obj))
     except KeyboardInterrupt:
-        way_on = f"; {job.summary.rows} rows are in {out}, go on with --resume" if out else ""
+        way_on = f"; {count_results(out)} rows are in {out}, go on with --resume" if out and out.is_file() else ""
         click.echo(f"interrupted{way_on}", err=True)
         ctx.exit(EXIT_INTERRUPTED)
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
@@ -206,7 +213,21 @@ class _ScoreJob:
     def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, run: Run) -> None:
         if results is not None:
             results.write([scored.output for scored in batch])
-        elif self._output.table:
+        else:
+            try:
+                self._print(batch, run)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                silence_stdout()
+                raise InputError(
+                    f"standard output: {error.strerror or error}; with --out FILE, --resume goes on from what is there"
+                ) from error
+        for scored in batch:
+            self.summary.add(scored.output, scored.scores)
+
+    def _print(self, batch: Sequence[ScoredRow], run: Run) -> None:
+        if self._output.table:
             if not self.summary.rows:
                 click.echo(_table_line("id", [f"{label[:22]:>22}" for label in run.lines]))
             for scored in batch:
@@ -214,8 +235,6 @@ class _ScoreJob:
         else:
             sys.stdout.buffer.write(b"".join(encode_row(scored.output) for scored in batch))
             sys.stdout.buffer.flush()
-        for scored in batch:
-            self.summary.add(scored.output, scored.scores)
 
     def _reproduce(self, run: Run) -> str:
         server = f" --server {self._connection.server}" if self._connection.server else ""
