@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from tests.oracle.conftest import Grade
-from tests.oracle.oracle import PRESETS, Reference, bin_of
+from tests.oracle.oracle import PRESETS, Reference, bin_of, words_of
+from tests.oracle.oracle import windows_of as oracle_windows
 from tests.oracle.rows import Row
 
 import gradewire_server.metrics
 from gradewire_server.domain.result import MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.metrics.windows import windows_of
+from gradewire_server.metrics.words import normalise
 
 TOLERANCE = 1e-3
 Truth = dict[str, list[list[Reference]]]
@@ -52,6 +55,13 @@ def differences(found: list[MetricResult], truth: list[list[Reference]]) -> list
 def test_every_row_equals_the_oracles(grade: Grade, truth: Truth, preset: str) -> None:
     assert len(truth[preset]) >= 300
     assert differences(grade(REGISTRY["smile"], preset), truth[preset]) == []
+
+
+def test_windows_of_more_lengths_than_the_limit_are_the_oracles() -> None:
+    text = " ".join(f"w{index * index % 90}" for index in range(518))
+    lengths = set(range(1, 516))
+    expected = oracle_windows(words_of(text), lengths)
+    assert windows_of(normalise(text).words, lengths).by_length == {n: tuple(found) for n, found in expected.items()}
 
 
 def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
