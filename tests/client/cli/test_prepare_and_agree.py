@@ -83,6 +83,24 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
 
 
 @pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("score", 1, "1    some rows have no score (see --fail-on), or standard output was closed early"),
+        ("prepare", 1, "1    some rows could not be prepared, or standard output was closed early"),
+        ("agree", 0, "1    standard output was closed early"),
+    ],
+)
+def test_the_help_says_what_bad_rows_do_to_the_exit_code(
+    command: Command, tmp_path: Path, name: str, code: int, said: str
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [*ROWS, {"references": [["a"]], "prediction": "b", "label": 1}])
+    assert command(name, file, *(["--resamples", "100"] if name == "agree" else [])).exit_code == code
+    helped = command(name, "--help").stdout
+    assert said in helped
+    assert ("--fail-on" in helped) == (name == "score")
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--where", "size=big"], "no column 'size'; the columns are: question, references"),

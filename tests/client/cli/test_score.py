@@ -281,6 +281,14 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
         (["--synthetic", "prepared"], "needs --reference-set"),
         (["--map", "prediction"], "write FIELD=COLUMN"),
         (["--map", "answer=x"], "FIELD one of id, question"),
+        (["--server", "localhost"], "--server localhost: write HOST:PORT"),
+        (["--server", "localhost:"], "--server localhost:: write HOST:PORT"),
+        (["--server", ":50051"], "write HOST:PORT"),
+        (["--server", "::1"], "write HOST:PORT"),
+        (["--server", "localhost:grpc"], "write HOST:PORT"),
+        (["--server", "localhost:70000"], "write HOST:PORT"),
+        (["--server", "http://localhost:50051"], "write HOST:PORT"),
+        (["--server", ""], "write HOST:PORT"),
         (["--server", "a:1", "--embedded"], "exclude each other"),
         (["--server", "a:1", "--cache-dir", "x"], "leave it out with --server"),
         (["--tls-ca", __file__], "give --server"),
@@ -292,6 +300,12 @@ def test_wrong_usage_says_the_way_out(command: Command, tmp_path: Path, argument
     done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:1]), *arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("address", ["localhost:1", "[::1]:50051", "a.b-c.example:65535", "dns:///a:1", "unix:/a/b"])
+def test_addresses_that_are_some(command: Command, tmp_path: Path, address: str) -> None:
+    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:1]), "--server", address, "--quiet")
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_missing_file_and_missing_column(command: Command, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.judged_rows import JudgedColumns, with_earlier_scores
 from gradewire.cli.metric_options import metric_options, plan_of
 from gradewire.cli.pipeline import Run, ScorePlan
-from gradewire.cli.problems import EXIT_CODES, EXIT_INTERRUPTED, InputError, one_line_errors
+from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
 from gradewire.cli.terminal import progress
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ Labels in [0, 1] count as right from 0.5 upward; with other labels there is no a
 percentile intervals over draws of whole questions; Spearman and Kendall use 1000 draws at most, because every draw has
 to be ranked anew. The headline is the mean over the cells (data set and model).
 
-{EXIT_CODES}""",
+Rows that failed are counted beside the figures and do not change the exit code.
+
+{exit_codes(failed_rows="")}""",
 )
 @input_options
 @metric_options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +21,9 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0
+
+MAX_PORT = 65535
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,14 @@ def connection_options(command: Command) -> Command:
     return command
 
 
+def _is_address(server: str) -> bool:
+    # Other names that gRPC resolves (unix:PATH, dns:///HOST:PORT) say themselves what they are.
+    if server.startswith(("unix:", "unix-abstract:")) or ":///" in server:
+        return True
+    found = _HOST_PORT.fullmatch(server)
+    return found is not None and 0 < int(found["port"]) <= MAX_PORT
+
+
 def connection_of(options: Mapping[str, Any]) -> Connection:
     """Reads the options of `connection_options`; --embedded wins over the variable, not over the flag.
 
@@ -110,7 +122,7 @@ def connection_of(options: Mapping[str, Any]) -> Connection:
         options: Values of the command's options by name; others are not looked at.
 
     Raises:
-        click.UsageError: Options that exclude each other.
+        click.UsageError: Options that exclude each other, or an address without a port.
     """
     server: str | None = options["server"]
     if options["embedded"] and server is not None:
@@ -118,6 +130,8 @@ def connection_of(options: Mapping[str, Any]) -> Connection:
         if source is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError("--server and --embedded exclude each other: leave one out")
         server = None
+    if server is not None and not _is_address(server):
+        raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
     if server is not None and options["cache_dir"] is not None:
         raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
     if server is None and options["tls_ca"] is not None:

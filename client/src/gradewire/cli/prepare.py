@@ -12,7 +12,7 @@ import click
 from gradewire.cli.connection import connection_of, connection_options
 from gradewire.cli.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.metric_options import metric_options, plan_of
-from gradewire.cli.problems import EXIT_CODES, EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, one_line_errors
+from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, exit_codes, one_line_errors
 from gradewire.cli.terminal import progress
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ Examples:
 
 The same references again compute nothing, and after a break the same command goes on where it stopped.
 
-{EXIT_CODES}""",
+{exit_codes(failed_rows="some rows could not be prepared")}""",
 )
 @input_options
 @metric_options

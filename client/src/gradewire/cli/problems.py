@@ -21,11 +21,20 @@ EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 
-EXIT_CODES = """\b
+
+def exit_codes(*, failed_rows: str) -> str:
+    """The exit codes of a command, for its --help.
+
+    Args:
+        failed_rows: What code 1 says of the rows; "" for a command in which it says nothing of them.
+    """
+    closed = "standard output was closed early"
+    code_1 = f"{failed_rows}, or {closed}" if failed_rows else closed
+    return f"""\b
 Exit codes:
   0    all fine
-  1    some rows have no score (see --fail-on)
-  2    wrong usage or input
+  1    {code_1}
+  2    wrong usage or input, or an output that cannot be written
   3    the server cannot be reached, is too busy, or went away
   130  interrupted
 """

@@ -20,10 +20,10 @@ from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.metric_options import metric_options, plan_of
 from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
 from gradewire.cli.problems import (
-    EXIT_CODES,
     EXIT_INTERRUPTED,
     EXIT_ROWS_FAILED,
     InputError,
+    exit_codes,
     one_line_errors,
     silence_stdout,
 )
@@ -71,7 +71,7 @@ Examples:
   gradewire score answers.parquet --server 127.0.0.1:50051 --metrics 'smile:v1/1?sentence_weight=0.5'
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
-{EXIT_CODES}""",
+{exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
 )
 @input_options
 @metric_options
