@@ -84,7 +84,10 @@ async def _open(
             admission=admission,
             count_result=telemetry.results.count,
         )
-        yield dataplane, engine
+        try:
+            yield dataplane, engine
+        finally:
+            await dataplane.close()
     finally:
         await engine.close()
 

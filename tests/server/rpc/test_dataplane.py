@@ -3,6 +3,7 @@
 import asyncio
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from gradewire_server.rpc.admission import Admission, Capacity
 from gradewire_server.rpc.capabilities import list_models
 from gradewire_server.rpc.dataplane import Dataplane
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError, OverloadedError
-from gradewire_server.rpc.limits import Deadlines, Limits
+from gradewire_server.rpc.limits import Deadlines, Limits, reply_margin_s
 from gradewire_server.rpc.preparation import name_of
 from gradewire_server.scoring import Scorer
 
@@ -122,13 +123,45 @@ async def test_late_pairs_are_told_beside_those_that_were_done_in_time() -> None
     assert statuses == [types_pb2.STATUS_TIMEOUT, types_pb2.STATUS_OK]
 
 
-async def test_a_wish_for_more_than_the_maximum_is_cut() -> None:
-    engine = HashEngine()
-    engine.before = lambda _model: asyncio.get_running_loop().create_future()
-    plane = dataplane(engine, deadlines=Deadlines(default_s=0.01, max_s=0.05))
-    with pytest.raises(DeadlineExceededError, match=r"0\.050 s"):
-        await plane.score(request(item()), deadline_s=1000)
-    assert engine.running == 0
+async def test_what_hangs_is_told_as_timeout_and_cancelled_behind_the_reply() -> None:
+    cancelled: list[str] = []
+    let_go = asyncio.Event()
+
+    class Stubborn(HashEngine):
+        """Heeds no deadline, and takes its time when it is cancelled."""
+
+        async def embed(self, model: str, *_: Any, **__: Any) -> Any:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await let_go.wait()
+                cancelled.append(model)
+
+    plane = dataplane(Stubborn(), deadlines=Deadlines(default_s=0.01, max_s=0.2))
+    reply = await plane.score(request(*[item(f"answer {n}") for n in range(50)], metrics=(SMILE, EXACT)), deadline_s=99)
+    for part in reply.items:
+        assert [result.status for result in part.results] == [types_pb2.STATUS_TIMEOUT, types_pb2.STATUS_OK]
+        assert "deadline" in part.results[0].message
+    assert not cancelled
+    assert plane.admission.items.taken == 0
+    closing = asyncio.create_task(plane.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    let_go.set()
+    await closing
+    assert cancelled == ["hash"]
+
+
+async def test_no_time_at_all_is_an_error_of_the_call() -> None:
+    with pytest.raises(DeadlineExceededError, match="before scoring began"):
+        await dataplane().score(request(item()), deadline_s=-1)
+
+
+@given(left_s=st.floats(-10, 1e6), pairs=st.integers(0, 1 << 16))
+def test_the_margin_leaves_most_of_the_time_to_the_work(left_s: float, pairs: int) -> None:
+    margin_s = reply_margin_s(left_s, pairs)
+    assert 0 <= margin_s <= 1
+    assert margin_s <= max(0.0, left_s) * 0.2
 
 
 async def test_a_request_larger_than_all_permits_is_served_when_nothing_else_is() -> None:

@@ -57,7 +57,8 @@ class ScoringServicer:
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
         FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
         UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-        STATUS_TIMEOUT beside the results that are.
+        STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
+        together: far too little time times most of them out, not the last few.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,7 +39,8 @@ class ScoringStub:
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
     FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
     UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-    STATUS_TIMEOUT beside the results that are.
+    STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
+    together: far too little time times most of them out, not the last few.
     """
     ScoreStream: _grpc.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]
     """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
@@ -59,7 +60,8 @@ class ScoringAsyncStub(ScoringStub):
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
     FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
     UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-    STATUS_TIMEOUT beside the results that are.
+    STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
+    together: far too little time times most of them out, not the last few.
     """
     ScoreStream: _aio.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]  # type: ignore[assignment]
     """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
@@ -82,7 +84,8 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
         FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
         UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-        STATUS_TIMEOUT beside the results that are.
+        STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
+        together: far too little time times most of them out, not the last few.
         """
 
     @_abc_1.abstractmethod

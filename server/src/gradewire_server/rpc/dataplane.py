@@ -1,6 +1,7 @@
 """Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Final
@@ -8,12 +9,13 @@ from typing import Any, Final
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.metric import Metric
+from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.admission import Admission, Capacity
 from gradewire_server.rpc.capabilities import list_models
 from gradewire_server.rpc.convert import read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.rpc.limits import Deadlines, Limits
+from gradewire_server.rpc.limits import Deadlines, Limits, reply_margin_s
 from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.plan import MetricPlan, Planner
 from gradewire_server.rpc.preparation import prepare
@@ -21,9 +23,9 @@ from gradewire_server.rpc.replies import CountResult, ItemReplies, count_nothing
 from gradewire_server.rpc.stream import ScoreStream
 from gradewire_server.scoring import Scorer
 
-_REPLY_MARGIN: Final = 0.05
-"""Share of a call's time kept back, so that what is finished reaches the caller, with TIMEOUT beside it."""
-_MAX_REPLY_MARGIN_S: Final = 0.25
+_log = logging.getLogger(__name__)
+
+_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
 
 
 class Dataplane:
@@ -53,6 +55,12 @@ class Dataplane:
         self.count_result = count_result
         self._metrics = metrics
         self._planner = Planner(engine, metrics)
+        self._unwinding: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Waits for cancelled work to end; to be called before the engine is closed."""
+        if self._unwinding:
+            await asyncio.wait(self._unwinding)
 
     @property
     def engine(self) -> Engine:
@@ -73,7 +81,7 @@ class Dataplane:
             InvalidRequestError: Names the field at fault.
             NothingLoadedError: No metric of the request can be computed here.
             OverloadedError: Too many items are in flight.
-            DeadlineExceededError: Not even the unfinished results could be told in time.
+            DeadlineExceededError: The deadline passed before scoring began.
         """
         started = time.monotonic()
         plans = self._plans(request.metrics, len(request.items))
@@ -83,11 +91,7 @@ class Dataplane:
             with self.admission.items.hold(len(request.items)):
                 size_bytes = request.ByteSize() if size_bytes is None else size_bytes
                 total_s = self._total_s(deadline_s)
-                try:
-                    async with asyncio.timeout(total_s):
-                        await self._score_items(request, reply, plans, size_bytes, started + total_s)
-                except TimeoutError as error:
-                    raise DeadlineExceededError(f"the call did not finish within {total_s:.3f} s") from error
+                await self._score_items(request, reply, plans, size_bytes, started + total_s)
         reply.server_s = time.monotonic() - started
         return reply
 
@@ -158,10 +162,36 @@ class Dataplane:
                 await asyncio.sleep(0)
             replies.add(message, read_item(message, self.limits, check_bytes=check_bytes))
         left_s = deadline_s - time.monotonic()
-        await self._scorer.score(
-            replies.items,
-            [plan.request for plan in plans],
-            reference_set=reference_set,
-            deadline_s=deadline_s - min(_MAX_REPLY_MARGIN_S, _REPLY_MARGIN * left_s),
-            emit=replies.emit,
+        if left_s <= 0:
+            raise DeadlineExceededError("the deadline passed before scoring began")
+        margin_s = reply_margin_s(left_s, len(replies.items) * len(plans))
+        scoring = asyncio.create_task(
+            self._scorer.score(
+                replies.items,
+                [plan.request for plan in plans],
+                reference_set=reference_set,
+                # Earlier than ours by another margin: what the engine has by then is still scored.
+                deadline_s=deadline_s - 2 * margin_s,
+                emit=replies.emit,
+            )
         )
+        try:
+            await asyncio.wait((scoring,), timeout=max(0.0, deadline_s - margin_s - time.monotonic()))
+        finally:
+            if not scoring.done():
+                self._unwind(scoring)
+        if scoring in self._unwinding:
+            replies.close(_LATE)
+        else:
+            scoring.result()
+
+    def _unwind(self, scoring: asyncio.Task[None]) -> None:
+        """Cancels work that nobody waits for any more; how long it takes to end is not the caller's affair."""
+        scoring.cancel()
+        self._unwinding.add(scoring)
+        scoring.add_done_callback(self._unwound)
+
+    def _unwound(self, scoring: asyncio.Task[None]) -> None:
+        self._unwinding.discard(scoring)
+        if not scoring.cancelled() and (error := scoring.exception()) is not None:
+            _log.error("scoring failed after its deadline", exc_info=error)

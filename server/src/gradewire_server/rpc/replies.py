@@ -38,6 +38,7 @@ class ItemReplies:
         self._count_result = count_result
         self._diagnostics = diagnostics
         self._scored: list[scoring_pb2.ItemResult] = []
+        self._closed = False
 
     def add(self, message: types_pb2.Item, item: Item | Failure) -> None:
         """Makes room for the next item of the request; one that was refused gets its results at once."""
@@ -54,6 +55,18 @@ class ItemReplies:
             fill_result(reply.results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
-        """Takes a result of the `item_index`-th of `items`."""
+        """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
+        if self._closed:
+            return
         self._count_result(self._metric_names[metric_index], scored.result.status)
         fill_result(self._scored[item_index].results[metric_index], metric_index, scored, diagnostics=self._diagnostics)
+
+    def close(self, failure: Failure) -> None:
+        """Puts `failure` wherever there is no result yet."""
+        self._closed = True
+        late = ScoredResult(MetricResult.failed(failure))
+        for reply in self._scored:
+            for index, result in enumerate(reply.results):
+                if result.status == types_pb2.STATUS_UNSPECIFIED:
+                    self._count_result(self._metric_names[index], failure.status)
+                    fill_result(result, index, late, diagnostics=False)
