@@ -31,7 +31,7 @@ from gradewire_server.rpc.errors import (
     to_wire,
 )
 from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.request_log import CallRecord, RequestLog
+from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 
 if TYPE_CHECKING:
@@ -180,10 +180,9 @@ class Calls:
         body: Callable[[Call], Awaitable[ResultT]],
     ) -> ResultT:
         started = time.perf_counter()
-        request_id, token = self._read_metadata(context)
-        call = Call(CallRecord(request_id, method, context.peer()), telemetry, context.time_remaining())
-        self._in_flight += 1
-        self._last_arrival_s = started
+        call_id, token = self._read_metadata(context)
+        call = Call(CallRecord(call_id, method, context.peer()), telemetry, context.time_remaining())
+        self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
         code = "CANCELLED"
@@ -205,21 +204,22 @@ class Calls:
             duration_s = time.perf_counter() - started
             telemetry.in_flight.dec()
             telemetry.finished(code, duration_s)
-            call.record.code = code
-            call.record.duration_s = duration_s
+            call.record.code, call.record.duration_s = code, duration_s
             self._request_log.add(call.record)
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
 
     def _read_metadata(self, context: Context) -> tuple[str, str]:
-        request_id = token = ""
+        given = token = ""
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
-                request_id = value
+                given = value
             elif key == "authorization" and isinstance(value, str):
                 token = value
-        return request_id or f"{self._id_prefix}-{next(self._ids):x}", token
+        call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
+        request_id.set(call_id)  # each call is a task of its own
+        return call_id, token
 
     def _authenticate(self, authorization: str) -> None:
         if not self._tokens:
@@ -289,10 +289,10 @@ def _written(reply: Message, max_bytes: int, call: Call) -> bytes:
 async def _send_all(dataplane: "Dataplane", replies: "AsyncGenerator[Message]", call: Call, context: Context) -> None:
     # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
     await context.send_initial_metadata(())
+    stall_s = dataplane.deadlines.stall_s
     async with aclosing(replies):
         async for reply in replies:
             data = _written(reply, dataplane.limits.max_message_bytes, call)
-            stall_s = dataplane.deadlines.stall_s
             try:
                 async with asyncio.timeout(stall_s):
                     await context.write(data)

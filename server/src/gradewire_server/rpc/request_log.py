@@ -8,8 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
+
+request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
+"""Id of the call that is being worked on; tasks that work starts inherit it."""
 
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
@@ -127,7 +131,7 @@ def _iso(time_s: float) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """Server messages as JSON lines beside the request log's."""
+    """Server messages as JSON lines beside the request log's; what a call has caused carries its request id."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -137,6 +141,8 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
             "logger": record.name,
         }
+        if call := request_id.get():
+            line["request_id"] = call
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)
