@@ -324,6 +324,8 @@ async def test_a_defect_of_one_pair_is_logged_under_its_request_id(wire: Wire) -
     assert [statuses(reply) for reply in replies] == [[["STATUS_INTERNAL", "STATUS_OK"]]] * 2
     lines = [json.loads(line) for line in text.getvalue().splitlines()]
     assert {line["request_id"] for line in lines if "ZeroDivisionError" in line["event"]} == {"one", "two", "three"}
+    told = [line["request_id"] for line in lines if "is INTERNAL" in line["event"]]
+    assert sorted(told) == ["one", "three", "two"]
 
 
 async def test_request_ids_that_could_harm_the_log_are_replaced(wire: Wire) -> None:

@@ -1,5 +1,6 @@
 """Where the scorer's results become the items of a unary reply."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,12 +14,20 @@ if TYPE_CHECKING:
 
     from gradewire_proto.v1 import scoring_pb2
 
+_log = logging.getLogger(__name__)
+
 CountResult: TypeAlias = Callable[[str, Status], None]
 """Told of every result: metric and status."""
 
 
 def count_nothing(_metric: str, _status: Status) -> None:
     """For who does not count."""
+
+
+def log_internal(metric: str, result: MetricResult) -> None:
+    """Logs a result that is INTERNAL: where it arose, in a run for many calls, its request id was not known."""
+    if result.status is Status.INTERNAL:
+        _log.error("a result of %s is INTERNAL: %s", metric, result.message)
 
 
 class ItemReplies:
@@ -58,6 +67,7 @@ class ItemReplies:
         """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
         if self._closed:
             return
+        log_internal(self._metric_names[metric_index], scored.result)
         self._count_result(self._metric_names[metric_index], scored.result.status)
         fill_result(self._scored[item_index].results[metric_index], metric_index, scored, diagnostics=self._diagnostics)
 

@@ -12,6 +12,7 @@ from gradewire_server.domain.result import MetricResult, ScoredResult
 from gradewire_server.rpc.convert import fill_result, read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.pace import Pace
+from gradewire_server.rpc.replies import log_internal
 from gradewire_server.rpc.window import Window
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class ScoreStream:
                 self._dataplane.admission.items.release(len(items))
 
     def _put(self, item: "_OpenItem", metric_index: int, scored: ScoredResult) -> None:
+        log_internal(self._metric_names[metric_index], scored.result)
         self._dataplane.count_result(self._metric_names[metric_index], scored.result.status)
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
