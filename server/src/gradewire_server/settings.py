@@ -101,7 +101,7 @@ class Settings(BaseSettings):
     prediction_ttl_s: Count = Field(7 * 24 * 3600, description="How long vectors of predictions are kept.")
     disk_directory: OptionalPath = Field(
         default_factory=lambda: platformdirs.user_cache_path("gradewire"),
-        description="Directory of the store on this machine; empty: none.",
+        description="Directory of the store on this machine; unset: the user's cache directory; empty: none.",
     )
     disk_max_bytes: Bytes = Field(ByteSize(2048 * MEBIBYTE), description="Store of predictions' vectors.")
     reference_max_bytes: Bytes = Field(ByteSize(2048 * MEBIBYTE), description="Store of references' vectors.")

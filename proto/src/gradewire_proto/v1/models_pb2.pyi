@@ -216,7 +216,9 @@ class Limits(_message.Message):
     stream_window_items: _builtins.int
     """Items of one stream in work at a time."""
     max_windows: _builtins.int
-    """Windows of one prediction that smile looks at, from its first max_prediction_words words."""
+    """Windows of one prediction that smile looks at, from its first max_prediction_words words; every length of reference
+    has its first window even beyond.
+    """
     max_prediction_words: _builtins.int
     def __init__(
         self,
