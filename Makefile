@@ -71,7 +71,7 @@ proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py
 
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
-	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links"; \
+	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra server --extra agree -o requirements/run.lock; \
 	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra server --extra agree --extra parquet -o requirements/dev.lock; \
 	$$compile pyproject.toml requirements/bench.in --extra server --extra agree -o requirements/bench.lock \
