@@ -196,6 +196,22 @@ async def test_a_broken_model_is_told_without_paths_which_the_log_has(
     await engine.close()
 
 
+async def test_a_model_found_broken_stays_so_until_its_files_change(minilm: Path, tmp_path: Path) -> None:
+    name = "all-MiniLM-L6-v2"
+    shutil.copytree(minilm / name, tmp_path / name)
+    tokenizer = tmp_path / name / "tokenizer.json"
+    good = tokenizer.read_bytes()
+    engine = await EmbeddedEngine.open(EngineConfig(tmp_path), CollectorRegistry())
+    tokenizer.write_bytes(bytes(len(good)))
+    assert isinstance(await engine.load(""), Failure)
+    assert {status.name: status.state for status in engine.models()}[name] == "broken"
+    assert isinstance(engine.model(""), Failure)
+    tokenizer.write_bytes(good)
+    assert not isinstance(engine.model(""), Failure)
+    assert not isinstance(await engine.load(""), Failure)
+    await engine.close()
+
+
 async def test_models_load_on_first_use_once(minilm: Path) -> None:
     engine = await EmbeddedEngine.open(EngineConfig(minilm), CollectorRegistry())
     assert engine.health().models == {}

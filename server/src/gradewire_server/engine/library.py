@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from gradewire_models.catalog import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
@@ -19,6 +20,8 @@ from gradewire_server.engine.session import EncoderSession
 from gradewire_server.engine.tokenizer import TextTokenizer
 
 _log = logging.getLogger(__name__)
+
+_Stamp: TypeAlias = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,14 @@ class ModelLibrary:
         self._assemble = assemble
         self.loaded: dict[str, LoadedModel] = {}
         self._loading: dict[str, asyncio.Task[LoadedModel | Failure]] = {}
+        self._broken: dict[str, tuple[_Stamp, str]] = {}
 
     def find(self, name: str) -> LoadedModel | None:
         """A model that is loaded, "" being the default one."""
         return self.loaded.get(name or self.default)
 
     async def load(self, name: str) -> LoadedModel | Failure:
-        """Loads and warms up a model, or joins those who wait for it. A failure is not remembered."""
+        """Loads and warms up a model, or joins those who wait for it. A broken one stays so until its files change."""
         name = name or self.default
         loaded = self.loaded.get(name)
         if loaded is not None:
@@ -112,14 +116,20 @@ class ModelLibrary:
             parts = await asyncio.to_thread(self._read, name)
         except ModelError as error:
             _log.warning("model %s cannot be loaded: %s", name, error)
-            return Failure(Status.MODEL_UNAVAILABLE, _why_not(name, error))
+            return self._unusable(name, _why_not(name, error))
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
-            return Failure(Status.MODEL_UNAVAILABLE, f"model {name!r} cannot be loaded; the server's log says why")
+            return self._unusable(name, f"model {name!r} cannot be loaded; the server's log says why")
         status = _status(parts.model, state="loaded", is_default=parts.model.name == self.default)
         loaded = LoadedModel(self._assemble(parts), status)
         self.loaded[name] = loaded
         return loaded
+
+    def _unusable(self, name: str, message: str) -> Failure:
+        for model in list_built(self._repository):
+            if model.name == name:
+                self._broken[name] = (_stamp(model), message)
+        return Failure(Status.MODEL_UNAVAILABLE, message)
 
     def _read(self, name: str) -> EncoderParts:
         model = load_built(self._repository, name)
@@ -137,6 +147,9 @@ class ModelLibrary:
             return self.loaded[name].status
         is_default = name == self.default
         if built is not None:
+            stamp, message = self._broken.get(name, (None, ""))
+            if stamp == _stamp(built):
+                return replace(_status(built, state="broken", is_default=is_default), message=message)
             return _status(built, state="built", is_default=is_default)
         known = load_catalog()[name]
         try:
@@ -158,6 +171,11 @@ class ModelLibrary:
             licence=known.licence,
             numeric_class=known.numeric_class,
         )
+
+
+def _stamp(model: BuiltModel) -> _Stamp:
+    """Digest and times of change: differs once a model was built again or mended by hand."""
+    return model.digest, model.onnx_path.stat().st_mtime_ns, model.tokenizer_path.stat().st_mtime_ns
 
 
 def _why_not(name: str, error: ModelError) -> str:
