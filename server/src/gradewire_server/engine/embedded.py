@@ -12,8 +12,8 @@ from gradewire_server.domain.result import Failure
 from gradewire_server.engine.cache import VectorCache
 from gradewire_server.engine.config import EngineConfig
 from gradewire_server.engine.encoder import Encoder
-from gradewire_server.engine.library import ModelLibrary
 from gradewire_server.engine.lru import SegmentedLru
+from gradewire_server.engine.model_shelf import ModelLibrary
 from gradewire_server.engine.prepared import PreparedAnswersBook
 from gradewire_server.engine.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
 from gradewire_server.engine.stores import Stores, open_stores
