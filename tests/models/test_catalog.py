@@ -61,7 +61,7 @@ def test_calibration_is_a_pair_of_numbers(tmp_path: Path) -> None:
         ('digest = "', 'digest = "0', "64 lower-case hex"),
         ('"tokenizer.json" =', '"tokenizer.txt" =', "tokenizer.json"),
         ('requirement = "gt-', 'colour = "gt-', "colour"),
-        ("version = 1", "version =", "cannot read"),
+        ("version = 2", "version =", "cannot read"),
     ],
 )
 def test_a_broken_catalog_is_refused_and_says_where(tmp_path: Path, old: str, new: str, says: str) -> None:

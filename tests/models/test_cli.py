@@ -37,7 +37,7 @@ def test_build_finds_what_is_there(minilm: Path) -> None:
 def test_verify_shows_every_check(tiny_repository: Path) -> None:
     result = run("verify", "--repository", tiny_repository)
     assert result.exit_code == 0
-    assert result.output.count("  ok     ") == 12
+    assert result.output.count("  ok     ") == 14
 
 
 def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.models.tiny_models import Package
 from gradewire_models.config import BuildFacts, read_config, write_config
 from gradewire_models.digest import DigestParts
 
-FACTS = BuildFacts(DigestParts("a" * 64, "b" * 64, 150, "mean", "", "fp32-cpu"), onnx_bytes=7, tokenizer_bytes=8)
+FACTS = BuildFacts(DigestParts("a" * 64, "b" * 64, 150, "mean", "", "fp32-cpu"), -9, onnx_bytes=7, tokenizer_bytes=8)
 
 
 def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
@@ -27,6 +27,7 @@ def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
         ("token_embeddings", [-1, 24]),
         ("token_embeddings_layer_1", [-1, 24]),
         ("token_embeddings_layer_2", [-1, 24]),
+        ("model_fingerprint", [1]),
     ]
     assert list(config.dynamic_batching.preferred_batch_size) == [32, 64, 128]
     assert config.dynamic_batching.max_queue_delay_microseconds == 500
@@ -39,6 +40,7 @@ def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
     expected = {
         "digest": FACTS.parts.digest(),
         "dims": "24",
+        "fingerprint": "-9",
         "licence": "Apache-2.0",
         "max_tokens": "150",
         "numeric_class": "fp32-cpu",

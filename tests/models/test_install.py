@@ -35,7 +35,7 @@ def test_a_build_makes_a_model_that_verifies(packages: dict[str, Package], tmp_p
     assert result.built
     assert result.model == load_built(tmp_path, package.model.name)
     assert all(check.passed for check in result.checks)
-    assert len(result.checks) == 6
+    assert len(result.checks) == 7
     assert steps == STEPS
     assert {path.name for path in tmp_path.iterdir()} == {package.model.name, f".{package.model.name}.lock"}
     assert sorted(contents(tmp_path / package.model.name)) == [

@@ -56,4 +56,4 @@ def test_every_text_alone_agrees(encoder: Encoder, row: int) -> None:
 def test_the_built_model_verifies(minilm: Path) -> None:
     checks = verify_built(minilm, "all-MiniLM-L6-v2", default_model())
     assert [check for check in checks if not check.passed] == []
-    assert len(checks) == 6
+    assert len(checks) == 7

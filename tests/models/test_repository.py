@@ -16,6 +16,7 @@ def test_a_built_model_is_described(tiny_repository: Path) -> None:
     assert (model.name, model.dims, model.layers, model.max_tokens) == ("tiny-mpnet", 24, 3, 150)
     assert (model.pooling, model.prefix, model.numeric_class, model.licence) == ("mean", "", "fp32-cpu", "Apache-2.0")
     assert model.layer_outputs == ("token_embeddings_layer_1", "token_embeddings_layer_2")
+    assert model.fingerprint != 0
     assert model.onnx_path.is_file()
     assert model.tokenizer_path.is_file()
     assert model.smile_calibration is None
@@ -66,6 +67,7 @@ SEEN_AT_ONCE = {
     "other length": lambda at: _replace(at / "config.pbtxt", '"150"', '"149"'),
     "other pooling": lambda at: _replace(at / "config.pbtxt", '"mean"', '"max"'),
     "other numeric class": lambda at: _replace(at / "config.pbtxt", '"fp32-cpu"', '"fp16-gpu"'),
+    "no fingerprint": lambda at: _replace(at / "config.pbtxt", "gradewire.fingerprint", "fingerprint"),
     "no digest": lambda at: _replace(at / "config.pbtxt", "gradewire.digest", "digest"),
     "no number": lambda at: _replace(at / "config.pbtxt", '"24"', '"many"'),
     "no such output": lambda at: _replace(at / "config.pbtxt", "sentence_embedding", "pooled"),

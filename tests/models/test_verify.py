@@ -14,17 +14,18 @@ from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import BuildFacts, write_config
 from gradewire_models.digest import DigestParts, file_sha256
 from gradewire_models.errors import ModelNotBuiltError
+from gradewire_models.repository import load_built
 
 
 def by_name(checks: list[Check]) -> dict[str, bool]:
     return {check.name: check.passed for check in checks}
 
 
-def describe_again(directory: Path, model: CatalogModel) -> None:
+def describe_again(directory: Path, model: CatalogModel, *, fingerprint: int) -> None:
     """Makes the description fit whatever the files are now, so that only the computation is wrong."""
     onnx_path, tokenizer_path = directory / "1/model.onnx", directory / "tokenizer.json"
     parts = DigestParts(file_sha256(onnx_path), file_sha256(tokenizer_path), model.max_tokens, "mean", "", "fp32-cpu")
-    facts = BuildFacts(parts, onnx_path.stat().st_size, tokenizer_path.stat().st_size)
+    facts = BuildFacts(parts, fingerprint, onnx_path.stat().st_size, tokenizer_path.stat().st_size)
     write_config(directory / "config.pbtxt", model, facts)
 
 
@@ -32,7 +33,8 @@ def describe_again(directory: Path, model: CatalogModel) -> None:
 def test_a_sound_model_passes_every_check(tiny_repository: Path, name: str) -> None:
     checks = verify_built(tiny_repository, name, None)
     assert by_name(checks) == dict.fromkeys(
-        ["files", "catalog", "config.pbtxt", "sentence vectors", "token vectors", "batch invariance"], True
+        ["files", "catalog", "config.pbtxt", "fingerprint", "sentence vectors", "token vectors", "batch invariance"],
+        True,
     )
 
 
@@ -50,15 +52,23 @@ def test_a_graph_that_computes_something_else_is_found(
     fresh_bert: Callable[[], Path], bert: Package, constant: str, failing: set[str]
 ) -> None:
     directory = fresh_bert() / "tiny-bert"
+    fingerprint = load_built(directory.parent, "tiny-bert").fingerprint
     graph = onnx.load(directory / "1/model.onnx")
     tensor = next(tensor for tensor in graph.graph.initializer if tensor.name == constant)
     values = numpy_helper.to_array(tensor)
     wrong = np.zeros_like(values) if constant == "masked" else np.roll(values, 1, axis=0)
     tensor.CopyFrom(numpy_helper.from_array(wrong, constant))
     onnx.save(graph, directory / "1/model.onnx")
-    describe_again(directory, bert.model)
+    describe_again(directory, bert.model, fingerprint=fingerprint)
     checks = by_name(verify_built(directory.parent, "tiny-bert", bert.model))
     assert {name for name, passed in checks.items() if not passed} == failing
+
+
+def test_a_graph_of_another_name_than_described_is_found(fresh_bert: Callable[[], Path], bert: Package) -> None:
+    directory = fresh_bert() / "tiny-bert"
+    describe_again(directory, bert.model, fingerprint=load_built(directory.parent, "tiny-bert").fingerprint + 1)
+    checks = by_name(verify_built(directory.parent, "tiny-bert", None))
+    assert {name for name, passed in checks.items() if not passed} == {"fingerprint"}
 
 
 def test_vectors_that_are_no_numbers_fail(fresh_bert: Callable[[], Path]) -> None:

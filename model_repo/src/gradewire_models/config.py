@@ -26,6 +26,7 @@ INPUT_IDS = "input_ids"
 ATTENTION_MASK = "attention_mask"
 SENTENCE_OUTPUT = "sentence_embedding"
 TOKENS_OUTPUT = "token_embeddings"
+FINGERPRINT_OUTPUT = "model_fingerprint"
 
 MAX_BATCH_SIZE = 1024
 PREFERRED_BATCH_SIZES = (32, 64, 128)
@@ -45,11 +46,13 @@ class BuildFacts:
 
     Attributes:
         parts: What the model's digest is made of.
+        fingerprint: What the graph's output ``model_fingerprint`` holds, in the range of int64, never 0.
         onnx_bytes: Size of model.onnx.
         tokenizer_bytes: Size of tokenizer.json.
     """
 
     parts: DigestParts
+    fingerprint: int
     onnx_bytes: int
     tokenizer_bytes: int
 
@@ -61,13 +64,16 @@ def write_config(path: Path, model: CatalogModel, facts: BuildFacts) -> None:
         OSError: The file cannot be written.
     """
     layers = {layer_output(layer): [-1, model.dims] for layer in model.token_layers}
-    outputs = {SENTENCE_OUTPUT: [model.dims], TOKENS_OUTPUT: [-1, model.dims], **layers}
+    vectors = {SENTENCE_OUTPUT: [model.dims], TOKENS_OUTPUT: [-1, model.dims], **layers}
     config = ModelConfig(
         name=model.name,
         backend="onnxruntime",
         max_batch_size=MAX_BATCH_SIZE,
         input=[ModelInput(name=name, data_type=TYPE_INT64, dims=[-1]) for name in (INPUT_IDS, ATTENTION_MASK)],
-        output=[ModelOutput(name=name, data_type=TYPE_FP32, dims=dims) for name, dims in outputs.items()],
+        output=[
+            *(ModelOutput(name=name, data_type=TYPE_FP32, dims=dims) for name, dims in vectors.items()),
+            ModelOutput(name=FINGERPRINT_OUTPUT, data_type=TYPE_INT64, dims=[1]),
+        ],
         dynamic_batching=ModelDynamicBatching(
             preferred_batch_size=PREFERRED_BATCH_SIZES, max_queue_delay_microseconds=MAX_QUEUE_DELAY_US
         ),
@@ -108,6 +114,7 @@ def _parameters(model: CatalogModel, facts: BuildFacts) -> Mapping[str, str]:
         "catalog_version": str(model.catalog_version),
         "digest": parts.digest(),
         "dims": str(model.dims),
+        "fingerprint": str(facts.fingerprint),
         "layers": str(model.layers),
         "licence": model.licence,
         "max_tokens": str(parts.max_tokens),

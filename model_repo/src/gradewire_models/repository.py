@@ -10,6 +10,7 @@ import platformdirs
 from gradewire_models.catalog import load_catalog
 from gradewire_models.config import (
     CONFIG_FILE,
+    FINGERPRINT_OUTPUT,
     ONNX_FILE,
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
@@ -20,6 +21,8 @@ from gradewire_models.digest import DigestParts, file_sha256
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
+
+_OTHER_OUTPUTS = {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT}
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +37,8 @@ class BuiltModel:
         onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
         tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
         digest: 64 hex characters over everything that decides a vector (`gradewire_models.digest`).
+        fingerprint: What the output ``model_fingerprint``, int64 [batch, 1], holds in every row: which graph the
+            vectors beside it came from. In the range of int64, never 0.
         dims: Length of a sentence vector and of a token vector.
         layers: Number of encoder layers.
         max_tokens: Longest input in tokens, special tokens included.
@@ -53,6 +58,7 @@ class BuiltModel:
     onnx_path: Path
     tokenizer_path: Path
     digest: str
+    fingerprint: int
     dims: int
     layers: int
     max_tokens: int
@@ -145,6 +151,7 @@ def _describe(directory: Path) -> tuple[BuiltModel, DigestParts]:
             onnx_path=directory / ONNX_FILE,
             tokenizer_path=directory / TOKENIZER_FILE,
             digest=facts["digest"],
+            fingerprint=int(facts["fingerprint"]),
             dims=int(facts["dims"]),
             layers=int(facts["layers"]),
             max_tokens=parts.max_tokens,
@@ -154,7 +161,7 @@ def _describe(directory: Path) -> tuple[BuiltModel, DigestParts]:
             licence=facts["licence"],
             sentence_output=SENTENCE_OUTPUT,
             tokens_output=TOKENS_OUTPUT,
-            layer_outputs=tuple(name for name in outputs if name not in (SENTENCE_OUTPUT, TOKENS_OUTPUT)),
+            layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
             smile_calibration=calibration,
         )
     except KeyError as error:
@@ -165,7 +172,7 @@ def _describe(directory: Path) -> tuple[BuiltModel, DigestParts]:
         raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
     if found != sizes:
         raise _broken(directory, f"file sizes are {found}, the description says {sizes}")
-    if not {SENTENCE_OUTPUT, TOKENS_OUTPUT} <= set(outputs):
+    if not set(outputs) >= _OTHER_OUTPUTS:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
     if parts.digest() != model.digest:
         raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")

@@ -21,6 +21,7 @@ from onnx import TensorProto, helper
 
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.build.padding import Layout, gather_heads, gather_rows, lay_out, pad_rows
+from gradewire_models.build.seal import SealedGraph, seal
 from gradewire_models.build.weights import Dense, Encoder, Layer, Norm
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
@@ -32,13 +33,14 @@ _IR_VERSION = 9
 Vector = NDArray[np.float32]
 
 
-def write_graph(encoder: Encoder, model: CatalogModel) -> bytes:
+def write_graph(encoder: Encoder, model: CatalogModel) -> SealedGraph:
     """Writes `encoder` as ONNX; the same weights give the same bytes.
 
     Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is
     1 on a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
     [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``,
-    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
+    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified);
+    ``model_fingerprint``, int64 [batch, 1].
     """
     nodes = Nodes()
     layout = lay_out(nodes, encoder, model)
@@ -55,7 +57,7 @@ def write_graph(encoder: Encoder, model: CatalogModel) -> bytes:
             pad_rows(nodes, bare, layout, layer_output(number))
     pad_rows(nodes, hidden, layout, TOKENS_OUTPUT)
     _pool(nodes)
-    return _serialise(nodes, model)
+    return seal(_assemble(nodes, model))
 
 
 def _embed(nodes: Nodes, encoder: Encoder, model: CatalogModel, layout: Layout, carried: Vector) -> str:
@@ -133,7 +135,7 @@ def _pool(nodes: Nodes) -> None:
     nodes.op("Div", total, floor, name=SENTENCE_OUTPUT)
 
 
-def _serialise(nodes: Nodes, model: CatalogModel) -> bytes:
+def _assemble(nodes: Nodes, model: CatalogModel) -> onnx.ModelProto:
     def tensor(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, shape)
 
@@ -149,5 +151,4 @@ def _serialise(nodes: Nodes, model: CatalogModel) -> bytes:
         nodes.constants,
     )
     opsets = [helper.make_opsetid("", _OPSET)]
-    whole = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="gradewire")
-    return whole.SerializeToString(deterministic=True)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="gradewire")

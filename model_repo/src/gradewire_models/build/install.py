@@ -127,7 +127,8 @@ def _write_model(model: CatalogModel, source: Path, target: Path, report: Report
     (target / ONNX_FILE).parent.mkdir(parents=True)
     encoder = read_encoder(source / "model.safetensors", model)
     vocabulary = len(encoder.word_table)
-    (target / ONNX_FILE).write_bytes(write_graph(encoder, model))
+    graph = write_graph(encoder, model)
+    (target / ONNX_FILE).write_bytes(graph.content)
     del encoder
     write_tokenizer(source / "tokenizer.json", target / TOKENIZER_FILE, model.max_tokens)
     parts = DigestParts(
@@ -143,7 +144,13 @@ def _write_model(model: CatalogModel, source: Path, target: Path, report: Report
             f"{model.name} came out with digest {parts.digest()}, the catalog expects {model.digest}: "
             "the graph writer and the catalog do not belong together"
         )
-    facts = BuildFacts(parts, (target / ONNX_FILE).stat().st_size, (target / TOKENIZER_FILE).stat().st_size)
+    facts = BuildFacts(
+        parts,
+        fingerprint=graph.fingerprint,
+        onnx_bytes=len(graph.content),
+        tokenizer_bytes=(target / TOKENIZER_FILE).stat().st_size,
+    )
+    del graph
     write_config(target / CONFIG_FILE, model, facts)
     report(Progress("computing the reference"))
     save_golden(make_golden(source / "model.safetensors", model, vocabulary), target / GOLDEN_FILE)

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from gradewire_models._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
 from gradewire_models.build.golden import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.catalog import CatalogModel
-from gradewire_models.config import ATTENTION_MASK, CONFIG_FILE, INPUT_IDS, layer_output, read_config
+from gradewire_models.config import (
+    ATTENTION_MASK,
+    CONFIG_FILE,
+    FINGERPRINT_OUTPUT,
+    INPUT_IDS,
+    layer_output,
+    read_config,
+)
 from gradewire_models.errors import ModelBrokenError
 from gradewire_models.repository import BuiltModel, load_built
 from gradewire_models.runtime import onnxruntime
@@ -64,6 +71,7 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         Check("files", passed=True, detail=f"digest {model.digest}"),
         _check_catalog(model, expected),
         _check_config(model, session),
+        _check_fingerprint(model, session, golden),
         *check_vectors(model, session, golden),
     ]
 
@@ -157,3 +165,12 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession) -> C
         detail = f"{CONFIG_FILE} says {said}, the graph has {real}"
         return Check("config.pbtxt", passed=False, detail=detail)
     return Check("config.pbtxt", passed=True, detail=f"tensors as in the graph: {', '.join(said)}")
+
+
+def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> Check:
+    texts = golden.ids[:_BATCH_TEXTS]
+    (rows,) = _run(session, [FINGERPRINT_OUTPUT], texts)
+    if rows.shape != (len(texts), 1) or not np.all(rows == model.fingerprint):
+        detail = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
+        return Check("fingerprint", passed=False, detail=detail)
+    return Check("fingerprint", passed=True, detail=f"the graph names itself in every row: {model.fingerprint}")
