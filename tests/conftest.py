@@ -1,9 +1,11 @@
 """Fixtures that every part of the tests shares."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.triton import TritonServer
 
 from gradewire_models.repository import default_repository, load_built
 
@@ -17,3 +19,10 @@ def minilm() -> Path:
     repository = default_repository()
     load_built(repository, "all-MiniLM-L6-v2")
     return repository
+
+
+@pytest.fixture(scope="session")
+def triton(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[TritonServer]:
+    """The real Triton server over the default encoder, shared by all tests that only talk to it."""
+    with TritonServer(tmp_path_factory.mktemp("triton"), minilm, models=("all-MiniLM-L6-v2",)) as server:
+        yield server
