@@ -1,63 +1,28 @@
 """The default engine: encoders in this process over ONNX Runtime."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
-from gradewire_server.domain.needs import PreparedAnswers, Tier
-from gradewire_server.domain.result import Failure
-from gradewire_server.engine.cache import VectorCache
-from gradewire_server.engine.config import EngineConfig
-from gradewire_server.engine.encoder import Encoder
-from gradewire_server.engine.lru import SegmentedLru
-from gradewire_server.engine.model_shelf import ModelLibrary
-from gradewire_server.engine.prepared import PreparedAnswersBook
-from gradewire_server.engine.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
-from gradewire_server.engine.stores import Stores, open_stores
+from gradewire_models.repository import BuiltModel, list_built, load_built
+from gradewire_server.engine.batcher import Batcher
+from gradewire_server.engine.config import ComputeConfig, EngineConfig
+from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult, token_ids
+from gradewire_server.engine.flight import Flight
+from gradewire_server.engine.keys import ModelSpaces
+from gradewire_server.engine.session import EncoderSession
+from gradewire_server.engine.stores import open_stores
 from gradewire_server.engine.telemetry import EngineTelemetry
+from gradewire_server.engine.tokenizer import TextTokenizer
+from gradewire_server.engine.vector_engine import VectorEngine
 
 
-@dataclass(frozen=True, slots=True)
-class EngineHealth:
-    """What works.
-
-    Attributes:
-        models: Whether each model that the engine was told to preload or has used is loaded.
-        degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
-    """
-
-    models: Mapping[str, bool]
-    degraded: tuple[str, ...]
-
-
-class EmbeddedEngine(Engine):
+class EmbeddedEngine(VectorEngine):
     """Cache, batcher and encoders in one process. Made by `open`, lives on the event loop it was opened on."""
-
-    def __init__(self, config: EngineConfig, stores: Stores, telemetry: EngineTelemetry) -> None:
-        self._config = config
-        self._telemetry = telemetry
-        self._stores = stores
-        self._closed = False
-        self._lru = SegmentedLru(config.cache.memory_max_bytes)
-        self._cache = VectorCache(
-            self._lru, stores.vectors, telemetry, max_pending_writes=config.cache.max_pending_writes
-        )
-        self._prepared = PreparedAnswersBook(stores.prepared, namespace=config.cache.namespace)
-        self._library = ModelLibrary(
-            config.model_repository,
-            default=config.default_model,
-            namespace=config.cache.namespace,
-            compute=config.compute,
-            assemble=lambda parts: Encoder(parts, self._cache, config.compute, telemetry),
-        )
-        telemetry.gauge("memory_bytes", "Bytes in the in-process cache.", lambda: self._lru.used_bytes)
-        telemetry.gauge("memory_entries", "Entries of the in-process cache.", lambda: len(self._lru))
-        telemetry.gauge("in_flight_texts", "Texts that are being worked out.", lambda: self._cache.in_flight)
-        evicted = self._lru.counters
-        telemetry.total("memory_evictions", "Entries pushed out of memory.", lambda: evicted.evicted_entries)
 
     @classmethod
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
@@ -70,74 +35,74 @@ class EmbeddedEngine(Engine):
             registry: Where the engine registers its metrics; one engine per registry.
         """
         telemetry = EngineTelemetry(registry)
-        engine = cls(config, await open_stores(config.cache, telemetry), telemetry)
+        source = SessionSource(config.model_repository, config.compute)
+        engine = cls(config, await open_stores(config.cache, telemetry), telemetry, source)
         for name in config.preload:
             await engine.load(name)
         return engine
 
-    async def load(self, name: str) -> ModelStatus | Failure:
-        """Loads and warms up a model, "" being the default one; MODEL_UNAVAILABLE says how to get it."""
-        loaded = await self._library.load(name)
-        return loaded if isinstance(loaded, Failure) else loaded.status
+
+class SessionSource:
+    """Models as sessions in this process; see `ModelSource`.
+
+    Args:
+        repository: Directory of built models.
+        compute: How they are run.
+    """
+
+    def __init__(self, repository: Path, compute: ComputeConfig) -> None:
+        self._repository = repository
+        self._compute = compute
+
+    def listed(self) -> Sequence[BuiltModel]:
+        """See `ModelSource.listed`."""
+        return list_built(self._repository)
+
+    def describe(self, name: str) -> BuiltModel:
+        """See `ModelSource.describe`."""
+        return load_built(self._repository, name)
+
+    async def open(self, name: str, *, namespace: str) -> EncoderParts:
+        """See `ModelSource.open`."""
+        return await asyncio.to_thread(self._open, name, namespace)
+
+    def trouble(self, name: str) -> str:
+        """See `ModelSource.trouble`."""
+        del name
+        return ""
 
     async def close(self) -> None:
-        """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
-        if self._closed:
-            return
-        self._closed = True
-        await self._library.close()
-        await self._cache.close()
-        await self._prepared.close()
+        """See `ModelSource.close`."""
 
-    def health(self) -> EngineHealth:
-        """Models and stores as they are now."""
-        wanted = dict.fromkeys(
-            [*(name or self._library.default for name in self._config.preload), *self._library.loaded]
-        )
-        models = {name: name in self._library.loaded for name in wanted}
-        return EngineHealth(models, self._stores.degraded())
+    def _open(self, name: str, namespace: str) -> EncoderParts:
+        model = load_built(self._repository, name)
+        tokenizer = TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
+        session = EncoderSession(model, self._compute)
+        # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
+        for text in ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it"):
+            for lone in (False, True):
+                session.run([tokenizer.encode([text])[0].ids], with_tokens=True, lone=lone)
+        spaces = ModelSpaces(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
 
-    async def embed(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
-    ) -> EmbedReply:
-        """See `Engine.embed`."""
-        loaded = self._library.find(model) or await self._library.load(model)
-        if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
-            return failed_sentences(loaded, len(texts))
-        call = await self._cache.fetch(loaded.encoder, texts, tiers, with_tokens=False, deadline_s=deadline_s)
-        reply = sentence_reply(call, loaded.encoder.spaces.dims)
-        self._telemetry.answered(call.sources, reply.failures.items())
-        return reply
+        def dispatcher(encoder: Encoder) -> Batcher[Flight, RunResult]:
+            return Batcher(_SessionRuns(encoder, session), self._compute, name=model.name)
 
-    async def embed_tokens(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
-    ) -> TokensReply:
-        """See `Engine.embed_tokens`."""
-        loaded = self._library.find(model) or await self._library.load(model)
-        if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
-            return failed_tokens(loaded, len(texts))
-        call = await self._cache.fetch(loaded.encoder, texts, tiers, with_tokens=True, deadline_s=deadline_s)
-        reply = tokens_reply(call, loaded.encoder.spaces.dims)
-        failed = [(position, item) for position, item in enumerate(reply.items) if isinstance(item, Failure)]
-        self._telemetry.answered(call.sources, failed)
-        return reply
+        return EncoderParts(model, tokenizer, spaces, dispatcher)
 
-    async def prepared_answers(
-        self, reference_set: str, question: str, references: Sequence[str]
-    ) -> PreparedAnswers | Failure:
-        """See `Engine.prepared_answers`."""
-        return await self._prepared.find(reference_set, question, references)
 
-    async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """See `Engine.store_prepared`."""
-        return await self._prepared.store(reference_set, question, answers)
+class _SessionRuns:
+    """An encoder's runs on a session; see `BatchHandler`."""
 
-    def models(self) -> Sequence[ModelStatus]:
-        """See `Engine.models`. Reads the repository's descriptions."""
-        return self._library.statuses()
+    def __init__(self, encoder: Encoder, session: EncoderSession) -> None:
+        self._encoder = encoder
+        self._session = session
+        self.done = encoder.done
+        self.failed = encoder.failed
+        self.dropped = encoder.dropped
 
-    def model(self, name: str) -> ModelStatus | Failure:
-        """See `Engine.model`. A loaded one is answered from memory."""
-        return self._library.status(name)
+    def run(self, jobs: Sequence[Flight], *, lone: bool) -> RunResult:
+        """Computes one run, in a worker thread."""
+        started_s = time.perf_counter()
+        with_tokens = any(job.with_tokens for job in jobs)
+        output = self._session.run(token_ids(jobs), with_tokens=with_tokens, lone=lone)
+        return self._encoder.read(jobs, output, started_s)

@@ -1,22 +1,22 @@
-"""One model at work: tokenizer, batcher and session, from flights to bodies."""
+"""One model at work: from flights to bodies. How its runs are done is its dispatcher's affair."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire_models.repository import BuiltModel
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine.batcher import Batcher, ClosedError
+from gradewire_server.engine.batcher import ClosedError
 from gradewire_server.engine.codec import encode_bodies, round_vectors
-from gradewire_server.engine.config import ComputeConfig
 from gradewire_server.engine.flight import Call, Flight
 from gradewire_server.engine.keys import ModelSpaces
-from gradewire_server.engine.session import EncoderSession
+from gradewire_server.engine.run_output import RunOutput
 from gradewire_server.engine.telemetry import EngineTelemetry
 from gradewire_server.engine.token_codec import encode_tokens
 from gradewire_server.engine.tokenizer import TextTokenizer
@@ -30,21 +30,43 @@ _RUN_FAILED = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 _NOT_FINITE = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
 
 
+class RunError(Exception):
+    """A run that failed, with what its callers are told.
+
+    Attributes:
+        failure: Result of its texts; without internals.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Dispatcher(Protocol):
+    """Runs an encoder's flights in batches, and tells the encoder how they ended."""
+
+    def submit(self, flights: Sequence[Flight], /) -> bool:
+        """Takes the flights of one call whole, or none of them: the queue is full or closed."""
+
+    async def close(self) -> None:
+        """Fails what is queued with ClosedError, waits for what is running."""
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderParts:
-    """A model as it was read.
+    """A model that is ready to run.
 
     Attributes:
         model: Its description.
-        session: Its graph.
         tokenizer: Its tokenizer.
         spaces: Names of its cache entries.
+        dispatcher: Makes what runs it, for the encoder that it is given; called on the event loop.
     """
 
     model: BuiltModel
-    session: EncoderSession
     tokenizer: TextTokenizer
     spaces: ModelSpaces
+    dispatcher: Callable[["Encoder"], Dispatcher]
 
 
 class FlightSink(Protocol):
@@ -64,7 +86,7 @@ class RunResult:
     Attributes:
         bodies: By job.
         padded_tokens: Size times longest text.
-        duration_s: Of the session's run and the encoding of bodies.
+        duration_s: From its start to the encoded bodies.
     """
 
     bodies: list[bytes | Failure]
@@ -78,20 +100,16 @@ class Encoder:
     Args:
         parts: The model.
         sink: Where its flights end.
-        compute: How to run it.
         telemetry: Where it is counted.
     """
 
-    def __init__(
-        self, parts: EncoderParts, sink: FlightSink, compute: ComputeConfig, telemetry: EngineTelemetry
-    ) -> None:
+    def __init__(self, parts: EncoderParts, sink: FlightSink, telemetry: EngineTelemetry) -> None:
         model = parts.model
         self.spaces = parts.spaces
-        self._session = parts.session
         self._tokenizer = parts.tokenizer
         self._sink = sink
-        self._closed = False
-        self._batcher: Batcher[Flight, RunResult] = Batcher(self, compute, name=model.name)
+        self._closed: Failure | None = None
+        self._dispatcher = parts.dispatcher(self)
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
         self._queue_s = telemetry.queue_s.labels(model.name)
         self._inference_s = telemetry.inference_s.labels(model.name)
@@ -110,16 +128,16 @@ class Encoder:
 
     async def submit(self, flights: Sequence[Flight]) -> None:
         """Tokenizes flights off the event loop and queues them."""
-        if self._closed:
+        if self._closed is not None:
             self._refuse(flights)
             return
         loop = asyncio.get_running_loop()
         self._queue(flights, await loop.run_in_executor(self._tokenizing, self._tokenize, flights))
 
-    async def close(self) -> None:
-        """Fails what is queued, waits for what is running."""
-        self._closed = True
-        await self._batcher.close()
+    async def close(self, reason: Failure = _CLOSED) -> None:
+        """Fails what is queued with `reason`, waits for what is running."""
+        self._closed = reason
+        await self._dispatcher.close()
         await asyncio.to_thread(self._tokenizing.shutdown)
 
     def _tokenize(self, flights: Sequence[Flight]) -> float:
@@ -139,21 +157,24 @@ class Encoder:
         now_s = time.monotonic()
         for flight in flights:
             flight.queued_s = now_s
-        if not self._batcher.submit(flights):
+        if not self._dispatcher.submit(flights):
             self._refuse(flights)
 
     def _refuse(self, flights: Sequence[Flight]) -> None:
         for flight in flights:
-            self._sink.landed(self.spaces, flight, _CLOSED if self._closed else _QUEUE_FULL)
+            self._sink.landed(self.spaces, flight, self._closed or _QUEUE_FULL)
 
-    # What follows is the batcher's handler: `run` in a worker thread, the rest on the event loop.
+    # What follows is for the dispatcher: `read` in any thread, the rest on the event loop.
 
-    def run(self, jobs: Sequence[Flight], *, lone: bool) -> RunResult:
-        """Computes one run."""
-        started_s = time.perf_counter()
+    def read(self, jobs: Sequence[Flight], output: RunOutput, started_s: float) -> RunResult:
+        """Makes bodies of a run's output.
+
+        Args:
+            jobs: Tokenized, in the order of the output's rows.
+            output: What the run gave.
+            started_s: When the run began, in `time.perf_counter()` seconds.
+        """
         tokenized = [job.tokens for job in jobs if job.tokens is not None]
-        ids = [tokens.ids for tokens in tokenized]
-        output = self._session.run(ids, with_tokens=any(job.with_tokens for job in jobs), lone=lone)
         rounded, good = round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
         bodies: list[bytes | Failure] = []
@@ -164,7 +185,7 @@ class Encoder:
                 assert tokens.offsets is not None  # noqa: S101 - for mypy: both are there or none
                 result = encode_tokens(result, output.tokens[row, tokens.kept], tokens.offsets)
             bodies.append(_NOT_FINITE if result is None else result)
-        longest = max(map(len, ids))
+        longest = max(len(tokens.ids) for tokens in tokenized)
         return RunResult(bodies, longest * len(jobs), time.perf_counter() - started_s)
 
     def done(self, jobs: Sequence[Flight], result: RunResult) -> None:
@@ -189,12 +210,18 @@ class Encoder:
         self._sink.dropped(job)
 
     def failed(self, jobs: Sequence[Flight], error: Exception) -> None:
-        """Lands the flights of a run that raised; the batcher has logged why, for its message may hold internals."""
+        """Lands the flights of a run that raised; its dispatcher has logged why, for the message may hold internals."""
         if isinstance(error, ClosedError):
             self._refuse(jobs)
             return
+        failure = error.failure if isinstance(error, RunError) else _RUN_FAILED
         for job in jobs:
-            self._sink.landed(self.spaces, job, _RUN_FAILED)
+            self._sink.landed(self.spaces, job, failure)
+
+
+def token_ids(jobs: Sequence[Flight]) -> list[NDArray[np.int32]]:
+    """Ids of tokenized flights, in order."""
+    return [job.tokens.ids for job in jobs if job.tokens is not None]
 
 
 def _calls(flights: Sequence[Flight]) -> set[Call]:

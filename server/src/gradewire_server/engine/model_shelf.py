@@ -5,23 +5,22 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gradewire_models.catalog import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
-from gradewire_models.repository import BuiltModel, list_built, load_built
+from gradewire_models.repository import BuiltModel
 from gradewire_server.domain.engine import ModelStatus
 from gradewire_server.domain.metric import Calibration
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine.config import ComputeConfig
 from gradewire_server.engine.encoder import Encoder, EncoderParts
-from gradewire_server.engine.keys import ModelSpaces
-from gradewire_server.engine.session import EncoderSession
-from gradewire_server.engine.tokenizer import TextTokenizer
+from gradewire_server.engine.source import ModelSource, SourceError
 
 _log = logging.getLogger(__name__)
 
 _Stamp: TypeAlias = tuple[str, int, int]
+
+REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +37,50 @@ class LoadedModel:
 
 
 class ModelLibrary:
-    """The models of a repository and of the catalog.
+    """The models of a source and of the catalog.
+
+    A call refers to a model as NAME, as NAME@DIGEST (that one or none), or by "" for the default one.
 
     Args:
-        repository: Directory of built models.
+        source: Where models come from.
         default: Name that "" stands for; empty for the catalog's default.
         namespace: See `CacheConfig.namespace`.
-        compute: How models are run.
-        assemble: Makes an encoder of a model that was read; called on the event loop.
+        assemble: Makes an encoder of a model that was opened; called on the event loop.
+
+    Attributes:
+        default: The default model's name.
+        loaded: By name.
+        awaited: Models that somebody asked for and that cannot be used now, with what was said.
     """
 
     def __init__(
-        self,
-        repository: Path,
-        *,
-        default: str,
-        namespace: str,
-        compute: ComputeConfig,
-        assemble: Callable[[EncoderParts], Encoder],
+        self, source: ModelSource, *, default: str, namespace: str, assemble: Callable[[EncoderParts], Encoder]
     ) -> None:
-        self._repository = repository
+        self._source = source
         self.default = default or default_model().name
         self._namespace = namespace
-        self._compute = compute
         self._assemble = assemble
         self.loaded: dict[str, LoadedModel] = {}
+        self.awaited: dict[str, Failure] = {}
+        self._by_reference: dict[str, LoadedModel] = {}
         self._loading: dict[str, asyncio.Task[LoadedModel | Failure]] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
         self._broken: dict[str, tuple[_Stamp, str]] = {}
 
-    def find(self, name: str) -> LoadedModel | None:
-        """A model that is loaded, "" being the default one."""
-        return self.loaded.get(name or self.default)
+    def find(self, reference: str) -> LoadedModel | None:
+        """A model that is loaded."""
+        return self._by_reference.get(reference)
 
-    async def load(self, name: str) -> LoadedModel | Failure:
-        """Loads and warms up a model, or joins those who wait for it. A broken one stays so until its files change."""
-        name = name or self.default
-        loaded = self.loaded.get(name)
-        if loaded is not None:
-            return loaded
+    async def load(self, reference: str) -> LoadedModel | Failure:
+        """Loads a model, or joins those who wait for it. A broken one stays so until its files change."""
+        name, _, digest = reference.partition("@")
+        loaded = self.loaded.get(name or self.default) or await self.reload(name or self.default)
+        if digest and isinstance(loaded, LoadedModel) and loaded.status.digest != digest:
+            return REPLACED
+        return loaded
+
+    async def reload(self, name: str) -> LoadedModel | Failure:
+        """Opens a model anew: it takes the place of the one that is loaded, which is gone also where that fails."""
         task = self._loading.get(name)
         if task is None:
             task = self._loading[name] = asyncio.get_running_loop().create_task(self._load(name))
@@ -83,7 +88,7 @@ class ModelLibrary:
         return await asyncio.shield(task)
 
     def status(self, name: str) -> ModelStatus | Failure:
-        """One model, or why it cannot be used. A loaded one is answered without touching the disk."""
+        """One model by name, or why it cannot be used. A loaded one is answered without touching the disk."""
         name = name or self.default
         loaded = self.loaded.get(name)
         if loaded is not None:
@@ -100,7 +105,7 @@ class ModelLibrary:
 
     def statuses(self) -> list[ModelStatus]:
         """Catalog first, then what else is built."""
-        built = {model.name: model for model in list_built(self._repository)}
+        built = {model.name: model for model in self._source.listed()}
         names = dict.fromkeys([*load_catalog(), *built, *self.loaded])
         return [self._describe(name, built.get(name)) for name in names]
 
@@ -110,37 +115,54 @@ class ModelLibrary:
             await asyncio.wait(self._loading.values())
         for loaded in self.loaded.values():
             await loaded.encoder.close()
+        if self._retiring:
+            await asyncio.wait(self._retiring)
 
     async def _load(self, name: str) -> LoadedModel | Failure:
         try:
-            parts = await asyncio.to_thread(self._read, name)
+            parts = await self._source.open(name, namespace=self._namespace)
+        except SourceError as error:
+            return self._not_now(name, error.failure)
         except ModelError as error:
             _log.warning("model %s cannot be loaded: %s", name, error)
             return self._unusable(name, _why_not(name, error))
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
             return self._unusable(name, f"model {name!r} cannot be loaded; the server's log says why")
-        status = _status(parts.model, state="loaded", is_default=parts.model.name == self.default)
+        status = _status(parts.model, state="loaded", is_default=name == self.default)
         loaded = LoadedModel(self._assemble(parts), status)
-        self.loaded[name] = loaded
+        self._put(name, loaded)
+        self.awaited.pop(name, None)
+        self._broken.pop(name, None)
         return loaded
 
+    def _put(self, name: str, loaded: LoadedModel | None) -> None:
+        """Sets what a name stands for; what it stood for before ends as soon as its runs have."""
+        old = self.loaded.pop(name, None)
+        if old is not None:
+            self._by_reference = {key: each for key, each in self._by_reference.items() if each is not old}
+            task = asyncio.get_running_loop().create_task(old.encoder.close(REPLACED))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+        if loaded is not None:
+            self.loaded[name] = loaded
+            self._by_reference |= {name: loaded, f"{name}@{loaded.status.digest}": loaded}
+            if name == self.default:
+                self._by_reference[""] = loaded
+
+    def _not_now(self, name: str, failure: Failure) -> Failure:
+        if self.awaited.get(name) != failure:
+            _log.warning("model %s cannot be used now: %s", name, failure.message)
+        self.awaited[name] = failure
+        self._put(name, None)
+        return self._unusable(name, failure.message) if failure.status is Status.MODEL_UNAVAILABLE else failure
+
     def _unusable(self, name: str, message: str) -> Failure:
-        for model in list_built(self._repository):
+        self._put(name, None)
+        for model in self._source.listed():
             if model.name == name:
                 self._broken[name] = (_stamp(model), message)
         return Failure(Status.MODEL_UNAVAILABLE, message)
-
-    def _read(self, name: str) -> EncoderParts:
-        model = load_built(self._repository, name)
-        tokenizer = TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
-        session = EncoderSession(model, self._compute)
-        # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
-        for text in ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it"):
-            for lone in (False, True):
-                session.run([tokenizer.encode([text])[0].ids], with_tokens=True, lone=lone)
-        spaces = ModelSpaces(namespace=self._namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
-        return EncoderParts(model, session, tokenizer, spaces)
 
     def _describe(self, name: str, built: BuiltModel | None) -> ModelStatus:
         if name in self.loaded:
@@ -153,7 +175,7 @@ class ModelLibrary:
             return _status(built, state="built", is_default=is_default)
         known = load_catalog()[name]
         try:
-            load_built(self._repository, name)
+            self._source.describe(name)
             state, message = "built", ""  # built since the repository was listed
         except ModelNotBuiltError as error:
             state, message = "missing", _why_not(name, error)
@@ -175,7 +197,15 @@ class ModelLibrary:
 
 def _stamp(model: BuiltModel) -> _Stamp:
     """Digest and times of change: differs once a model was built again or mended by hand."""
-    return model.digest, model.onnx_path.stat().st_mtime_ns, model.tokenizer_path.stat().st_mtime_ns
+    return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
+
+
+def _changed_ns(path: Path) -> int:
+    """Time of a file's last change; 0 where it is not here, as a graph need not be that another process runs."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def _why_not(name: str, error: ModelError) -> str:

@@ -1,7 +1,6 @@
 """One ONNX Runtime session: token ids in, vectors out. Called from worker threads, several at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,7 @@ from numpy.typing import NDArray
 from gradewire_models.repository import BuiltModel
 from gradewire_models.runtime import onnxruntime
 from gradewire_server.engine.config import ComputeConfig
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutput:
-    """What one run gives.
-
-    Attributes:
-        sentences: float32[n, dims], of unit length.
-        tokens: float32[n, padded tokens, dims]; rows of padding are unspecified. None where not asked for.
-    """
-
-    sentences: NDArray[np.float32]
-    tokens: NDArray[np.float32] | None
+from gradewire_server.engine.run_output import RunOutput
 
 
 class EncoderSession:

@@ -1,0 +1,138 @@
+"""The engine whoever runs its encoders: cache, single flight, prepared answers, models."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
+from gradewire_server.domain.needs import PreparedAnswers, Tier
+from gradewire_server.domain.result import Failure
+from gradewire_server.engine.cache import VectorCache
+from gradewire_server.engine.config import EngineConfig
+from gradewire_server.engine.encoder import Encoder
+from gradewire_server.engine.lru import SegmentedLru
+from gradewire_server.engine.model_shelf import ModelLibrary
+from gradewire_server.engine.prepared import PreparedAnswersBook
+from gradewire_server.engine.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
+from gradewire_server.engine.source import ModelSource
+from gradewire_server.engine.stores import Stores
+from gradewire_server.engine.telemetry import EngineTelemetry
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHealth:
+    """What works.
+
+    Attributes:
+        models: Whether each model that the engine was told to preload or has used can compute.
+        troubles: Why one of them cannot, where that is known.
+        degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
+    """
+
+    models: Mapping[str, bool]
+    troubles: Mapping[str, str]
+    degraded: tuple[str, ...]
+
+
+class VectorEngine(Engine):
+    """Cache and models. Lives on the event loop it was made on.
+
+    Args:
+        config: See `EngineConfig`.
+        stores: What stands behind the cache; the engine closes them.
+        telemetry: Where it is counted.
+        source: Where models come from; the engine closes it.
+    """
+
+    def __init__(self, config: EngineConfig, stores: Stores, telemetry: EngineTelemetry, source: ModelSource) -> None:
+        self._config = config
+        self._telemetry = telemetry
+        self._stores = stores
+        self._closed = False
+        self._lru = SegmentedLru(config.cache.memory_max_bytes)
+        self._cache = VectorCache(
+            self._lru, stores.vectors, telemetry, max_pending_writes=config.cache.max_pending_writes
+        )
+        self._prepared = PreparedAnswersBook(stores.prepared, namespace=config.cache.namespace)
+        self._source = source
+        self._library = ModelLibrary(
+            source,
+            default=config.default_model,
+            namespace=config.cache.namespace,
+            assemble=lambda parts: Encoder(parts, self._cache, telemetry),
+        )
+        telemetry.gauge("memory_bytes", "Bytes in the in-process cache.", lambda: self._lru.used_bytes)
+        telemetry.gauge("memory_entries", "Entries of the in-process cache.", lambda: len(self._lru))
+        telemetry.gauge("in_flight_texts", "Texts that are being worked out.", lambda: self._cache.in_flight)
+        evicted = self._lru.counters
+        telemetry.total("memory_evictions", "Entries pushed out of memory.", lambda: evicted.evicted_entries)
+
+    async def load(self, name: str) -> ModelStatus | Failure:
+        """Loads and warms up a model, "" being the default one; MODEL_UNAVAILABLE says how to get it."""
+        loaded = await self._library.load(name)
+        return loaded if isinstance(loaded, Failure) else loaded.status
+
+    async def close(self) -> None:
+        """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._library.close()
+        await self._source.close()
+        await self._cache.close()
+        await self._prepared.close()
+
+    def health(self) -> EngineHealth:
+        """Models and stores as they are now."""
+        library = self._library
+        wanted = dict.fromkeys(
+            [*(name or library.default for name in self._config.preload), *library.loaded, *library.awaited]
+        )
+        troubles = {name: self._source.trouble(name) for name in library.loaded}
+        troubles |= {name: failure.message for name, failure in library.awaited.items()}
+        models = {name: name in library.loaded and not troubles[name] for name in wanted}
+        return EngineHealth(models, {name: why for name, why in troubles.items() if why}, self._stores.degraded())
+
+    async def embed(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        """See `Engine.embed`."""
+        loaded = self._library.find(model) or await self._library.load(model)
+        if isinstance(loaded, Failure):
+            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
+            return failed_sentences(loaded, len(texts))
+        call = await self._cache.fetch(loaded.encoder, texts, tiers, with_tokens=False, deadline_s=deadline_s)
+        reply = sentence_reply(call, loaded.encoder.spaces.dims)
+        self._telemetry.answered(call.sources, reply.failures.items())
+        return reply
+
+    async def embed_tokens(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> TokensReply:
+        """See `Engine.embed_tokens`."""
+        loaded = self._library.find(model) or await self._library.load(model)
+        if isinstance(loaded, Failure):
+            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
+            return failed_tokens(loaded, len(texts))
+        call = await self._cache.fetch(loaded.encoder, texts, tiers, with_tokens=True, deadline_s=deadline_s)
+        reply = tokens_reply(call, loaded.encoder.spaces.dims)
+        failed = [(position, item) for position, item in enumerate(reply.items) if isinstance(item, Failure)]
+        self._telemetry.answered(call.sources, failed)
+        return reply
+
+    async def prepared_answers(
+        self, reference_set: str, question: str, references: Sequence[str]
+    ) -> PreparedAnswers | Failure:
+        """See `Engine.prepared_answers`."""
+        return await self._prepared.find(reference_set, question, references)
+
+    async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
+        """See `Engine.store_prepared`."""
+        return await self._prepared.store(reference_set, question, answers)
+
+    def models(self) -> Sequence[ModelStatus]:
+        """See `Engine.models`. Reads the repository's descriptions."""
+        return self._library.statuses()
+
+    def model(self, name: str) -> ModelStatus | Failure:
+        """See `Engine.model`. A loaded one is answered from memory."""
+        return self._library.status(name)
