@@ -95,6 +95,20 @@ def test_a_broken_model_does_not_hide_the_others(
     assert "tiny-bert" in caplog.text
 
 
+def test_without_its_graph_a_model_is_described_and_its_tokenizer_checked(
+    fresh_bert: Callable[[], Path], tiny_repository: Path
+) -> None:
+    repository = fresh_bert()
+    (repository / "tiny-bert/1/model.onnx").unlink()
+    assert list_built(repository) == []
+    described = load_built(repository, "tiny-bert", graph=False)
+    assert [described] == list_built(repository, graphs=False)
+    assert described.digest == load_built(tiny_repository, "tiny-bert").digest
+    _flip(repository / "tiny-bert/tokenizer.json")
+    with pytest.raises(ModelBrokenError, match="SHA-256"):
+        load_built(repository, "tiny-bert", graph=False)
+
+
 def test_the_variable_names_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(tmp_path))
     assert default_repository() == tmp_path

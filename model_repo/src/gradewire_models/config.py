@@ -99,12 +99,16 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
         config = text_format.Parse(path.read_text(encoding="utf-8"), ModelConfig(), allow_unknown_field=True)
     except text_format.ParseError as error:
         raise ValueError(f"{path} is not a model configuration: {error}") from error
-    ours = {
+    return config, facts_in(config)
+
+
+def facts_in(config: ModelConfig) -> dict[str, str]:
+    """Our own parameters in a configuration, by their short names."""
+    return {
         key.removeprefix(_PREFIX): value.string_value
         for key, value in config.parameters.items()
         if key.startswith(_PREFIX)
     }
-    return config, ours
 
 
 def _parameters(model: CatalogModel, facts: BuildFacts) -> Mapping[str, str]:

@@ -88,25 +88,31 @@ def default_repository() -> Path:
     return platformdirs.user_data_path("gradewire") / "models"
 
 
-def list_built(repository: Path) -> list[BuiltModel]:
+def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
     """Lists the models of a repository by name.
 
     Files are checked by size, not by digest. A model that is broken is left out and logged as a warning; `load_built`
-    says what is wrong with it. A repository that does not exist holds no models.
+    says what is wrong with it. A repository that does not exist holds no models. Without `graphs` these need not be
+    here: whoever runs the models has them.
     """
     models = []
     for config in sorted(repository.glob(f"*/{CONFIG_FILE}")):
         if config.parent.name.startswith("."):
             continue
         try:
-            models.append(_describe(config.parent)[0])
+            models.append(_describe(config.parent, graph=graphs)[0])
         except ModelBrokenError as error:
             _log.warning("%s", error)
     return models
 
 
-def load_built(repository: Path, name: str) -> BuiltModel:
+def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
     """Describes one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+
+    Args:
+        repository: Directory of models.
+        name: Of the model.
+        graph: Whether the graph must be here; without it only the tokenizer is checked.
 
     Raises:
         ModelNotBuiltError: It is not there; the message says how to build it.
@@ -115,8 +121,11 @@ def load_built(repository: Path, name: str) -> BuiltModel:
     directory = repository / name
     if not name or Path(name).name != name or not (directory / CONFIG_FILE).is_file():
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
-    model, parts = _describe(directory)
-    for path, expected in ((model.onnx_path, parts.onnx_sha256), (model.tokenizer_path, parts.tokenizer_sha256)):
+    model, parts = _describe(directory, graph=graph)
+    checked = [(model.tokenizer_path, parts.tokenizer_sha256)]
+    if graph:
+        checked.append((model.onnx_path, parts.onnx_sha256))
+    for path, expected in checked:
         try:
             found = file_sha256(path)
         except OSError as error:
@@ -126,7 +135,7 @@ def load_built(repository: Path, name: str) -> BuiltModel:
     return model
 
 
-def _describe(directory: Path) -> tuple[BuiltModel, DigestParts]:
+def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]:
     try:
         config, facts = read_config(directory / CONFIG_FILE)
         parts = DigestParts(
@@ -137,7 +146,9 @@ def _describe(directory: Path) -> tuple[BuiltModel, DigestParts]:
             prefix=facts["prefix"],
             numeric_class=facts["numeric_class"],
         )
-        sizes = {ONNX_FILE: int(facts["onnx_bytes"]), TOKENIZER_FILE: int(facts["tokenizer_bytes"])}
+        sizes = {TOKENIZER_FILE: int(facts["tokenizer_bytes"])}
+        if graph:
+            sizes[ONNX_FILE] = int(facts["onnx_bytes"])
         found = {name: (directory / name).stat().st_size for name in sizes}
         outputs = [output.name for output in config.output]
         calibration = (
