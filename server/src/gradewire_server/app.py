@@ -17,7 +17,8 @@ from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
 from gradewire_server.domain.result import Failure
-from gradewire_server.engine.embedded import EmbeddedEngine
+from gradewire_server.engine.opening import open_engine
+from gradewire_server.engine.vector_engine import VectorEngine
 from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.dataplane import Dataplane
@@ -71,8 +72,8 @@ async def open_dataplane(settings: Settings, registry: CollectorRegistry | None 
 @asynccontextmanager
 async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> AsyncIterator[tuple[Dataplane, EmbeddedEngine]]:
-    engine = await EmbeddedEngine.open(settings.engine_config(), registry)
+) -> AsyncIterator[tuple[Dataplane, VectorEngine]]:
+    engine = await open_engine(settings.engine_config(), registry)
     try:
         admission = Admission(settings.capacity())
         telemetry.watch(admission)
@@ -139,6 +140,7 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         dataplane, engine = loading.result()
         # Entered last, left first: whatever happens, no call runs into a closed engine.
         stack.push_async_callback(server.stop, None)
+        await _look(engine, lifecycle)
         await lifecycle.serving(dataplane)
         observing = asyncio.create_task(_observe(engine, lifecycle))
         stack.callback(observing.cancel)
@@ -181,7 +183,7 @@ async def _serve_with_signals(settings: Settings, started: Callable[[int], None]
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> tuple[Dataplane, EmbeddedEngine]:
+) -> tuple[Dataplane, VectorEngine]:
     """Opens the dataplane on `stack` and warms the default model up; without it, metrics that need none still work."""
     dataplane, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
     loaded = await engine.load("")
@@ -192,7 +194,7 @@ async def _load(
     return dataplane, engine
 
 
-async def _before_stop(loading: asyncio.Task[tuple[Dataplane, EmbeddedEngine]], stop: Stop) -> bool:
+async def _before_stop(loading: asyncio.Task[tuple[Dataplane, VectorEngine]], stop: Stop) -> bool:
     """Waits for `loading`, which is cut short only by an urgent stop: a store half open cannot be closed again.
 
     Returns:
@@ -211,14 +213,20 @@ async def _before_stop(loading: asyncio.Task[tuple[Dataplane, EmbeddedEngine]], 
     return not stop.requested.is_set()
 
 
-async def _observe(engine: EmbeddedEngine, lifecycle: Lifecycle) -> None:
-    """Carries the engine's state to health and metrics."""
+async def _observe(engine: VectorEngine, lifecycle: Lifecycle) -> None:
+    """Carries the engine's state to health and metrics, again and again."""
     while True:
-        health = engine.health()
-        broken = [f"model {name} is not loaded" for name, loaded in health.models.items() if not loaded]
-        unloaded = () if any(health.models.values()) else ("no model is loaded",)
-        await lifecycle.observe(degraded=(*unloaded, *health.degraded), broken=broken)
+        await _look(engine, lifecycle)
         await asyncio.sleep(_OBSERVE_EVERY_S)
+
+
+async def _look(engine: VectorEngine, lifecycle: Lifecycle) -> None:
+    health = engine.health()
+    broken = [
+        health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
+    ]
+    unloaded = () if any(health.models.values()) else ("no model is loaded",)
+    await lifecycle.observe(degraded=(*unloaded, *health.degraded), broken=broken)
 
 
 async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, settings: Settings, stop: Stop) -> None:

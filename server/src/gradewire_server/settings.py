@@ -6,6 +6,7 @@ A flag wins over a variable, a variable over the file, the file over the default
 import json
 import re
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +17,14 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gradewire_models.repository import default_repository
-from gradewire_server.engine.config import CacheConfig, ComputeConfig, DiskConfig, EngineConfig, RedisConfig
+from gradewire_server.engine.config import (
+    CacheConfig,
+    ComputeConfig,
+    DiskConfig,
+    EngineConfig,
+    RedisConfig,
+    TritonConfig,
+)
 from gradewire_server.rpc.admission import Capacity
 from gradewire_server.rpc.limits import MEBIBYTE, Deadlines, Limits
 from gradewire_server.settings_text import ENV_PREFIX, SettingInfo, plain, setting_info
@@ -87,6 +95,26 @@ class Settings(BaseSettings):
     model_repository: OptionalPath = Field(None, description="Directory of built models; empty: where they are built.")
     default_model: str = Field("", description="Encoder meant where none is named; empty: the catalog's.")
     preload: Names = Field((), description="Further models to load at start, not at first use.")
+    backend: Literal["embedded", "triton"] = Field(
+        "embedded", description="Where encoders run: in this process, or in NVIDIA Triton."
+    )
+    triton_url: str = Field("127.0.0.1:8001", description="HOST:PORT of Triton's gRPC.")
+    triton_tls: bool = Field(default=False, description="Speak TLS with Triton.")
+    triton_tls_ca: OptionalPath = Field(
+        None, description="PEM authority that Triton's certificate must come from; unset: the usual ones."
+    )
+    triton_tls_cert: OptionalPath = Field(None, description="PEM certificate chain shown to Triton.")
+    triton_tls_key: OptionalPath = Field(None, description="PEM private key of triton_tls_cert.")
+    triton_token: OptionalSecret = Field(None, description="Bearer token sent to Triton, for a proxy before it.")
+    triton_timeout_s: PositiveSeconds = Field(30.0, description="Longest wait for one inference in Triton.")
+    triton_max_in_flight: int = Field(
+        0, ge=0, description="Inferences of a model on their way to Triton; 0: one more than its instances."
+    )
+    triton_max_run_tokens: Count = Field(256, description="Tokens of one inference in Triton.")
+    triton_poll_s: PositiveSeconds = Field(1.0, description="Time between two looks at what Triton serves.")
+    triton_repair: bool = Field(
+        default=True, description="Have Triton load a model that it lacks, and load anew one that fails."
+    )
     workers: int = Field(0, ge=0, description="Encoder runs at a time; 0: one per core.")
     intra_op_threads: Count = Field(1, description="Threads of one encoder run.")
     lone_run_threads: int = Field(
@@ -143,6 +171,8 @@ class Settings(BaseSettings):
             raise ValueError("tls_client_ca needs tls_cert and tls_key")
         if self.default_deadline_s > self.max_deadline_s:
             raise ValueError("default_deadline_s must not be longer than max_deadline_s")
+        if self.backend == "triton" and find_spec("tritonclient") is None:
+            raise ValueError("backend triton needs its client library: pip install 'gradewire[triton]'")
         self.engine_config()
         return self
 
@@ -175,12 +205,28 @@ class Settings(BaseSettings):
             disk=disk,
             redis=redis,
         )
+        triton = None
+        if self.backend == "triton":
+            triton = TritonConfig(
+                url=self.triton_url,
+                tls=self.triton_tls,
+                tls_ca=self.triton_tls_ca,
+                tls_cert=self.triton_tls_cert,
+                tls_key=self.triton_tls_key,
+                token=self.triton_token.get_secret_value() if self.triton_token else "",
+                timeout_s=self.triton_timeout_s,
+                max_in_flight=self.triton_max_in_flight,
+                max_run_tokens=self.triton_max_run_tokens,
+                poll_s=self.triton_poll_s,
+                repair=self.triton_repair,
+            )
         return EngineConfig(
             model_repository=self.model_repository.expanduser() if self.model_repository else default_repository(),
             default_model=self.default_model,
             preload=self.preload,
             compute=compute,
             cache=cache,
+            triton=triton,
         )
 
     def limits(self) -> Limits:

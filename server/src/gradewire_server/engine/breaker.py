@@ -55,6 +55,11 @@ class Breaker:
         if self.closed and full and now_s - self._failures[0] <= self._window_s:
             self._become(BreakerState.OPEN)
 
+    def open(self) -> None:
+        """The backend is known to be of no use now, whatever was counted."""
+        if self.state is not BreakerState.OPEN:
+            self._become(BreakerState.OPEN)
+
     def probing(self) -> None:
         """An open breaker's owner tries the backend once; the next outcome decides."""
         if self.state is BreakerState.OPEN:

@@ -140,8 +140,50 @@ class CacheConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TritonConfig:
+    """Encoders in an NVIDIA Triton server.
+
+    Attributes:
+        url: HOST:PORT of its gRPC.
+        tls: Whether to speak TLS.
+        tls_ca: PEM authorities that its certificate must come from; None for the system's.
+        tls_cert: Our PEM certificate chain, where it asks for one.
+        tls_key: Our PEM private key.
+        token: Bearer token that every call carries; empty for none.
+        timeout_s: Longest wait for one inference.
+        max_in_flight: Inferences on their way at a time, per model; 0 means one more than Triton computes at a time.
+        max_run_tokens: Tokens of one inference.
+        poll_s: Between two looks at what Triton serves.
+        repair: Whether to have Triton load a model that it lacks, and load anew one that fails.
+    """
+
+    url: str
+    tls: bool = False
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    token: str = field(default="", repr=False)
+    timeout_s: float = 30.0
+    max_in_flight: int = 0
+    max_run_tokens: int = 256
+    poll_s: float = 1.0
+    repair: bool = True
+
+    def __post_init__(self) -> None:
+        host, _, port = self.url.rpartition(":")
+        if not host or not port.isdigit() or "/" in self.url:
+            raise ValueError("triton_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("triton_tls_cert and triton_tls_key go together: set both or neither")
+        if not self.tls and (self.tls_ca or self.tls_cert):
+            raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_tls")
+        if min(self.timeout_s, self.poll_s) <= 0 or self.max_in_flight < 0 or self.max_run_tokens < 1:
+            raise ValueError("triton_timeout_s and triton_poll_s must be positive, triton_max_run_tokens 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Everything `EmbeddedEngine.open` needs to know.
+    """Everything an engine needs to know.
 
     Attributes:
         model_repository: Directory of built models.
@@ -149,6 +191,7 @@ class EngineConfig:
         preload: Models loaded and warmed up at start; others are loaded at their first use.
         compute: How texts are run.
         cache: What is kept.
+        triton: Where encoders run; None: in this process.
     """
 
     model_repository: Path
@@ -156,3 +199,4 @@ class EngineConfig:
     preload: tuple[str, ...] = ()
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)
+    triton: TritonConfig | None = None

@@ -110,15 +110,16 @@ class FairQueue(Generic[J]):
         return job
 
 
-def plan_runs(jobs: Sequence[J], *, max_tokens: int) -> list[list[J]]:
+def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int = RUN_OVERHEAD_TOKENS) -> list[list[J]]:
     """Splits a batch into runs so that padding and overhead together cost least.
 
-    A run costs `RUN_OVERHEAD_TOKENS` plus its size times its longest job. Jobs of one length stay together, so the
+    A run costs `overhead_tokens` plus its size times its longest job. Jobs of one length stay together, so the
     choice is exact in O(distinct lengths squared).
 
     Args:
         jobs: Any order.
         max_tokens: Bound of a run's padded tokens, where more than one length would be in it.
+        overhead_tokens: Cost of one run beside its tokens.
 
     Returns:
         Runs that hold every job once, longest jobs first.
@@ -135,7 +136,7 @@ def plan_runs(jobs: Sequence[J], *, max_tokens: int) -> list[list[J]]:
             padded = longest * (bounds[end] - bounds[first])
             if end > first + 1 and padded > max_tokens:
                 break
-            cost = RUN_OVERHEAD_TOKENS + padded + best[end]
+            cost = overhead_tokens + padded + best[end]
             if cost < best[first]:
                 best[first], end_of[first] = cost, end
     runs = []

@@ -129,6 +129,11 @@ class Flight:
         """Whether somebody waits for it whose deadline has not passed: its own deadline is the latest of them."""
         return any(call.open and call.deadline_s > now_s for call, _ in self.subscribers)
 
+    @property
+    def deadline_s(self) -> float:
+        """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
+        return max((call.deadline_s for call, _ in self.subscribers if call.open), default=-math.inf)
+
     def calls(self) -> Iterable[Call]:
         """Everyone who subscribed."""
         return (call for call, _ in self.subscribers)

@@ -150,10 +150,14 @@ class ModelLibrary:
             if name == self.default:
                 self._by_reference[""] = loaded
 
-    def _not_now(self, name: str, failure: Failure) -> Failure:
+    def wait_for(self, name: str, failure: Failure) -> None:
+        """Takes note of why a model that somebody asked for cannot be used now."""
         if self.awaited.get(name) != failure:
             _log.warning("model %s cannot be used now: %s", name, failure.message)
         self.awaited[name] = failure
+
+    def _not_now(self, name: str, failure: Failure) -> Failure:
+        self.wait_for(name, failure)
         self._put(name, None)
         return self._unusable(name, failure.message) if failure.status is Status.MODEL_UNAVAILABLE else failure
 

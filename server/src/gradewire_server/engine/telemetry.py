@@ -17,7 +17,7 @@ _TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class BreakerState(StrEnum):
-    """State of the breaker before Redis."""
+    """State of a breaker."""
 
     CLOSED = "closed"
     HALF_OPEN = "half_open"
@@ -57,7 +57,10 @@ class EngineTelemetry:
         )
         self.unwritten = counter("unwritten_values", "Values that did not reach the second level.", ("reason",))
         self.breaker = Gauge(
-            "gradewire_engine_breaker_state", "1 for the state the breaker is in.", ("state",), registry=registry
+            "gradewire_engine_breaker_state",
+            "1 for the state the breaker before Redis is in.",
+            ("state",),
+            registry=registry,
         )
         self._texts_by_source = [self.texts.labels(source.name.lower()) for source in Source]
         self.set_breaker(BreakerState.CLOSED)

@@ -1,0 +1,166 @@
+"""The engine whose encoders run in NVIDIA Triton: the same cache, keys and scores as the embedded one."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from prometheus_client import CollectorRegistry
+
+from gradewire_models.repository import BuiltModel, list_built, load_built
+from gradewire_server.engine.config import ComputeConfig, EngineConfig, TritonConfig
+from gradewire_server.engine.dispatcher import AsyncDispatcher, DispatchLimits
+from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult
+from gradewire_server.engine.flight import Flight
+from gradewire_server.engine.keys import ModelSpaces
+from gradewire_server.engine.source import SourceError
+from gradewire_server.engine.stores import Stores, open_stores
+from gradewire_server.engine.telemetry import EngineTelemetry
+from gradewire_server.engine.tokenizer import TextTokenizer
+from gradewire_server.engine.triton_check import check_catalog, check_served, wrong_graph
+from gradewire_server.engine.triton_errors import Kind, TritonError
+from gradewire_server.engine.triton_keeper import TritonKeeper
+from gradewire_server.engine.triton_link import TritonLink
+from gradewire_server.engine.triton_model import TritonModel, TritonRuns
+from gradewire_server.engine.triton_telemetry import TritonTelemetry
+from gradewire_server.engine.vector_engine import VectorEngine
+
+_RUN_OVERHEAD_TOKENS: Final = 24
+_WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
+
+
+class TritonSource:
+    """Models as Triton runs them; see `ModelSource`. Description and tokenizer come from the repository here.
+
+    Args:
+        repository: Directory of built models; their graphs need not be in it.
+        compute: Limits of batches and of the queue.
+        config: Where Triton is.
+        telemetry: Where it is counted.
+    """
+
+    def __init__(
+        self, repository: Path, compute: ComputeConfig, config: TritonConfig, telemetry: TritonTelemetry
+    ) -> None:
+        self._repository = repository
+        self._compute = compute
+        self._config = config
+        self._telemetry = telemetry
+        self._models: dict[str, TritonModel] = {}
+        self.link = TritonLink(config)
+        self.asked: Callable[[str], None] = _nobody
+        self.doubted: Callable[[str], None] = _nobody
+
+    def opened(self, name: str) -> TritonModel | None:
+        """What a name was last opened as."""
+        return self._models.get(name)
+
+    def listed(self) -> Sequence[BuiltModel]:
+        """See `ModelSource.listed`."""
+        return list_built(self._repository, graphs=False)
+
+    def describe(self, name: str) -> BuiltModel:
+        """See `ModelSource.describe`."""
+        return load_built(self._repository, name, graph=False)
+
+    async def open(self, name: str, *, namespace: str) -> EncoderParts:
+        """See `ModelSource.open`."""
+        model, tokenizer = await asyncio.to_thread(self._read, name)
+        self.asked(name)
+        check_catalog(model)
+        warm_up = [each.ids for each in tokenizer.encode(_WARM_UP)]
+        runner = TritonModel(
+            self.link,
+            model,
+            probe_ids=warm_up[0],
+            telemetry=self._telemetry,
+            doubted=lambda: self.doubted(name),
+        )
+        try:
+            served = await self.link.served(name)
+            check_served(model, served)
+            for ids in warm_up:
+                await runner.infer([ids], with_tokens=True)
+        except TritonError as error:
+            if error.kind is Kind.REPLACED:
+                raise wrong_graph(model, error) from error
+            raise SourceError(error.meaning.failure) from error
+        self._models[name] = runner
+        parallel = max(1, served.instances)
+        limits = DispatchLimits(
+            max_in_flight=self._config.max_in_flight or parallel + 1,
+            parallel_runs=parallel,
+            max_run_tokens=self._config.max_run_tokens,
+            max_run_texts=min(self._compute.max_batch_texts, served.max_batch_size),
+            run_overhead_tokens=_RUN_OVERHEAD_TOKENS,
+            max_queue_tokens=self._compute.max_queue_tokens,
+        )
+
+        def dispatcher(encoder: Encoder) -> AsyncDispatcher[Flight, RunResult]:
+            runs = TritonRuns(encoder, runner, self._telemetry, timeout_s=self._config.timeout_s)
+            return AsyncDispatcher(runs, limits)
+
+        spaces = ModelSpaces(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
+        return EncoderParts(model, tokenizer, spaces, dispatcher)
+
+    def trouble(self, name: str) -> str:
+        """See `ModelSource.trouble`."""
+        model = self._models.get(name)
+        return "" if model is None else model.trouble
+
+    async def close(self) -> None:
+        """See `ModelSource.close`."""
+        await self.link.close()
+
+    def _read(self, name: str) -> tuple[BuiltModel, TextTokenizer]:
+        model = self.describe(name)
+        return model, TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
+
+
+class TritonEngine(VectorEngine):
+    """Cache here, encoders in Triton. Made by `open`, lives on the event loop it was opened on.
+
+    Args:
+        config: See `EngineConfig`; its `triton` is set.
+        registry: Where the engine registers its metrics; one engine per registry.
+        stores: What stands behind the cache.
+        telemetry: Made for that registry.
+    """
+
+    def __init__(
+        self, config: EngineConfig, registry: CollectorRegistry, stores: Stores, telemetry: EngineTelemetry
+    ) -> None:
+        if config.triton is None:
+            raise ValueError("the configuration does not say where Triton is")
+        counters = TritonTelemetry(registry)
+        source = TritonSource(config.model_repository, config.compute, config.triton, counters)
+        super().__init__(config, stores, telemetry, source)
+        self._keeper = TritonKeeper(self._library, source.link, source.opened, config.triton, counters)
+        source.asked, source.doubted = self._keeper.follow, self._keeper.wake
+
+    @classmethod
+    async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
+        """Opens stores, and preloads models where Triton has them; the others are waited for.
+
+        Args:
+            config: See `EngineConfig`; its `triton` is set.
+            registry: Where the engine registers its metrics; one engine per registry.
+
+        Raises:
+            OSError: A certificate cannot be read.
+        """
+        telemetry = EngineTelemetry(registry)
+        engine = cls(config, registry, await open_stores(config.cache, telemetry), telemetry)
+        for name in config.preload:
+            await engine.load(name)
+        return engine
+
+    async def close(self) -> None:
+        """See `VectorEngine.close`."""
+        await self._keeper.close()
+        await super().close()
+
+
+def _nobody(name: str) -> None:
+    """Stands where a keeper will be."""
+    del name

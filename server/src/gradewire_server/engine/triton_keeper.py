@@ -1,0 +1,157 @@
+"""Keeps an eye on every model that is used in Triton: notices others in their place, mends what fails."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from gradewire_server.domain.result import Failure
+from gradewire_server.engine.config import TritonConfig
+from gradewire_server.engine.model_shelf import ModelLibrary
+from gradewire_server.engine.triton_errors import Kind, TritonError
+from gradewire_server.engine.triton_link import TritonLink
+from gradewire_server.engine.triton_model import TritonModel
+from gradewire_server.engine.triton_telemetry import TritonTelemetry
+
+_log = logging.getLogger(__name__)
+
+_MISSING_PATIENCE_S: Final = 3.0
+"""Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
+_FIRST_PAUSE_S: Final = 5.0
+_LONGEST_PAUSE_S: Final = 60.0
+
+
+class TritonKeeper:
+    """Looks at each followed model once in a while, and at once where something seems wrong.
+
+    Args:
+        library: Where models are loaded and replaced.
+        link: Where Triton is.
+        opened: The model that a name was last opened as, or None.
+        config: How often to look, and whether to mend.
+        telemetry: Where it is counted.
+    """
+
+    def __init__(
+        self,
+        library: ModelLibrary,
+        link: TritonLink,
+        opened: Callable[[str], TritonModel | None],
+        config: TritonConfig,
+        telemetry: TritonTelemetry,
+    ) -> None:
+        self._library = library
+        self._link = link
+        self._opened = opened
+        self._config = config
+        self._telemetry = telemetry
+        self._followed: dict[str, _Followed] = {}
+        self._may_mend = config.repair
+
+    def follow(self, name: str) -> None:
+        """Keeps an eye on a model from now on."""
+        if name not in self._followed:
+            followed = self._followed[name] = _Followed()
+            followed.task = asyncio.get_running_loop().create_task(self._keep(name, followed))
+
+    def wake(self, name: str) -> None:
+        """Looks at a model now."""
+        if name in self._followed:
+            self._followed[name].doubted.set()
+
+    async def close(self) -> None:
+        """Looks no more."""
+        tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, name: str, followed: "_Followed") -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._config.poll_s):
+                    await followed.doubted.wait()
+            except TimeoutError:
+                pass
+            doubted = followed.doubted.is_set()
+            followed.doubted.clear()
+            try:
+                await self._look(name, followed, doubted=doubted)
+            except Exception:  # noqa: BLE001 - whatever it was, it is logged and the next look may go well
+                _log.exception("looking at model %s in Triton failed", name)
+
+    async def _look(self, name: str, followed: "_Followed", *, doubted: bool) -> None:
+        model = self._opened(name) if name in self._library.loaded else None
+        try:
+            served = await self._link.served(name)
+            followed.missing_since_s = None
+            if model is None:
+                await self._reload(name, followed)
+                return
+            followed.digest = followed.digest or model.description.digest
+            if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
+                _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
+                await self._reload(name, followed)
+            elif doubted or not model.breaker.closed:
+                await model.probe()
+                followed.pause_s = _FIRST_PAUSE_S
+        except TritonError as error:
+            if model is None:
+                self._library.wait_for(name, error.meaning.failure)
+            elif error.kind is Kind.REPLACED:
+                await self._reload(name, followed)
+            elif error.meaning.breaks and error.kind is not Kind.LATE:
+                model.lost(error)
+            await self._mend(name, followed, error)
+
+    async def _reload(self, name: str, followed: "_Followed") -> None:
+        loaded = await self._library.reload(name)
+        if isinstance(loaded, Failure):
+            return
+        if followed.digest not in {"", loaded.status.digest}:
+            self._telemetry.switches.labels(name).inc()
+            _log.warning("model %s was replaced: digest %s, before %s", name, loaded.status.digest, followed.digest)
+        followed.digest = loaded.status.digest
+
+    async def _mend(self, name: str, followed: "_Followed", error: TritonError) -> None:
+        """Has Triton load what it lacks, and load anew what fails, now and then."""
+        now_s = time.monotonic()
+        if not self._may_mend or now_s < followed.not_before_s or error.kind not in {Kind.NOT_READY, Kind.FAILED}:
+            return
+        if error.kind is Kind.NOT_READY:
+            followed.missing_since_s = followed.missing_since_s or now_s
+            if now_s < followed.missing_since_s + _MISSING_PATIENCE_S:
+                return
+        followed.not_before_s = now_s + followed.pause_s
+        followed.pause_s = min(2 * followed.pause_s, _LONGEST_PAUSE_S)
+        outcome = "done"
+        try:
+            if error.kind is Kind.FAILED:
+                await self._link.unload(name)
+            await self._link.load(name)
+            _log.warning("model %s was loaded anew in Triton", name)
+            followed.doubted.set()
+        except TritonError as refusal:
+            outcome = "failed"
+            if "not allowed" in str(refusal):
+                self._may_mend, outcome = False, "not_allowed"
+            _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
+        self._telemetry.repairs.labels(name, outcome).inc()
+
+
+class _Followed:
+    """What is known of one model."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.doubted = asyncio.Event()
+        self.digest = ""
+        self.missing_since_s: float | None = None
+        self.not_before_s = 0.0
+        self.pause_s = _FIRST_PAUSE_S
+
+
+def _same(model: TritonModel, digest: str | None, fingerprint: str | None) -> bool:
+    description = model.description
+    return (digest, fingerprint) == (description.digest, str(description.fingerprint))

@@ -1,0 +1,136 @@
+"""The connection to Triton; with `triton_memory` the one place that knows its client library."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tritonclient.grpc import InferInput, InferRequestedOutput
+from tritonclient.grpc.aio import InferenceServerClient
+from tritonclient.utils import InferenceServerException
+
+from gradewire_models.served import ServedModel, served_from_wire
+from gradewire_server.engine.config import TritonConfig
+from gradewire_server.engine.triton_errors import Kind, TritonError, kind_of
+
+_CONTROL_TIMEOUT_S: Final = 5.0
+_LOAD_TIMEOUT_S: Final = 120.0
+_CHANNEL: Final = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # A server that comes back is found within a second, where gRPC's own patience grows to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 5000),  # in fact the time that connecting may take
+    ("grpc.use_local_subchannel_pool", 1),
+    # A host that vanished without a word is noticed while calls are open.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5000),
+)
+
+
+class TritonLink:
+    """One connection, for all models. Lives on the event loop it was made on; connects when it is used.
+
+    Args:
+        config: Where Triton is.
+
+    Attributes:
+        timeout_s: Longest wait for one inference where nothing else is said.
+
+    Raises:
+        OSError: A certificate cannot be read.
+    """
+
+    def __init__(self, config: TritonConfig) -> None:
+        self.timeout_s = config.timeout_s
+        self._control_timeout_s = min(config.timeout_s, _CONTROL_TIMEOUT_S)
+        self._headers = {"authorization": f"Bearer {config.token}"} if config.token else None
+        self._client: Any = InferenceServerClient(
+            config.url,
+            ssl=config.tls,
+            root_certificates=_text(config.tls_ca),
+            private_key=_text(config.tls_key),
+            certificate_chain=_text(config.tls_cert),
+            channel_args=list(_CHANNEL),
+        )
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._client.close()
+
+    async def is_ready(self, model: str) -> bool:
+        """Whether Triton says that it can run a model; a process of the model's that died does not change that."""
+        with _translated():
+            ready: bool = await self._client.is_model_ready(
+                model, headers=self._headers, client_timeout=self._control_timeout_s
+            )
+            return ready
+
+    async def served(self, model: str) -> ServedModel:
+        """How Triton describes a model that it has loaded."""
+        with _translated():
+            reply = await self._client.get_model_config(
+                model, headers=self._headers, client_timeout=self._control_timeout_s
+            )
+        return served_from_wire(reply.config.SerializeToString())
+
+    async def load(self, model: str) -> None:
+        """Has Triton load a model, or what has changed of it."""
+        with _translated():
+            await self._client.load_model(model, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
+
+    async def unload(self, model: str) -> None:
+        """Has Triton unload a model."""
+        with _translated():
+            await self._client.unload_model(model, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
+
+    async def infer(
+        self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
+    ) -> dict[str, NDArray[Any]]:
+        """Runs one request; cancelling it cancels it in Triton too.
+
+        Args:
+            model: Name.
+            inputs: int64 tensors with a batch dimension.
+            outputs: What to compute and send.
+            timeout_s: For the whole call, and for its wait in Triton's queue.
+
+        Returns:
+            The outputs by name; read-only views of the reply.
+
+        Raises:
+            TritonError: It failed, or an output is missing.
+        """
+        tensors = [InferInput(name, list(value.shape), "INT64") for name, value in inputs.items()]
+        for tensor, value in zip(tensors, inputs.values(), strict=True):
+            tensor.set_data_from_numpy(value)
+        with _translated():
+            reply = await self._client.infer(
+                model,
+                tensors,
+                outputs=[InferRequestedOutput(name) for name in outputs],
+                timeout=max(1, int(timeout_s * 1e6)),
+                client_timeout=timeout_s,
+                headers=self._headers,
+            )
+        answers = {name: reply.as_numpy(name) for name in outputs}
+        missing = [name for name, value in answers.items() if value is None]
+        if missing:
+            raise TritonError(Kind.WRONG_ANSWER, f"the answer lacks {missing}")
+        return answers
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except InferenceServerException as error:
+        message = error.message() or ""
+        code = (error.status() or "").removeprefix("StatusCode.")
+        raise TritonError(kind_of(code, message), f"{code}: {message}") from error
+
+
+def _text(path: object) -> str | None:
+    return None if path is None else str(path)
