@@ -18,7 +18,15 @@ from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
 from gradewire_server.settings import Settings, SettingsError, setting_infos
 from gradewire_server.settings_text import SettingInfo
 
-__all__ = ["EmbeddedTransport", "SettingInfo", "models_group", "print_settings", "run_server", "settings_of_server"]
+__all__ = [
+    "EmbeddedTransport",
+    "SettingInfo",
+    "models_group",
+    "print_settings",
+    "run_server",
+    "settings_of_server",
+    "triton_group",
+]
 
 _HERE = "the engine in this process"
 
@@ -178,3 +186,10 @@ def models_group() -> click.Group:
     from gradewire_models.cli import models  # noqa: PLC0415 - scoring in the process never needs them
 
     return models
+
+
+def triton_group() -> click.Group:
+    """The commands that run Triton on this machine."""
+    from gradewire_models.triton.cli import triton  # noqa: PLC0415 - scoring in the process never needs them
+
+    return triton

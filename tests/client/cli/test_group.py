@@ -39,10 +39,10 @@ def test_help_loads_nothing_heavy() -> None:
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
-    assert all(f"  {name} " in done.stdout for name in ("agree", "models", "prepare", "score", "serve"))
+    assert all(f"  {name} " in done.stdout for name in ("agree", "models", "prepare", "score", "serve", "triton"))
 
 
-@pytest.mark.parametrize("command", ["score", "agree", "prepare", "serve", "models"])
+@pytest.mark.parametrize("command", ["score", "agree", "prepare", "serve", "models", "triton"])
 def test_every_help_has_examples(command: str, run: Main) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0

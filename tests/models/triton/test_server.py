@@ -1,7 +1,5 @@
 """What the stand-in backend answers, on the real server."""
 
-import numpy as np
-import pytest
 import tritonclient.grpc
 from tests.support.triton import TritonServer
 

@@ -17,6 +17,7 @@ _COMMANDS = {
     "prepare": ("gradewire.cli.prepare", "Get references ready before answers come."),
     "score": ("gradewire.cli.score", "Score the answers of a file."),
     "serve": ("gradewire.cli.serve", "Start a server."),
+    "triton": ("gradewire.cli.triton", "Run the real Triton server on this machine."),
 }
 
 

@@ -5,37 +5,44 @@ import signal
 from pathlib import Path
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
-_STUB = "triton_python_backend_stub"
+_SERVER = b"tritonserver"
+_STUB = b"triton_python_backend_stub"
 
 
 def stub_pids(shm_prefix: str) -> list[int]:
-    """Processes of the Python backend whose shared memory has names of that beginning."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            arguments = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it ended meanwhile, or is somebody else's
-            continue
-        if arguments[0].endswith(_STUB.encode()) and any(part.startswith(shm_prefix.encode()) for part in arguments):
-            found.append(int(entry.name))
-    return found
+    """Processes of Triton's Python backend whose shared memory has names of that beginning."""
+    return _owners(shm_prefix, _STUB)
 
 
 def remove_leftovers(shm_prefix: str) -> list[str]:
-    """Ends such processes and removes such shared memory; the server that owned them must be gone.
+    """Ends a server that still runs with shared memory of that beginning, its stubs, and removes the memory.
 
     Returns:
         Names of what was removed from shared memory.
     """
-    for pid in stub_pids(shm_prefix):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    for program in (_SERVER, _STUB):
+        for pid in _owners(shm_prefix, program):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
     removed = []
     for path in _SHARED_MEMORY.glob(f"{shm_prefix}*"):
         path.unlink(missing_ok=True)
         removed.append(path.name)
     return removed
+
+
+def _owners(shm_prefix: str, program: bytes) -> list[int]:
+    # By their own command lines, which carry the prefix: numbers of processes that were noted earlier may be reused.
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            name, *arguments = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it ended meanwhile, or is somebody else's
+            continue
+        if name.rpartition(b"/")[2] == program and any(shm_prefix.encode() in argument for argument in arguments):
+            found.append(int(entry.name))
+    return found

@@ -1,12 +1,12 @@
 """One running Triton server: started, waited for, stopped, and nothing of it left behind."""
 
-import ctypes
 import hashlib
 import http.client
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +20,8 @@ from gradewire_models.triton.server_options import Ports, ServerOptions, command
 
 _POLL_S = 0.05
 _SHOWN_LINES = 12
-_PR_SET_PDEATHSIG = 1
+# Runs the server as itself, asking the kernel first (PR_SET_PDEATHSIG) for SIGINT when we are gone, however we went.
+_LAUNCH = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 2); os.execv(sys.argv[1], sys.argv[1:])"
 _BACKEND = ("backend", "onnxruntime", "model.py")
 
 
@@ -91,20 +92,16 @@ class TritonProcess:
         # A port that somebody else takes between this look and Triton's own is an error at start, with Triton's words.
         self._ports = self._ports or _choose_ports(self.options)
         arguments = command_line(self.options, self._ports, backends=backends, shm_prefix=self._shm_prefix)
-        libc = ctypes.CDLL(None)
-
-        def die_with_parent() -> None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
+        if self.log_path.exists():
+            self.log_path.replace(self.log_path.with_suffix(".log.1"))
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own arguments
-                [self._environment.server, *arguments],
+                [sys.executable, "-c", _LAUNCH, str(self._environment.server), *arguments],
                 env=self._environment.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for us, and we say SIGINT once
-                preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call, its library loaded before
             )
 
     def wait_until_ready(self, timeout_s: float = 60.0) -> None:
@@ -117,10 +114,10 @@ class TritonProcess:
         while not self.is_ready():
             if self._running.poll() is not None:
                 self.clean()
-                raise TritonStartError(f"Triton ended with exit code {self._running.returncode}; {self._last_words()}")
+                raise TritonStartError(f"Triton ended with exit code {self._running.returncode}; {self.last_words()}")
             if time.monotonic() > give_up:
                 self.stop(timeout_s=1.0)
-                raise TritonStartError(f"Triton was not ready within {timeout_s:g} s; {self._last_words()}")
+                raise TritonStartError(f"Triton was not ready within {timeout_s:g} s; {self.last_words()}")
             time.sleep(_POLL_S)
 
     def is_ready(self) -> bool:
@@ -143,7 +140,7 @@ class TritonProcess:
         return self._running.wait()
 
     def stop(self, timeout_s: float = 20.0) -> None:
-        """Lets requests in flight finish, ends it (SIGINT; SIGKILL after `timeout_s`) and removes what is left of it."""
+        """Lets requests in flight finish, ends it (SIGKILL after `timeout_s`) and removes what is left of it."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -180,7 +177,8 @@ class TritonProcess:
         )
         return backends
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The end of its log."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         # Tables are for people who read the whole log; what went wrong stands in lines of their own.
         words = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]

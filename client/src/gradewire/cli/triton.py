@@ -1,0 +1,45 @@
+"""`gradewire triton`: mounts the commands that start the real Triton server on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from gradewire.cli.server_extra import embedded_module
+
+
+class TritonGroup(click.Group):
+    """Stands for the commands of `gradewire_models.triton`, which are looked up when one is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands."""
+        return _commands().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None where there is none of that name."""
+        return _commands().get_command(ctx, cmd_name)
+
+
+def _commands() -> click.Group:
+    group = embedded_module().triton_group()
+    if not isinstance(group, click.Group):
+        raise TypeError("the commands of Triton are not a group")
+    return group
+
+
+@click.group(
+    "triton",
+    cls=TritonGroup,
+    epilog="""\b
+Examples:
+  gradewire triton up                          every built model, any free ports; Ctrl-C stops it
+  gradewire triton up --grpc-port 8001 --detach
+  gradewire triton status
+  gradewire triton down
+""",
+)
+def triton_command() -> None:
+    """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
+
+    The server is NVIDIA's own, 2.51; what runs the models is a stand-in for its ONNX Runtime backend, which no package
+    carries. Good for trying things out and for tests; where there is a GPU, use NVIDIA's container (docs/triton.md).
+    """
