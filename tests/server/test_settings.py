@@ -44,7 +44,14 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "choice": "debug",
     }
     name, kind = info.name, info.kind  # type: ignore[attr-defined]
-    given = {"redis_url": "redis://h", "default_deadline_s": "5", "max_deadline_s": "700"}.get(name, samples[kind])
+    own = {
+        "backend": "triton",
+        "redis_url": "redis://h",
+        "default_deadline_s": "5",
+        "max_deadline_s": "700",
+        "triton_url": "h:1",
+    }
+    given = own.get(name, samples[kind])
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})
     if name == "tls_client_ca":
         partners = {"tls_cert": "/c", "tls_key": "/k"}
@@ -89,9 +96,35 @@ def test_the_engine_gets_what_is_set(tmp_path: Path) -> None:
     assert (config.cache.namespace, config.cache.prediction_ttl_s) == ("n", 60)
 
 
+def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
+    assert Settings.load().engine_config().triton is None
+    triton = (
+        Settings.load(
+            backend="triton",
+            triton_url="host:8001",
+            triton_tls=True,
+            triton_tls_ca=tmp_path / "ca",
+            triton_token="hunter2",  # noqa: S106 - nothing is behind it
+            triton_max_in_flight=5,
+            triton_repair=False,
+        )
+        .engine_config()
+        .triton
+    )
+    assert triton is not None
+    assert (triton.url, triton.tls, triton.tls_ca, triton.token) == ("host:8001", True, tmp_path / "ca", "hunter2")
+    assert (triton.max_in_flight, triton.repair) == (5, False)
+    assert "hunter2" not in repr(triton)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"backend": "triton", "triton_url": "http://host:8001"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": "host"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_tls_ca": "/c"}, "need triton_tls"),
+        ({"backend": "triton", "triton_tls": True, "triton_tls_cert": "/c"}, "triton_tls_cert and triton_tls_key go"),
+        ({"backend": "cloud"}, "backend: .*--backend"),
         ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
         ({"port": 70000}, "port: "),
         ({"nonsense": 1}, "nonsense: there is no such setting"),

@@ -48,6 +48,7 @@ class HashEngine:
         failures: Texts that fail, with their failure.
         before: Awaited at the start of each embed and tokens call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
+        digests: By model; another one put in is another model from then on.
     """
 
     def __init__(self, *, models: Sequence[str] = ("hash",), max_tokens: int = 64) -> None:
@@ -60,6 +61,7 @@ class HashEngine:
         self.before: Callable[[str], asyncio.Future[None] | None] = lambda _model: None
         self.prepared: dict[tuple[str, str, str], str] = {}
         self.running = 0
+        self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in models}
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
@@ -90,6 +92,7 @@ class HashEngine:
     ) -> tuple[list[TokenVectors | Failure], NDArray[np.uint8]]:
         assert len(set(texts)) == len(texts) == len(tiers), "texts of a call are distinct, with one tier each"
         assert all(text.strip() for text in texts), "a blank text was asked for"
+        model = model.partition("@")[0]
         self.calls.append((kind, model, tuple(texts), tuple(tiers)))
         self.running += 1
         try:
@@ -132,7 +135,7 @@ class HashEngine:
         return tuple(
             ModelStatus(
                 name=name,
-                digest=hashlib.sha256(name.encode()).hexdigest(),
+                digest=self.digests.get(name) or hashlib.sha256(name.encode()).hexdigest(),
                 state="loaded",
                 message="",
                 how_to_get="",

@@ -14,6 +14,7 @@ from gradewire_server.rpc.errors import (
     DeadlineExceededError,
     InternalError,
     InvalidRequestError,
+    ModelReplacedError,
     NothingLoadedError,
     NotServingError,
     OverloadedError,
@@ -29,6 +30,7 @@ CODES = {
     NothingLoadedError("no model"): ("FAILED_PRECONDITION", False),
     DeadlineExceededError("late"): ("DEADLINE_EXCEEDED", False),
     NotServingError("loading"): ("UNAVAILABLE", True),
+    ModelReplacedError("another digest"): ("UNAVAILABLE", True),
     InternalError("secret"): ("INTERNAL", False),
 }
 

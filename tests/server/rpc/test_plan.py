@@ -36,7 +36,7 @@ def failure_of(spec: types_pb2.MetricSpec) -> Failure:
 def test_provenance_names_everything_and_can_be_sent_back() -> None:
     plan = planner().plan([SMILE], "metrics")[0]
     assert isinstance(plan.request, MetricRequest)
-    assert plan.request.parameters.model == "hash"
+    assert plan.request.parameters.model == f"hash@{DIGEST}"
     provenance = plan.provenance
     assert (provenance.name, provenance.version, provenance.model, provenance.model_digest) == (
         "smile",

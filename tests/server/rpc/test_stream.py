@@ -15,7 +15,7 @@ from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, unti
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.rpc.admission import Admission, Capacity
 from gradewire_server.rpc.dataplane import Dataplane
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.rpc.limits import Limits
 from gradewire_server.scoring import Scorer
 
@@ -62,6 +62,34 @@ async def test_same_scores_as_the_unary_call_each_once(wire: Wire) -> None:
             assert (got.status, got.score, got.smile) == (result.status, result.score, result.smile)
     complete = [part.index for reply in replies for part in reply.items if part.complete]
     assert sorted(complete) == list(range(151))
+
+
+async def test_a_model_that_is_replaced_ends_the_stream_with_both_digests_named() -> None:
+    engine = HashEngine()
+    plane = dataplane(engine)
+    told = asyncio.Event()
+
+    async def requests() -> AsyncIterator[Request]:
+        yield config()
+        yield items(item("a cat", item_id="before"))
+        await told.wait()
+        engine.digests["hash"] = "f" * 64
+        yield items(item("a dog", item_id="after"))
+
+    seen, before = [], ""
+
+    async def read() -> None:
+        nonlocal before
+        async for reply in plane.score_stream(requests()):
+            before = before or reply.provenance[0].model_digest
+            seen.extend(part.id for part in reply.items if part.complete)
+            if seen:
+                told.set()
+
+    with pytest.raises(ModelReplacedError, match="f" * 64) as caught:
+        await read()
+    assert seen == ["before"]
+    assert before in str(caught.value)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,4 +1,4 @@
-"""What the scorer asks of an engine: the seam between scoring and backends (embedded now, Triton later)."""
+"""What the scorer asks of an engine: the seam between scoring and backends."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,9 +63,16 @@ class Engine(Protocol):
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """Sentence vectors of distinct `texts`; `tiers` per text; `deadline_s` in `time.monotonic()` seconds.
+        """Sentence vectors of distinct `texts`.
 
         Never raises for a backend's sake: what failed stands in `failures`.
+
+        Args:
+            model: NAME, "" for the default one, or NAME@DIGEST with all 64 digits: then a model that has been replaced
+                since fails with UNAVAILABLE, so that rounds of one item never mix two models.
+            texts: NFC, not blank.
+            tiers: One per text.
+            deadline_s: In `time.monotonic()` seconds.
         """
 
     async def embed_tokens(

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
@@ -14,7 +14,7 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.admission import Admission, Capacity
 from gradewire_server.rpc.capabilities import list_models
 from gradewire_server.rpc.convert import read_item, read_reference_set
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.rpc.limits import Deadlines, Limits, reply_margin_s
 from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.plan import MetricPlan, Planner
@@ -125,6 +125,19 @@ class Dataplane:
                 f"{len(metrics)} of them, at most {self.limits.max_metrics_per_request} are allowed in one request",
             )
         return self._planner.plan(metrics, path)
+
+    def check_models(self, plans: Sequence[MetricPlan]) -> None:
+        """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
+        for plan in plans:
+            provenance = plan.provenance
+            if not provenance.model_digest:
+                continue
+            now = self._engine.model(provenance.model)
+            if not isinstance(now, Failure) and now.digest != provenance.model_digest:
+                raise ModelReplacedError(
+                    f"model {provenance.model} was replaced: its digest was {provenance.model_digest}, it is "
+                    f"{now.digest} now; results sent so far stand, send the other items again on a new stream"
+                )
 
     def check_count(self, count: int, path: str) -> None:
         """Raises InvalidRequestError where one message brings too many items or entries."""

@@ -7,6 +7,7 @@ RpcError
  ├─ NothingLoadedError      nothing of what the call asks for is loaded; says what is
  ├─ DeadlineExceededError   the call did not finish in time
  ├─ NotServingError         loading or shutting down; another replica may serve
+ ├─ ModelReplacedError      a stream's model was replaced under it; the rest can be sent again on another stream
  └─ InternalError           a defect; the caller gets the request id, the log the details
 
 A failure of one item or of one metric is no error of the call: it is a status of the result.
@@ -69,6 +70,10 @@ class NotServingError(RpcError):
     """The server is loading or shutting down."""
 
 
+class ModelReplacedError(RpcError):
+    """A model that a stream named in its provenance has been replaced by another; what was sent stands."""
+
+
 class InternalError(RpcError):
     """A defect of the server."""
 
@@ -94,6 +99,7 @@ ERROR_TABLE: Final[Mapping[type[RpcError], ErrorRow]] = MappingProxyType(
         NothingLoadedError: ErrorRow(grpc.StatusCode.FAILED_PRECONDITION, retry_helps=False),
         DeadlineExceededError: ErrorRow(grpc.StatusCode.DEADLINE_EXCEEDED, retry_helps=False),
         NotServingError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
+        ModelReplacedError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
         InternalError: ErrorRow(grpc.StatusCode.INTERNAL, retry_helps=False),
     }
 )

@@ -3,14 +3,14 @@
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from google.protobuf.message import Message
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.engine import Engine, ModelStatus
-from gradewire_server.domain.metric import Calibration, Metric, ParameterError
+from gradewire_server.domain.metric import Calibration, Metric, ParameterError, Parameters
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.rpc.capabilities import USABLE_STATES, why_unusable
 from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
@@ -28,7 +28,8 @@ class MetricPlan:
     """One metric of a request.
 
     Attributes:
-        request: What the scorer runs, or what becomes the result of every item.
+        request: What the scorer runs, or what becomes the result of every item. Its model is NAME@DIGEST, so that
+            the engine computes with the model that the provenance names, or not at all.
         provenance: What a reader needs to get the same numbers again, but for the reference set.
     """
 
@@ -46,7 +47,8 @@ class MetricPlan:
             return self.provenance
         named = types_pb2.Provenance(reference_set=reference_set)
         named.MergeFrom(self.provenance)
-        named.line = write_line(request.metric, request.parameters, named.model_digest, reference_set=reference_set)
+        parameters = _with_model(request.parameters, named.model)
+        named.line = write_line(request.metric, parameters, named.model_digest, reference_set=reference_set)
         return named
 
 
@@ -149,7 +151,12 @@ def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatu
         model_digest=digest,
         line=write_line(metric, parameters, digest),
     )
-    return MetricPlan(MetricRequest(metric=metric, parameters=parameters, calibration=calibration), provenance)
+    pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
+    return MetricPlan(MetricRequest(metric=metric, parameters=pinned, calibration=calibration), provenance)
+
+
+def _with_model(parameters: Parameters, model: str) -> Parameters:
+    return replace(parameters, model=model) if model else parameters  # type: ignore[type-var] # all are dataclasses
 
 
 def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:

@@ -18,6 +18,7 @@ from gradewire_server.rpc.window import Window
 if TYPE_CHECKING:
     from gradewire_server.domain.result import Failure
     from gradewire_server.rpc.dataplane import Dataplane
+    from gradewire_server.rpc.plan import MetricPlan
     from gradewire_server.scoring import MetricRequest, Scorer
 
 _MAX_REPLY_RESULTS: Final = 1024
@@ -35,6 +36,7 @@ class ScoreStream:
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
         self._window = Window(dataplane.limits.stream_window_items)
         self._out = _Outbox()
+        self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []
         self._metric_names: list[str] = []
         self._reference_set = ""
@@ -78,7 +80,7 @@ class ScoreStream:
     def _configure(self, first: scoring_pb2.ScoreStreamRequest) -> scoring_pb2.ScoreStreamResponse:
         if first.WhichOneof("kind") != "config":
             raise InvalidRequestError("config", "the first message of a stream must set it")
-        plans = self._dataplane.plan(first.config.metrics, "config.metrics")
+        plans = self._plans = self._dataplane.plan(first.config.metrics, "config.metrics")
         self._reference_set = read_reference_set(first.config.reference_set, "config.reference_set")
         self._requests = [plan.request for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
@@ -93,6 +95,7 @@ class ScoreStream:
             if message.WhichOneof("kind") != "items":
                 raise InvalidRequestError(path, "items must be set in every message but the first")
             items = message.items.items
+            self._dataplane.check_models(self._plans)
             self._dataplane.check_count(len(items), f"{path}.items")
             for start in range(0, len(items), _ITEMS_PER_SLICE):
                 await self._begin(items[start : start + _ITEMS_PER_SLICE])

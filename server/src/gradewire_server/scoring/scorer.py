@@ -25,7 +25,7 @@ class MetricRequest:
 
     Attributes:
         metric: From the registry.
-        parameters: Of its `parameters_type`; the model is a plain name.
+        parameters: Of its `parameters_type`; the model is NAME or NAME@DIGEST.
         calibration: Of that model, or None.
     """
 
