@@ -7,15 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.tiny_models import Package
 
-from gradewire_models.config import BuildFacts, read_config, write_config
+from gradewire_models.config import FileFacts, read_config, write_config
 from gradewire_models.digest import DigestParts
+from gradewire_models.serving import Serving
 
-FACTS = BuildFacts(DigestParts("a" * 64, "b" * 64, 150, "mean", "", "fp32-cpu"), -9, onnx_bytes=7, tokenizer_bytes=8)
+FILES = FileFacts("a" * 64, 7, "b" * 64, 8, fingerprint=-9)
+DIGEST = DigestParts("a" * 64, "b" * 64, 150, "mean", "", "fp32-cpu").digest()
 
 
 def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, bert.model, FACTS)
+    write_config(path, bert.model.facts, FILES, Serving())
     config, _ = read_config(path)
     assert (config.name, config.backend, config.max_batch_size) == ("tiny-bert", "onnxruntime", 1024)
     assert [(tensor.name, list(tensor.dims)) for tensor in config.input] == [
@@ -29,16 +31,15 @@ def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
         ("token_embeddings_layer_2", [-1, 24]),
         ("model_fingerprint", [1]),
     ]
-    assert list(config.dynamic_batching.preferred_batch_size) == [32, 64, 128]
-    assert config.dynamic_batching.max_queue_delay_microseconds == 500
 
 
 def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, replace(bert.model, smile_calibration=(0.61, 0.25)), FACTS)
+    digest = write_config(path, replace(bert.model.facts, smile_calibration=(0.61, 0.25)), FILES, Serving())
+    assert digest == DIGEST
     _, facts = read_config(path)
     expected = {
-        "digest": FACTS.parts.digest(),
+        "digest": DIGEST,
         "dims": "24",
         "fingerprint": "-9",
         "licence": "Apache-2.0",
@@ -57,20 +58,20 @@ def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
 def test_any_prefix_survives(bert: Package, prefix: str) -> None:
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "config.pbtxt"
-        write_config(path, bert.model, replace(FACTS, parts=replace(FACTS.parts, prefix=prefix)))
+        write_config(path, replace(bert.model.facts, prefix=prefix), FILES, Serving())
         assert read_config(path)[1]["prefix"] == prefix
 
 
 def test_what_tritons_users_add_is_skipped(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, bert.model, FACTS)
+    write_config(path, bert.model.facts, FILES, Serving())
     before = read_config(path)
     with path.open("a") as file:
         file.write(
             """
             instance_group [ { count: 2, kind: KIND_CPU, rate_limiter { priority: 1 } } ]
-            optimization { graph { level: 1 } }
-            version_policy: { latest { num_versions: 1 } }
+            optimization { graph { level: 1 } eager_batching: true }
+            model_transaction_policy: { decoupled: false }
             model_warmup [ { name: "one", inputs { key: "input_ids" value { dims: [ 4 ] zero_data: true } } } ]
             parameters { key: "foreign" value { string_value: "1" } }
             """

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
-from gradewire_models.build.graph import write_graph
+from gradewire_models.build.graph import encoder_graph
 from gradewire_models.build.reference import reference_vectors
+from gradewire_models.build.seal import seal
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.runtime import onnxruntime
 
@@ -23,7 +24,7 @@ lengths_of_a_batch = st.lists(st.one_of(st.integers(1, 12), st.integers(1, MAX_T
 
 @cache
 def graph_of(package: Package) -> bytes:
-    return write_graph(read_encoder(package.weights, package.model), package.model).content
+    return seal(encoder_graph(read_encoder(package.weights, package.model), package.model)).content
 
 
 @cache
@@ -113,7 +114,7 @@ def test_longer_texts_than_the_model_takes_fail(packages: dict[str, Package], ar
 @both
 def test_the_same_weights_give_the_same_bytes(packages: dict[str, Package], architecture: str) -> None:
     package = packages[architecture]
-    assert write_graph(read_encoder(package.weights, package.model), package.model).content == graph_of(package)
+    assert seal(encoder_graph(read_encoder(package.weights, package.model), package.model)).content == graph_of(package)
 
 
 @both

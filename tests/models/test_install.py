@@ -11,9 +11,11 @@ import pytest
 from tests.models.tiny_models import Package
 
 from gradewire_models.build import Progress, build_model, verify_built
+from gradewire_models.config import read_config
 from gradewire_models.digest import file_sha256
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError, VerificationError
 from gradewire_models.repository import load_built
+from gradewire_models.variants import Limits
 
 STEPS = ["checking wheels", "writing the graph", "computing the reference", "verifying"]
 ROOT = Path(__file__).parents[2]
@@ -43,6 +45,8 @@ def test_a_build_makes_a_model_that_verifies(packages: dict[str, Package], tmp_p
         "config.pbtxt",
         "golden.npz",
         "tokenizer.json",
+        "warmup/long_attention_mask",
+        "warmup/short_attention_mask",
     ]
 
 
@@ -61,23 +65,24 @@ def test_two_builds_give_the_same_digest(tiny_repository: Path, packages: dict[s
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "version"),
     [
-        lambda at: (at / "1/model.onnx").write_bytes(b"torn"),
-        lambda at: (at / "tokenizer.json").unlink(),
-        lambda at: (at / "config.pbtxt").write_text("{"),
-        lambda at: (at / "config.pbtxt").unlink(),
-        lambda at: (at / "golden.npz").write_bytes(b""),
-        lambda at: shutil.rmtree(at / "1"),
+        (lambda at: (at / "1/model.onnx").write_bytes(b"torn"), "1"),
+        (lambda at: (at / "tokenizer.json").unlink(), "1"),
+        (lambda at: (at / "config.pbtxt").write_text("{"), "2"),
+        (lambda at: (at / "config.pbtxt").unlink(), "2"),
+        (lambda at: (at / "golden.npz").write_bytes(b""), "1"),
+        (lambda at: shutil.rmtree(at / "1"), "1"),
     ],
 )
 def test_a_broken_model_is_replaced(
-    fresh_bert: Callable[[], Path], bert: Package, damage: Callable[[Path], object]
+    fresh_bert: Callable[[], Path], bert: Package, damage: Callable[[Path], object], version: str
 ) -> None:
     repository = fresh_bert()
     sound = contents(repository)
     damage(repository / "tiny-bert")
     assert build_model(bert.model, repository, wheels=bert.wheels).built
+    sound[f"tiny-bert/{version}/model.onnx"] = sound.pop("tiny-bert/1/model.onnx")
     assert {name: data for name, data in contents(repository).items() if name != "tiny-bert/golden.npz"} == {
         name: data for name, data in sound.items() if name != "tiny-bert/golden.npz"
     }
@@ -86,10 +91,39 @@ def test_a_broken_model_is_replaced(
 
 def test_a_model_of_an_older_catalog_is_replaced(fresh_bert: Callable[[], Path], bert: Package) -> None:
     repository = fresh_bert()
-    shorter = replace(bert.model, max_tokens=100)
-    digest = build_model(shorter, repository.parent / "other", wheels=bert.wheels).model.digest
-    assert build_model(replace(shorter, digest=digest), repository, wheels=bert.wheels).built
-    assert load_built(repository, "tiny-bert").max_tokens == 100
+    for max_tokens, version in ((100, 2), (90, 3)):
+        shorter = replace(bert.model, max_tokens=max_tokens)
+        digest = build_model(shorter, repository.parent / str(max_tokens), wheels=bert.wheels).model.digest
+        assert build_model(replace(shorter, digest=digest), repository, wheels=bert.wheels).built
+        model = load_built(repository, "tiny-bert")
+        assert (model.max_tokens, model.version) == (max_tokens, version)
+        assert [path.name for path in model.directory.glob("[0-9]*")] == [str(version)]
+        assert all(check.passed for check in verify_built(repository, "tiny-bert", None))
+
+
+def test_another_number_of_copies_is_another_description_of_the_same_model(
+    fresh_bert: Callable[[], Path], bert: Package, tmp_path: Path
+) -> None:
+    repository = fresh_bert()
+    before = contents(repository)
+    result = build_model(bert.model, repository, wheels=tmp_path / "not there", instances=3)
+    assert (result.built, result.model) == (False, load_built(repository, "tiny-bert"))
+    config, _ = read_config(repository / "tiny-bert/config.pbtxt")
+    assert [group.count for group in config.instance_group] == [3]
+    assert contents(repository).keys() == before.keys()
+    assert {name for name, data in contents(repository).items() if data != before[name]} == {"tiny-bert/config.pbtxt"}
+    build_model(bert.model, repository, wheels=tmp_path / "not there")
+    assert read_config(repository / "tiny-bert/config.pbtxt")[0] == config
+
+
+def test_a_description_of_an_older_release_is_written_anew(fresh_bert: Callable[[], Path], bert: Package) -> None:
+    repository = fresh_bert()
+    sound = contents(repository)
+    path = repository / "tiny-bert/config.pbtxt"
+    path.write_text(path.read_text().replace("gradewire.config_version", "gradewire.older").replace("count: 1", ""))
+    shutil.rmtree(repository / "tiny-bert/warmup")
+    assert not build_model(bert.model, repository, wheels=bert.wheels).built
+    assert contents(repository) == sound
 
 
 def wheels_with(bert: Package, directory: Path, change: Callable[[bytes], bytes]) -> Path:
@@ -149,12 +183,10 @@ def test_bytes_that_are_not_the_pinned_ones_change_nothing(
         assert contents(repository) == before
 
 
-def test_a_model_that_does_not_verify_is_not_installed(
-    bert: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradewire_models.build.verify.MIN_COSINE", 1.1)
+def test_a_model_that_does_not_verify_is_not_installed(bert: Package, tmp_path: Path) -> None:
+    impossible = replace(bert.model, limits=Limits(min_cosine=1.1))
     with pytest.raises(VerificationError, match="sentence vectors"):
-        build_model(bert.model, tmp_path, wheels=bert.wheels)
+        build_model(impossible, tmp_path, wheels=bert.wheels)
     assert contents(tmp_path) == {}
 
 

@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ from onnx import numpy_helper
 from tests.models.tiny_models import Package
 
 from gradewire_models.build import Check, verify_built
+from gradewire_models.build.describe import write_model
 from gradewire_models.build.golden import load_golden, save_golden
+from gradewire_models.build.seal import SealedGraph
 from gradewire_models.catalog import CatalogModel
-from gradewire_models.config import BuildFacts, write_config
-from gradewire_models.digest import DigestParts, file_sha256
 from gradewire_models.errors import ModelNotBuiltError
 from gradewire_models.repository import load_built
 
@@ -21,12 +22,11 @@ def by_name(checks: list[Check]) -> dict[str, bool]:
     return {check.name: check.passed for check in checks}
 
 
-def describe_again(directory: Path, model: CatalogModel, *, fingerprint: int) -> None:
+def describe_anew(directory: Path, model: CatalogModel, *, fingerprint: int) -> None:
     """Makes the description fit whatever the files are now, so that only the computation is wrong."""
-    onnx_path, tokenizer_path = directory / "1/model.onnx", directory / "tokenizer.json"
-    parts = DigestParts(file_sha256(onnx_path), file_sha256(tokenizer_path), model.max_tokens, "mean", "", "fp32-cpu")
-    facts = BuildFacts(parts, fingerprint, onnx_path.stat().st_size, tokenizer_path.stat().st_size)
-    write_config(directory / "config.pbtxt", model, facts)
+    content = (directory / "1/model.onnx").read_bytes()
+    shutil.rmtree(directory / "1")
+    write_model(directory, model.facts, SealedGraph(content, fingerprint))
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-mpnet"])
@@ -59,14 +59,14 @@ def test_a_graph_that_computes_something_else_is_found(
     wrong = np.zeros_like(values) if constant == "masked" else np.roll(values, 1, axis=0)
     tensor.CopyFrom(numpy_helper.from_array(wrong, constant))
     onnx.save(graph, directory / "1/model.onnx")
-    describe_again(directory, bert.model, fingerprint=fingerprint)
+    describe_anew(directory, bert.model, fingerprint=fingerprint)
     checks = by_name(verify_built(directory.parent, "tiny-bert", bert.model))
     assert {name for name, passed in checks.items() if not passed} == failing
 
 
 def test_a_graph_of_another_name_than_described_is_found(fresh_bert: Callable[[], Path], bert: Package) -> None:
     directory = fresh_bert() / "tiny-bert"
-    describe_again(directory, bert.model, fingerprint=load_built(directory.parent, "tiny-bert").fingerprint + 1)
+    describe_anew(directory, bert.model, fingerprint=load_built(directory.parent, "tiny-bert").fingerprint + 1)
     checks = by_name(verify_built(directory.parent, "tiny-bert", None))
     assert {name for name, passed in checks.items() if not passed} == {"fingerprint"}
 

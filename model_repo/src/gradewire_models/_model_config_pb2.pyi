@@ -103,6 +103,90 @@ class ModelOutput(_message.Message):
 Global___ModelOutput: _TypeAlias = ModelOutput  # noqa: Y015
 
 @_typing.final
+class ModelVersionPolicy(_message.Message):
+    """Which version folders are served."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Latest(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        NUM_VERSIONS_FIELD_NUMBER: _builtins.int
+        num_versions: _builtins.int
+        def __init__(
+            self,
+            *,
+            num_versions: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["num_versions", b"num_versions"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    LATEST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def latest(self) -> Global___ModelVersionPolicy.Latest: ...
+    def __init__(
+        self,
+        *,
+        latest: Global___ModelVersionPolicy.Latest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["latest", b"latest", "policy_choice", b"policy_choice"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["latest", b"latest", "policy_choice", b"policy_choice"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_policy_choice: _TypeAlias = _typing.Literal["latest"]  # noqa: Y015
+    _WhichOneofArgType_policy_choice: _TypeAlias = _typing.Literal["policy_choice", b"policy_choice"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_policy_choice) -> _WhichOneofReturnType_policy_choice | None: ...
+
+Global___ModelVersionPolicy: _TypeAlias = ModelVersionPolicy  # noqa: Y015
+
+@_typing.final
+class ModelQueuePolicy(_message.Message):
+    """What becomes of requests that wait."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _TimeoutAction:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _TimeoutActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ModelQueuePolicy._TimeoutAction.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        REJECT: ModelQueuePolicy._TimeoutAction.ValueType  # 0
+        DELAY: ModelQueuePolicy._TimeoutAction.ValueType  # 1
+
+    class TimeoutAction(_TimeoutAction, metaclass=_TimeoutActionEnumTypeWrapper): ...
+    REJECT: ModelQueuePolicy.TimeoutAction.ValueType  # 0
+    DELAY: ModelQueuePolicy.TimeoutAction.ValueType  # 1
+
+    TIMEOUT_ACTION_FIELD_NUMBER: _builtins.int
+    DEFAULT_TIMEOUT_MICROSECONDS_FIELD_NUMBER: _builtins.int
+    ALLOW_TIMEOUT_OVERRIDE_FIELD_NUMBER: _builtins.int
+    MAX_QUEUE_SIZE_FIELD_NUMBER: _builtins.int
+    timeout_action: Global___ModelQueuePolicy.TimeoutAction.ValueType
+    default_timeout_microseconds: _builtins.int
+    allow_timeout_override: _builtins.bool
+    max_queue_size: _builtins.int
+    def __init__(
+        self,
+        *,
+        timeout_action: Global___ModelQueuePolicy.TimeoutAction.ValueType = ...,
+        default_timeout_microseconds: _builtins.int = ...,
+        allow_timeout_override: _builtins.bool = ...,
+        max_queue_size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_timeout_override", b"allow_timeout_override", "default_timeout_microseconds", b"default_timeout_microseconds", "max_queue_size", b"max_queue_size", "timeout_action", b"timeout_action"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelQueuePolicy: _TypeAlias = ModelQueuePolicy  # noqa: Y015
+
+@_typing.final
 class ModelDynamicBatching(_message.Message):
     """How Triton gathers single requests into batches."""
 
@@ -110,22 +194,107 @@ class ModelDynamicBatching(_message.Message):
 
     PREFERRED_BATCH_SIZE_FIELD_NUMBER: _builtins.int
     MAX_QUEUE_DELAY_MICROSECONDS_FIELD_NUMBER: _builtins.int
+    DEFAULT_QUEUE_POLICY_FIELD_NUMBER: _builtins.int
     max_queue_delay_microseconds: _builtins.int
     @_builtins.property
     def preferred_batch_size(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def default_queue_policy(self) -> Global___ModelQueuePolicy: ...
     def __init__(
         self,
         *,
         preferred_batch_size: _abc.Iterable[_builtins.int] | None = ...,
         max_queue_delay_microseconds: _builtins.int = ...,
+        default_queue_policy: Global___ModelQueuePolicy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["default_queue_policy", b"default_queue_policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_queue_delay_microseconds", b"max_queue_delay_microseconds", "preferred_batch_size", b"preferred_batch_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_queue_policy", b"default_queue_policy", "max_queue_delay_microseconds", b"max_queue_delay_microseconds", "preferred_batch_size", b"preferred_batch_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ModelDynamicBatching: _TypeAlias = ModelDynamicBatching  # noqa: Y015
+
+@_typing.final
+class ModelOptimizationPolicy(_message.Message):
+    """How a model is run faster: here, which of ONNX Runtime's providers on a GPU, with which options."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ExecutionAccelerators(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        @_typing.final
+        class Accelerator(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            @_typing.final
+            class ParametersEntry(_message.Message):
+                DESCRIPTOR: _descriptor.Descriptor
+
+                KEY_FIELD_NUMBER: _builtins.int
+                VALUE_FIELD_NUMBER: _builtins.int
+                key: _builtins.str
+                value: _builtins.str
+                def __init__(
+                    self,
+                    *,
+                    key: _builtins.str = ...,
+                    value: _builtins.str = ...,
+                ) -> None: ...
+                _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+                def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+                _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+                def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+                def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+            NAME_FIELD_NUMBER: _builtins.int
+            PARAMETERS_FIELD_NUMBER: _builtins.int
+            name: _builtins.str
+            @_builtins.property
+            def parameters(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+            def __init__(
+                self,
+                *,
+                name: _builtins.str = ...,
+                parameters: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "parameters", b"parameters"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        GPU_EXECUTION_ACCELERATOR_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def gpu_execution_accelerator(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelOptimizationPolicy.ExecutionAccelerators.Accelerator]: ...
+        def __init__(
+            self,
+            *,
+            gpu_execution_accelerator: _abc.Iterable[Global___ModelOptimizationPolicy.ExecutionAccelerators.Accelerator] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu_execution_accelerator", b"gpu_execution_accelerator"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    EXECUTION_ACCELERATORS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def execution_accelerators(self) -> Global___ModelOptimizationPolicy.ExecutionAccelerators: ...
+    def __init__(
+        self,
+        *,
+        execution_accelerators: Global___ModelOptimizationPolicy.ExecutionAccelerators | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["execution_accelerators", b"execution_accelerators"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution_accelerators", b"execution_accelerators"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelOptimizationPolicy: _TypeAlias = ModelOptimizationPolicy  # noqa: Y015
 
 @_typing.final
 class ModelParameter(_message.Message):
@@ -150,9 +319,7 @@ Global___ModelParameter: _TypeAlias = ModelParameter  # noqa: Y015
 
 @_typing.final
 class ModelInstanceGroup(_message.Message):
-    """Copies of a model and where they run. Never written here, but commonly added by hand, as a list in brackets, which a
-    reader can only step over when it knows the field.
-    """
+    """Copies of a model and where they run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -202,24 +369,110 @@ Global___ModelInstanceGroup: _TypeAlias = ModelInstanceGroup  # noqa: Y015
 
 @_typing.final
 class ModelWarmup(_message.Message):
-    """A request to run before the model is ready; here for the same reason as ModelInstanceGroup."""
+    """A request to run before the model is ready."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class Input(_message.Message):
+        """One input; `dims` leaves the batch dimension out. The file lies in the model's folder `warmup`."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        DATA_TYPE_FIELD_NUMBER: _builtins.int
+        DIMS_FIELD_NUMBER: _builtins.int
+        ZERO_DATA_FIELD_NUMBER: _builtins.int
+        RANDOM_DATA_FIELD_NUMBER: _builtins.int
+        INPUT_DATA_FILE_FIELD_NUMBER: _builtins.int
+        data_type: Global___DataType.ValueType
+        zero_data: _builtins.bool
+        random_data: _builtins.bool
+        input_data_file: _builtins.str
+        @_builtins.property
+        def dims(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+        def __init__(
+            self,
+            *,
+            data_type: Global___DataType.ValueType = ...,
+            dims: _abc.Iterable[_builtins.int] | None = ...,
+            zero_data: _builtins.bool = ...,
+            random_data: _builtins.bool = ...,
+            input_data_file: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["input_data_file", b"input_data_file", "input_data_type", b"input_data_type", "random_data", b"random_data", "zero_data", b"zero_data"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["data_type", b"data_type", "dims", b"dims", "input_data_file", b"input_data_file", "input_data_type", b"input_data_type", "random_data", b"random_data", "zero_data", b"zero_data"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType_input_data_type: _TypeAlias = _typing.Literal["zero_data", "random_data", "input_data_file"]  # noqa: Y015
+        _WhichOneofArgType_input_data_type: _TypeAlias = _typing.Literal["input_data_type", b"input_data_type"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType_input_data_type) -> _WhichOneofReturnType_input_data_type | None: ...
+
+    @_typing.final
+    class InputsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___ModelWarmup.Input: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___ModelWarmup.Input | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
+    BATCH_SIZE_FIELD_NUMBER: _builtins.int
+    INPUTS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    batch_size: _builtins.int
+    count: _builtins.int
+    @_builtins.property
+    def inputs(self) -> _containers.MessageMap[_builtins.str, Global___ModelWarmup.Input]: ...
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        batch_size: _builtins.int = ...,
+        inputs: _abc.Mapping[_builtins.str, Global___ModelWarmup.Input] | None = ...,
+        count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_size", b"batch_size", "count", b"count", "inputs", b"inputs", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ModelWarmup: _TypeAlias = ModelWarmup  # noqa: Y015
+
+@_typing.final
+class ModelResponseCache(_message.Message):
+    """Whether Triton keeps answers to give them again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENABLE_FIELD_NUMBER: _builtins.int
+    enable: _builtins.bool
+    def __init__(
+        self,
+        *,
+        enable: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enable", b"enable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelResponseCache: _TypeAlias = ModelResponseCache  # noqa: Y015
 
 @_typing.final
 class ModelConfig(_message.Message):
@@ -249,17 +502,22 @@ class ModelConfig(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     NAME_FIELD_NUMBER: _builtins.int
+    VERSION_POLICY_FIELD_NUMBER: _builtins.int
     MAX_BATCH_SIZE_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
     INSTANCE_GROUP_FIELD_NUMBER: _builtins.int
     DYNAMIC_BATCHING_FIELD_NUMBER: _builtins.int
+    OPTIMIZATION_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     MODEL_WARMUP_FIELD_NUMBER: _builtins.int
     BACKEND_FIELD_NUMBER: _builtins.int
+    RESPONSE_CACHE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     max_batch_size: _builtins.int
     backend: _builtins.str
+    @_builtins.property
+    def version_policy(self) -> Global___ModelVersionPolicy: ...
     @_builtins.property
     def input(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelInput]: ...
     @_builtins.property
@@ -269,25 +527,32 @@ class ModelConfig(_message.Message):
     @_builtins.property
     def dynamic_batching(self) -> Global___ModelDynamicBatching: ...
     @_builtins.property
+    def optimization(self) -> Global___ModelOptimizationPolicy: ...
+    @_builtins.property
     def parameters(self) -> _containers.MessageMap[_builtins.str, Global___ModelParameter]: ...
     @_builtins.property
     def model_warmup(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelWarmup]: ...
+    @_builtins.property
+    def response_cache(self) -> Global___ModelResponseCache: ...
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        version_policy: Global___ModelVersionPolicy | None = ...,
         max_batch_size: _builtins.int = ...,
         input: _abc.Iterable[Global___ModelInput] | None = ...,
         output: _abc.Iterable[Global___ModelOutput] | None = ...,
         instance_group: _abc.Iterable[Global___ModelInstanceGroup] | None = ...,
         dynamic_batching: Global___ModelDynamicBatching | None = ...,
+        optimization: Global___ModelOptimizationPolicy | None = ...,
         parameters: _abc.Mapping[_builtins.str, Global___ModelParameter] | None = ...,
         model_warmup: _abc.Iterable[Global___ModelWarmup] | None = ...,
         backend: _builtins.str = ...,
+        response_cache: Global___ModelResponseCache | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["dynamic_batching", b"dynamic_batching"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dynamic_batching", b"dynamic_batching", "optimization", b"optimization", "response_cache", b"response_cache", "version_policy", b"version_policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "dynamic_batching", b"dynamic_batching", "input", b"input", "instance_group", b"instance_group", "max_batch_size", b"max_batch_size", "model_warmup", b"model_warmup", "name", b"name", "output", b"output", "parameters", b"parameters"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "dynamic_batching", b"dynamic_batching", "input", b"input", "instance_group", b"instance_group", "max_batch_size", b"max_batch_size", "model_warmup", b"model_warmup", "name", b"name", "optimization", b"optimization", "output", b"output", "parameters", b"parameters", "response_cache", b"response_cache", "version_policy", b"version_policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

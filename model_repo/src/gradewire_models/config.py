@@ -10,16 +10,20 @@ from gradewire_models._model_config_pb2 import (
     TYPE_FP32,
     TYPE_INT64,
     ModelConfig,
-    ModelDynamicBatching,
     ModelInput,
     ModelOutput,
     ModelParameter,
 )
-from gradewire_models.catalog import CatalogModel
 from gradewire_models.digest import DigestParts
+from gradewire_models.facts import EncoderFacts
+from gradewire_models.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
-ONNX_FILE = "1/model.onnx"
+# Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
+CONFIG_VERSION = "2"
+FIRST_VERSION = "1"
+GRAPH_FILE = "model.onnx"
+ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
 TOKENIZER_FILE = "tokenizer.json"
 
 INPUT_IDS = "input_ids"
@@ -27,10 +31,6 @@ ATTENTION_MASK = "attention_mask"
 SENTENCE_OUTPUT = "sentence_embedding"
 TOKENS_OUTPUT = "token_embeddings"
 FINGERPRINT_OUTPUT = "model_fingerprint"
-
-MAX_BATCH_SIZE = 1024
-PREFERRED_BATCH_SIZES = (32, 64, 128)
-MAX_QUEUE_DELAY_US = 500
 
 _PREFIX = "gradewire."
 
@@ -41,47 +41,56 @@ def layer_output(layer: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildFacts:
+class FileFacts:
     """What is only known once a model is written.
 
     Attributes:
-        parts: What the model's digest is made of.
+        onnx_sha256: SHA-256 of model.onnx, 64 hex characters.
+        onnx_bytes: Its size.
+        tokenizer_sha256: SHA-256 of tokenizer.json, 64 hex characters.
+        tokenizer_bytes: Its size.
         fingerprint: What the graph's output ``model_fingerprint`` holds, in the range of int64, never 0.
-        onnx_bytes: Size of model.onnx.
-        tokenizer_bytes: Size of tokenizer.json.
     """
 
-    parts: DigestParts
-    fingerprint: int
+    onnx_sha256: str
     onnx_bytes: int
+    tokenizer_sha256: str
     tokenizer_bytes: int
+    fingerprint: int
 
 
-def write_config(path: Path, model: CatalogModel, facts: BuildFacts) -> None:
-    """Writes the config.pbtxt of `model`.
+def write_config(path: Path, facts: EncoderFacts, files: FileFacts, serving: Serving) -> str:
+    """Writes a config.pbtxt.
+
+    Args:
+        path: Where to.
+        facts: What the encoder is.
+        files: What it is made of.
+        serving: How Triton is to run it.
+
+    Returns:
+        The model's digest, 64 hex characters.
 
     Raises:
         OSError: The file cannot be written.
     """
-    layers = {layer_output(layer): [-1, model.dims] for layer in model.token_layers}
-    vectors = {SENTENCE_OUTPUT: [model.dims], TOKENS_OUTPUT: [-1, model.dims], **layers}
+    digest = _digest_parts(facts, files).digest()
+    layers = {layer_output(layer): [-1, facts.dims] for layer in facts.token_layers}
+    vectors = {SENTENCE_OUTPUT: [facts.dims], TOKENS_OUTPUT: [-1, facts.dims], **layers}
     config = ModelConfig(
-        name=model.name,
+        name=facts.name,
         backend="onnxruntime",
-        max_batch_size=MAX_BATCH_SIZE,
         input=[ModelInput(name=name, data_type=TYPE_INT64, dims=[-1]) for name in (INPUT_IDS, ATTENTION_MASK)],
         output=[
             *(ModelOutput(name=name, data_type=TYPE_FP32, dims=dims) for name, dims in vectors.items()),
             ModelOutput(name=FINGERPRINT_OUTPUT, data_type=TYPE_INT64, dims=[1]),
         ],
-        dynamic_batching=ModelDynamicBatching(
-            preferred_batch_size=PREFERRED_BATCH_SIZES, max_queue_delay_microseconds=MAX_QUEUE_DELAY_US
-        ),
-        parameters={
-            _PREFIX + key: ModelParameter(string_value=value) for key, value in _parameters(model, facts).items()
-        },
     )
+    for name, value in _parameters(facts, files, digest).items():
+        config.parameters[_PREFIX + name].CopyFrom(ModelParameter(string_value=value))
+    describe_serving(config, serving, max_tokens=facts.max_tokens, engine_prefix=f"{facts.name}-{digest[:12]}")
     path.write_text(text_format.MessageToString(config), encoding="utf-8")
+    return digest
 
 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
@@ -89,7 +98,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
 
     Returns:
         The configuration, and gradewire's own parameters in it by their short names. Fields of Triton's that are not
-        ours are skipped, so a file that somebody extended (instance groups, optimisation) still reads.
+        ours are skipped, so a file that somebody extended (rate limits, graph optimisation) still reads.
 
     Raises:
         ValueError: Not a model configuration.
@@ -111,29 +120,42 @@ def facts_in(config: ModelConfig) -> dict[str, str]:
     }
 
 
-def _parameters(model: CatalogModel, facts: BuildFacts) -> Mapping[str, str]:
-    parts = facts.parts
+def _digest_parts(facts: EncoderFacts, files: FileFacts) -> DigestParts:
+    return DigestParts(
+        onnx_sha256=files.onnx_sha256,
+        tokenizer_sha256=files.tokenizer_sha256,
+        max_tokens=facts.max_tokens,
+        pooling=facts.pooling,
+        prefix=facts.prefix,
+        numeric_class=facts.numeric_class,
+    )
+
+
+def _parameters(facts: EncoderFacts, files: FileFacts, digest: str) -> Mapping[str, str]:
     parameters = {
-        "architecture": model.architecture,
-        "catalog_version": str(model.catalog_version),
-        "digest": parts.digest(),
-        "dims": str(model.dims),
-        "fingerprint": str(facts.fingerprint),
-        "layers": str(model.layers),
-        "licence": model.licence,
-        "max_tokens": str(parts.max_tokens),
-        "numeric_class": parts.numeric_class,
-        "onnx_bytes": str(facts.onnx_bytes),
-        "onnx_sha256": parts.onnx_sha256,
-        "origin": model.origin,
-        "pooling": parts.pooling,
-        "prefix": parts.prefix,
-        "source": " ".join(source.requirement for source in model.sources),
-        "tokenizer_bytes": str(facts.tokenizer_bytes),
-        "tokenizer_sha256": parts.tokenizer_sha256,
+        "architecture": facts.architecture,
+        "base": facts.base,
+        "build_command": facts.build_command,
+        "catalog_version": str(facts.catalog_version),
+        "config_version": CONFIG_VERSION,
+        "digest": digest,
+        "dims": str(facts.dims),
+        "fingerprint": str(files.fingerprint),
+        "layers": str(facts.layers),
+        "licence": facts.licence,
+        "max_tokens": str(facts.max_tokens),
+        "numeric_class": facts.numeric_class,
+        "onnx_bytes": str(files.onnx_bytes),
+        "onnx_sha256": files.onnx_sha256,
+        "origin": facts.origin,
+        "pooling": facts.pooling,
+        "prefix": facts.prefix,
+        "source": facts.source,
+        "tokenizer_bytes": str(files.tokenizer_bytes),
+        "tokenizer_sha256": files.tokenizer_sha256,
     }
-    if model.smile_calibration is not None:
-        threshold, sentence_weight = model.smile_calibration
+    if facts.smile_calibration is not None:
+        threshold, sentence_weight = facts.smile_calibration
         parameters["smile_threshold"] = repr(threshold)
         parameters["smile_sentence_weight"] = repr(sentence_weight)
     return parameters

@@ -11,7 +11,8 @@ from gradewire_models.catalog import load_catalog
 from gradewire_models.config import (
     CONFIG_FILE,
     FINGERPRINT_OUTPUT,
-    ONNX_FILE,
+    FIRST_VERSION,
+    GRAPH_FILE,
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
@@ -34,6 +35,7 @@ class BuiltModel:
     Attributes:
         name: The model's name, also its directory's.
         directory: Where the model lies.
+        version: Number of the folder its graph lies in: the highest, which Triton serves.
         onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
         tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
         digest: 64 hex characters over everything that decides a vector (`gradewire_models.digest`).
@@ -45,6 +47,7 @@ class BuiltModel:
         prefix: Text to put before every input.
         pooling: How the graph makes the sentence vector; L2-normalised.
         numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
+        base: Name of the model of which this is a variant; empty for a model of its own.
         licence: SPDX identifier of the weights' licence.
         sentence_output: Output with the sentence vectors, float32 [batch, dims], of unit length.
         tokens_output: Output with the last layer's token vectors, float32 [batch, tokens, dims]; rows of padding
@@ -55,6 +58,7 @@ class BuiltModel:
 
     name: str
     directory: Path
+    version: int
     onnx_path: Path
     tokenizer_path: Path
     digest: str
@@ -65,11 +69,17 @@ class BuiltModel:
     prefix: str
     pooling: str
     numeric_class: str
+    base: str
     licence: str
     sentence_output: str
     tokens_output: str
     layer_outputs: tuple[str, ...]
     smile_calibration: tuple[float, float] | None
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the vectors its digest stands for are made on a CPU; elsewhere the same graph gives others."""
+        return self.numeric_class.endswith("-cpu")
 
 
 def default_repository() -> Path:
@@ -135,6 +145,12 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
     return model
 
 
+def newest_version(directory: Path) -> int | None:
+    """The highest version folder of a model, which is the one Triton serves; None when there is none."""
+    versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
+    return max(versions, default=None)
+
+
 def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]:
     try:
         config, facts = read_config(directory / CONFIG_FILE)
@@ -146,10 +162,12 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             prefix=facts["prefix"],
             numeric_class=facts["numeric_class"],
         )
-        sizes = {TOKENIZER_FILE: int(facts["tokenizer_bytes"])}
+        version = newest_version(directory) or int(FIRST_VERSION)
+        onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE
+        sizes = {tokenizer_path: int(facts["tokenizer_bytes"])}
         if graph:
-            sizes[ONNX_FILE] = int(facts["onnx_bytes"])
-        found = {name: (directory / name).stat().st_size for name in sizes}
+            sizes[onnx_path] = int(facts["onnx_bytes"])
+        found = {path: path.stat().st_size for path in sizes}
         outputs = [output.name for output in config.output]
         calibration = (
             (float(facts["smile_threshold"]), float(facts["smile_sentence_weight"]))
@@ -159,8 +177,9 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
         model = BuiltModel(
             name=config.name,
             directory=directory,
-            onnx_path=directory / ONNX_FILE,
-            tokenizer_path=directory / TOKENIZER_FILE,
+            version=version,
+            onnx_path=onnx_path,
+            tokenizer_path=tokenizer_path,
             digest=facts["digest"],
             fingerprint=int(facts["fingerprint"]),
             dims=int(facts["dims"]),
@@ -169,6 +188,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             prefix=parts.prefix,
             pooling=parts.pooling,
             numeric_class=parts.numeric_class,
+            base=facts.get("base", ""),
             licence=facts["licence"],
             sentence_output=SENTENCE_OUTPUT,
             tokens_output=TOKENS_OUTPUT,
@@ -182,7 +202,8 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
     if config.name != directory.name:
         raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
     if found != sizes:
-        raise _broken(directory, f"file sizes are {found}, the description says {sizes}")
+        said = ", ".join(f"{path.name} {sizes[path]}, not {found[path]} bytes" for path in sizes)
+        raise _broken(directory, f"{CONFIG_FILE} says {said}")
     if not set(outputs) >= _OTHER_OUTPUTS:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
     if parts.digest() != model.digest:

@@ -3,16 +3,17 @@
 The form was chosen by measuring (docs/models.md) on what the service sees: many texts of 4 to 10 tokens, some of 40 to
 90.
 
-- Padding is taken out before the first layer. The matrix products, nearly all of the work, run over [real tokens,
-  dims].
+- For CPUs padding is taken out before the first layer (`padding`). The matrix products, nearly all of the work, run
+  over [real tokens, dims].
 - Only attention sees [batch, heads, tokens, width]. One gather spreads, transposes and splits in a single copy, another
-  brings the result back; both use indices computed once a run.
+  brings the result back; both use indices computed once a run. For GPUs padding stays in (`padded`).
 - Residuals enter the matrix product as its C operand, and the bias that belongs there travels inside the shift of the
   layer normalisation before. So no operator only adds; and onnxruntime cannot fuse the normalisation with an addition,
   which would put a kernel eight times slower in its place.
 """
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -20,30 +21,46 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from gradewire_models.build.nodes import Nodes
-from gradewire_models.build.padding import Layout, gather_heads, gather_rows, lay_out, pad_rows
-from gradewire_models.build.seal import SealedGraph, seal
+from gradewire_models.build.padded import EveryRow, lay_out_every
+from gradewire_models.build.padding import RealRows, lay_out_real
 from gradewire_models.build.weights import Dense, Encoder, Layer, Norm
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
+from gradewire_models.serving import Precision
 
 # Opset 20 brings GELU as one operator. The intermediate representation that belongs to it keeps older runtimes in.
 _OPSET = 20
 _IR_VERSION = 9
 
 Vector = NDArray[np.float32]
+Layout: TypeAlias = RealRows | EveryRow
 
 
-def write_graph(encoder: Encoder, model: CatalogModel) -> SealedGraph:
-    """Writes `encoder` as ONNX; the same weights give the same bytes.
+def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
+    """Writes `encoder` as ONNX for a CPU, in float32; the same weights give the same graph.
 
     Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is
     1 on a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
     [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``,
-    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified);
-    ``model_fingerprint``, int64 [batch, 1].
+    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
+
+    A batch needs one real token at least. `gradewire_models.build.seal.seal` adds the graph's fingerprint.
     """
     nodes = Nodes()
-    layout = lay_out(nodes, encoder, model)
+    return _write(nodes, lay_out_real(nodes, encoder, model), encoder, model)
+
+
+def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
+    """Writes `encoder` as ONNX for a GPU: padding stays in, so that no shape depends on the data.
+
+    Inputs and outputs as those of `encoder_graph`, float32 in both precisions; in ``"fp16"`` all weights and all that
+    is computed with them is float16; only the sum over a text's tokens and its length are float32.
+    """
+    nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
+    return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
+
+
+def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     # The bias each residual needs, in order; nothing follows the last layer.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
     biases.append(np.zeros(model.dims, np.float32))
@@ -52,21 +69,17 @@ def write_graph(encoder: Encoder, model: CatalogModel) -> SealedGraph:
         carried = biases[2 * number - 2 : 2 * number + 1]
         hidden = _write_layer(nodes, f"layer_{number}", layer, hidden, model, layout, carried)
         if number in model.token_layers:
-            bias = nodes.constant(f"layer_{number}.carried", carried[-1])
+            bias = nodes.floats(f"layer_{number}.carried", carried[-1])
             bare = nodes.op("Sub", hidden, bias, name=f"layer_{number}.bare")
-            pad_rows(nodes, bare, layout, layer_output(number))
-    pad_rows(nodes, hidden, layout, TOKENS_OUTPUT)
+            layout.write_output(bare, layer_output(number))
+    layout.write_output(hidden, TOKENS_OUTPUT)
     _pool(nodes)
-    return seal(_assemble(nodes, model))
+    return _assemble(nodes, model)
 
 
 def _embed(nodes: Nodes, encoder: Encoder, model: CatalogModel, layout: Layout, carried: Vector) -> str:
-    flat_ids = nodes.op("Reshape", INPUT_IDS, "all", name="flat_ids")
-    ids = nodes.op("Gather", flat_ids, layout.real_rows, name="ids", axis=0)
-    words = nodes.op("Gather", nodes.constant("word_table", encoder.word_table), ids, name="words", axis=0)
-    table = nodes.constant("position_table", encoder.position_table)
-    positions = nodes.op("Gather", table, layout.real_places, name="positions", axis=0)
-    total = nodes.op("Add", words, positions, name="embedding_sum")
+    words = nodes.floats("word_table", encoder.word_table)
+    total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
     return _write_norm(nodes, "embedding", total, encoder.embedding_norm, carried, model)
 
 
@@ -81,12 +94,12 @@ def _write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where 
 ) -> str:
     entering, between, leaving = carried
     qkv = _write_dense(nodes, f"{name}.qkv", hidden, _pack(layer, model), entering)
-    queries, keys, values = gather_heads(nodes, f"{name}.heads", qkv, layout)
+    queries, keys, values = layout.split_heads(f"{name}.heads", qkv)
     turned = nodes.op("Transpose", keys, name=f"{name}.keys_turned", perm=[0, 1, 3, 2])
     products = nodes.op("MatMul", queries, turned, name=f"{name}.products")
     scores = nodes.op("Add", products, layout.score_bias, name=f"{name}.scores")
     shares = nodes.op("Softmax", scores, name=f"{name}.shares", axis=-1)
-    attended = gather_rows(nodes, f"{name}.attended", nodes.op("MatMul", shares, values, name=f"{name}.mixed"), layout)
+    attended = layout.join_heads(f"{name}.attended", nodes.op("MatMul", shares, values, name=f"{name}.mixed"))
     hidden = _write_residual(nodes, f"{name}.attention_out", attended, layer.attention_out, hidden)
     hidden = _write_norm(nodes, f"{name}.attention_norm", hidden, layer.attention_norm, between, model)
     wide = nodes.op("Gelu", _write_dense(nodes, f"{name}.up", hidden, layer.up, between), name=f"{name}.gelu")
@@ -109,18 +122,18 @@ def _write_dense(nodes: Nodes, name: str, inputs: str, dense: Dense, carried: Ve
     excess = np.zeros(dense.bias.shape, np.float64)
     for value, row in zip(carried.astype(np.float64), dense.weight.astype(np.float64), strict=True):
         excess += value * row
-    bias = nodes.constant(f"{name}.bias", (dense.bias - excess).astype(np.float32))
-    return nodes.op("Gemm", inputs, nodes.constant(f"{name}.weight", dense.weight), bias, name=name)
+    bias = nodes.floats(f"{name}.bias", (dense.bias - excess).astype(np.float32))
+    return nodes.op("Gemm", inputs, nodes.floats(f"{name}.weight", dense.weight), bias, name=name)
 
 
 def _write_residual(nodes: Nodes, name: str, inputs: str, dense: Dense, residual: str) -> str:
     # The bias of `dense` is in `residual` already.
-    return nodes.op("Gemm", inputs, nodes.constant(f"{name}.weight", dense.weight), residual, name=name)
+    return nodes.op("Gemm", inputs, nodes.floats(f"{name}.weight", dense.weight), residual, name=name)
 
 
 def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vector, model: CatalogModel) -> str:  # noqa: PLR0913, PLR0917 - as _write_layer
-    scale = nodes.constant(f"{name}.scale", norm.scale)
-    shift = nodes.constant(f"{name}.shift", norm.shift + carried)
+    scale = nodes.floats(f"{name}.scale", norm.scale)
+    shift = nodes.floats(f"{name}.shift", norm.shift + carried)
     return nodes.op("LayerNormalization", inputs, scale, shift, name=name, axis=-1, epsilon=model.layer_norm_epsilon)
 
 

@@ -1,4 +1,7 @@
-"""Where the real tokens are: the indices that take padding out of a batch and put it back, computed once a run."""
+"""Where the tokens of a batch are: rows of real tokens only, for CPUs; `padded` has the other way.
+
+The indices that take padding out of a batch and put it back are computed once a run.
+"""
 
 from dataclasses import dataclass
 
@@ -15,10 +18,11 @@ _MASKED = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RealRows:
     """Names of the tensors that translate between [real tokens, …] and padded forms; all indices int64.
 
     Attributes:
+        nodes: Where operators are written.
         real_rows: [real tokens], row of each real token in [batch * tokens].
         real_places: [real tokens], its place in its text, from 0.
         padded_rows: [batch * tokens], row of each place among the real tokens; padding points at row 0.
@@ -30,6 +34,7 @@ class Layout:
             [batch, heads, tokens, tokens] with the bias by distance.
     """
 
+    nodes: Nodes
     real_rows: str
     real_places: str
     padded_rows: str
@@ -38,8 +43,37 @@ class Layout:
     token_rows: str
     score_bias: str
 
+    def embed(self, word_table: str, position_table: str) -> str:
+        """Sum of word and position vectors, [real tokens, dims]."""
+        nodes = self.nodes
+        flat_ids = nodes.op("Reshape", INPUT_IDS, "all", name="flat_ids")
+        ids = nodes.op("Gather", flat_ids, self.real_rows, name="ids", axis=0)
+        words = nodes.op("Gather", word_table, ids, name="words", axis=0)
+        positions = nodes.op("Gather", position_table, self.real_places, name="positions", axis=0)
+        return nodes.op("Add", words, positions, name="embedding_sum")
 
-def lay_out(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> Layout:
+    def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
+        """Spreads [real tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
+        rows = self.nodes.op("Reshape", qkv, "head_shape", name=f"{name}.rows")
+        queries, keys, values = (
+            self.nodes.op("Gather", rows, index, name=f"{name}.{part}", axis=0)
+            for part, index in zip(("queries", "keys", "values"), self.head_rows, strict=True)
+        )
+        return queries, keys, values
+
+    def join_heads(self, name: str, attended: str) -> str:
+        """Brings [batch, heads, tokens, width] back to [real tokens, dims]."""
+        rows = self.nodes.op("Reshape", attended, "head_shape", name=f"{name}.rows")
+        real = self.nodes.op("Gather", rows, self.token_rows, name=f"{name}.real", axis=0)
+        return self.nodes.op("Reshape", real, "flat_shape", name=name)
+
+    def write_output(self, hidden: str, output: str) -> None:
+        """Spreads [real tokens, dims] to the output [batch, tokens, dims]; padding repeats the first real token."""
+        spread = self.nodes.op("Gather", hidden, self.padded_rows, name=f"{output}.padded", axis=0)
+        self.nodes.op("Reshape", spread, self.padded_shape, name=output)
+
+
+def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
     """Writes what finds the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
     heads = model.heads
     zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
@@ -71,45 +105,34 @@ def lay_out(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> Layout:
     start = nodes.op("Add", nodes.op("Mul", text, text_rows, name="text_row"), real_places, name="start_row")
     head_starts = nodes.op("Mul", nodes.constant("head_numbers", np.arange(heads)), tokens, name="head_starts")
     token_rows = nodes.op("Add", nodes.op("Unsqueeze", start, one, name="starts"), head_starts, name="token_rows")
-    return Layout(
+    return RealRows(
+        nodes=nodes,
         real_rows=real_rows,
         real_places=real_places,
         padded_rows=padded_rows,
         padded_shape=nodes.op("Concat", batch, tokens, nodes.ints("dims", model.dims), name="padded_shape", axis=0),
         head_rows=head_rows,
         token_rows=token_rows,
-        score_bias=_score_bias(nodes, encoder.relative_bias, tokens),
+        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_MASKED),
     )
 
 
-def gather_heads(nodes: Nodes, name: str, qkv: str, layout: Layout) -> tuple[str, str, str]:
-    """Spreads [real tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
-    rows = nodes.op("Reshape", qkv, "head_shape", name=f"{name}.rows")
-    queries, keys, values = (
-        nodes.op("Gather", rows, index, name=f"{name}.{part}", axis=0)
-        for part, index in zip(("queries", "keys", "values"), layout.head_rows, strict=True)
-    )
-    return queries, keys, values
+def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
+    """What is added to attention scores: far below where the key is padding, and the bias by distance.
 
+    Args:
+        nodes: Where operators are written; holds the constant ``one``.
+        relative_bias: See `Encoder.relative_bias`.
+        tokens: Name of the padded length, int64 [1].
+        masked: How far below.
 
-def gather_rows(nodes: Nodes, name: str, attended: str, layout: Layout) -> str:
-    """Brings [batch, heads, tokens, width] back to [real tokens, dims]."""
-    rows = nodes.op("Reshape", attended, "head_shape", name=f"{name}.rows")
-    real = nodes.op("Gather", rows, layout.token_rows, name=f"{name}.real", axis=0)
-    return nodes.op("Reshape", real, "flat_shape", name=name)
-
-
-def pad_rows(nodes: Nodes, hidden: str, layout: Layout, output: str) -> None:
-    """Spreads [real tokens, dims] to the output [batch, tokens, dims]; padding repeats the first real token."""
-    spread = nodes.op("Gather", hidden, layout.padded_rows, name=f"{output}.padded", axis=0)
-    nodes.op("Reshape", spread, layout.padded_shape, name=output)
-
-
-def _score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str) -> str:
-    mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=TensorProto.FLOAT)
-    below = nodes.op("Sub", mask, nodes.constant("float_one", np.float32(1)), name="below")
-    masked = nodes.op("Mul", below, nodes.constant("masked", np.float32(_MASKED)), name="key_bias")
-    key_bias = nodes.op("Unsqueeze", masked, nodes.ints("axes_1_2", 1, 2), name="key_bias_4d")
+    Returns:
+        Name of a float tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
+    """
+    mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
+    below = nodes.op("Sub", mask, nodes.floats("float_one", np.float32(1)), name="below")
+    lowered = nodes.op("Mul", below, nodes.floats("masked", np.float32(masked)), name="key_bias")
+    key_bias = nodes.op("Unsqueeze", lowered, nodes.ints("axes_1_2", 1, 2), name="key_bias_4d")
     if relative_bias is None:
         return key_bias
     middle = (relative_bias.shape[1] - 1) // 2
@@ -118,6 +141,6 @@ def _score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str) -> str:
     queries = nodes.op("Unsqueeze", places, "one", name="query_places")
     distances = nodes.op("Sub", places, queries, name="distances")
     columns = nodes.op("Add", distances, nodes.ints("middle", middle), name="distance_columns")
-    table = nodes.constant("distance_table", relative_bias)
+    table = nodes.floats("distance_table", relative_bias)
     by_head = nodes.op("Gather", table, columns, name="distance_bias", axis=1)
     return nodes.op("Add", key_bias, by_head, name="score_bias")

@@ -1,0 +1,86 @@
+"""Puts a finished model into a repository: everything or nothing, and one builder at a time."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gradewire_models.build.lock import exclusive
+from gradewire_models.build.progress import Report
+from gradewire_models.config import CONFIG_FILE, FIRST_VERSION, read_config
+from gradewire_models.repository import newest_version
+
+
+@contextmanager
+def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
+    """A hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
+
+    It lies in the repository, so that `place` is a rename within one file system. What a killed builder left is removed
+    first.
+
+    Args:
+        repository: Triton model repository; made when it is not there.
+        name: Of the model.
+        report: Told when it has to wait.
+
+    Raises:
+        OSError: The repository cannot be written.
+    """
+    with exclusive(repository / f".{name}.lock", report):
+        prefix = f".{name}.building-"
+        for leftover in repository.glob(f"{prefix}*"):
+            shutil.rmtree(leftover)
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=repository))
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+
+def place(target: Path, repository: Path) -> None:
+    """Puts a finished model in the place of its name.
+
+    A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
+    repository serves it as a new version and lets requests under way finish on the old one.
+
+    Args:
+        target: The model's directory in the workspace, its graph in version folder 1.
+        repository: Where it goes.
+
+    Raises:
+        OSError: The disk is full or cannot be written; the model that was there is still there.
+    """
+    standing = repository / target.name
+    version = _next_version(standing, _digest(target))
+    (target / FIRST_VERSION).rename(target / version)
+    # Everything is on the disk before the name is, so a power cut cannot show half a model.
+    for path in (*target.rglob("*"), target):
+        _sync(path)
+    if standing.exists():
+        standing.rename(target.parent / "replaced")
+    target.rename(standing)
+    _sync(repository)
+
+
+def _next_version(standing: Path, digest: str | None) -> str:
+    newest = newest_version(standing)
+    if newest is None:
+        return FIRST_VERSION
+    return str(newest if _digest(standing) == digest else newest + 1)
+
+
+def _digest(directory: Path) -> str | None:
+    try:
+        return read_config(directory / CONFIG_FILE)[1].get("digest")
+    except (OSError, ValueError):
+        return None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

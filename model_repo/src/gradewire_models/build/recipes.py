@@ -1,0 +1,76 @@
+"""How each variant of the catalog is made of its base's weights: one function a method.
+
+A further method is one function and one line in `RECIPES`.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar, get_args
+
+import onnx
+
+from gradewire_models.build.graph import encoder_graph, gpu_graph
+from gradewire_models.build.weights import Encoder
+from gradewire_models.catalog import CatalogModel
+from gradewire_models.errors import BuildError
+from gradewire_models.serving import Accelerator, Precision, Serving
+
+ChoiceT = TypeVar("ChoiceT", bound=str)
+GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
+
+GPU_METHOD = "gpu"
+
+
+def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
+    """Writes the graph of `model`, not sealed yet.
+
+    Args:
+        encoder: Its weights.
+        model: A model of its own, or a variant with its recipe.
+        source: Directory with the published model.safetensors and tokenizer.json.
+
+    Raises:
+        BuildError: The recipe's method is unknown, or its settings make no sense.
+    """
+    if model.recipe is None:
+        return encoder_graph(encoder, model)
+    maker = RECIPES.get(model.recipe.method)
+    if maker is None:
+        raise BuildError(f"{model.name}: unknown method {model.recipe.method!r}; known are: {', '.join(RECIPES)}")
+    graph = maker(encoder, model, source)
+    # Two variants may have one graph and differ in what runs it: the fingerprint has to tell them apart.
+    onnx.helper.set_model_props(graph, {"numeric_class": model.numeric_class})
+    return graph
+
+
+def serving_of(model: CatalogModel, *, instances: int = 1) -> Serving:
+    """How Triton is to run `model`.
+
+    Raises:
+        BuildError: The recipe's settings make no sense.
+    """
+    if model.recipe is None or model.recipe.method != GPU_METHOD:
+        return Serving(instances=instances)
+    accelerator: Accelerator = _choose(model, "accelerator", get_args(Accelerator)[1:])
+    return Serving(instances=instances, accelerator=accelerator, precision=_precision(model))
+
+
+def _make_gpu_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
+    del source  # nothing beside the weights decides it
+    return gpu_graph(encoder, model, _precision(model))
+
+
+def _precision(model: CatalogModel) -> Precision:
+    precision: Precision = _choose(model, "precision", get_args(Precision))
+    return precision
+
+
+def _choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
+    value = model.recipe.settings.get(name) if model.recipe else None
+    if value not in allowed:
+        raise BuildError(f"{model.name}: {name} should be one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+RECIPES: Mapping[str, GraphMaker] = MappingProxyType({GPU_METHOD: _make_gpu_graph})
