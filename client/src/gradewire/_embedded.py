@@ -25,7 +25,6 @@ __all__ = [
     "print_settings",
     "run_server",
     "settings_of_server",
-    "triton_group",
 ]
 
 _HERE = "the engine in this process"
@@ -186,10 +185,3 @@ def models_group() -> click.Group:
     from gradewire_models.cli import models  # noqa: PLC0415 - scoring in the process never needs them
 
     return models
-
-
-def triton_group() -> click.Group:
-    """The commands that run Triton on this machine."""
-    from gradewire_models.triton.cli import triton  # noqa: PLC0415 - scoring in the process never needs them
-
-    return triton

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from gradewire.cli.server_extra import embedded_module
-
 
 class TritonGroup(click.Group):
     """Stands for the commands of `gradewire_models.triton`, which are looked up when one is called."""
@@ -20,10 +18,10 @@ class TritonGroup(click.Group):
 
 
 def _commands() -> click.Group:
-    group = embedded_module().triton_group()
-    if not isinstance(group, click.Group):
-        raise TypeError("the commands of Triton are not a group")
-    return group
+    # Not by way of the server, which is not needed here and takes a second to import.
+    from gradewire_models.triton.cli import triton  # noqa: PLC0415
+
+    return triton
 
 
 @click.group(

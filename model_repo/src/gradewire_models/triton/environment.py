@@ -85,7 +85,7 @@ def default_environment() -> Path:
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
         return Path(named).expanduser()
-    return platformdirs.user_cache_path("gradewire") / f"triton-{_fingerprint()[:16]}"
+    return platformdirs.user_cache_path("gradewire") / f"triton-{fingerprint()[:16]}"
 
 
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
@@ -132,13 +132,17 @@ def _replace(place: Path, report: Report) -> None:
 
 def _install(target: Path, report: Report) -> None:
     report("Triton: making a virtual environment")
-    _run([sys.executable, "-m", "venv", str(target)])
+    _make_venv(target)
     report("Triton: installing tritonserver 2.51 and ONNX Runtime (about 100 MB to download)")
     lock = target / "environment.lock"
-    lock.write_bytes(_lock_bytes())
+    lock.write_text(lock_text(), encoding="utf-8")
     options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
     _run([str(target / "bin" / "python"), "-m", "pip", "install", "--quiet", *options, "--requirement", str(lock)])
-    (target / MARKER_FILE).write_text(_fingerprint(), encoding="utf-8")
+    (target / MARKER_FILE).write_text(fingerprint(), encoding="utf-8")
+
+
+def _make_venv(target: Path) -> None:
+    _run([sys.executable, "-m", "venv", str(target)])
 
 
 def _run(command: list[str]) -> None:
@@ -152,18 +156,19 @@ def _run(command: list[str]) -> None:
 
 def _is_ready(place: Path) -> bool:
     try:
-        return (place / MARKER_FILE).read_text(encoding="utf-8") == _fingerprint()
+        return (place / MARKER_FILE).read_text(encoding="utf-8") == fingerprint()
     except FileNotFoundError:
         return False
 
 
-def _fingerprint() -> str:
-    # The interpreter counts: a virtual environment is nothing without the one it was made with.
-    return hashlib.sha256(_lock_bytes() + f"{sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
+def fingerprint() -> str:
+    """Tells environments apart: SHA-256 over the packages and the interpreter, without which it is nothing."""
+    return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 
-def _lock_bytes() -> bytes:
-    return files("gradewire_models.triton").joinpath("environment.lock").read_bytes()
+def lock_text() -> str:
+    """The packages with their versions and hashes, as pip reads them."""
+    return files("gradewire_models.triton").joinpath("environment.lock").read_text(encoding="utf-8")
 
 
 def _check_machine() -> None:

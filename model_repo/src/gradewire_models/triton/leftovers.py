@@ -14,23 +14,21 @@ def stub_pids(shm_prefix: str) -> list[int]:
     return _owners(shm_prefix, _STUB)
 
 
-def remove_leftovers(shm_prefix: str) -> list[str]:
-    """Ends a server that still runs with shared memory of that beginning, its stubs, and removes the memory.
+def shared_memory(shm_prefix: str) -> list[Path]:
+    """Files of shared memory whose names begin so."""
+    return list(_SHARED_MEMORY.glob(f"{shm_prefix}*"))
 
-    Returns:
-        Names of what was removed from shared memory.
-    """
+
+def remove_leftovers(shm_prefix: str) -> None:
+    """Ends a server that still runs with shared memory of that beginning, its stubs, and removes the memory."""
     for program in (_SERVER, _STUB):
         for pid in _owners(shm_prefix, program):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-    removed = []
-    for path in _SHARED_MEMORY.glob(f"{shm_prefix}*"):
+    for path in shared_memory(shm_prefix):
         path.unlink(missing_ok=True)
-        removed.append(path.name)
-    return removed
 
 
 def _owners(shm_prefix: str, program: bytes) -> list[int]:

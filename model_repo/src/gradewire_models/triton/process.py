@@ -15,7 +15,7 @@ from typing import Self
 
 from gradewire_models.triton.environment import TritonEnvironment
 from gradewire_models.triton.errors import TritonStartError
-from gradewire_models.triton.leftovers import remove_leftovers, stub_pids
+from gradewire_models.triton.leftovers import remove_leftovers, shared_memory, stub_pids
 from gradewire_models.triton.server_options import Ports, ServerOptions, command_line
 
 _POLL_S = 0.05
@@ -134,6 +134,14 @@ class TritonProcess:
     def stub_pids(self) -> list[int]:
         """Processes that run the models, one per instance."""
         return stub_pids(self._shm_prefix)
+
+    def shared_memory(self) -> list[Path]:
+        """Files of shared memory that are its own."""
+        return shared_memory(self._shm_prefix)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the server."""
+        self._running.send_signal(number)
 
     def wait(self) -> int:
         """Waits for its end; returns the exit code."""
