@@ -15,7 +15,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench bench-peers bench-agreement bench-memory proto lock clean
+.PHONY: help demo test test-export lint bench bench-peers bench-agreement bench-memory proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -39,8 +39,29 @@ $(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog.toml
 demo: ## build the default model, serve it, score examples cold and warm (REDIS=1: with a Redis-compatible server)
 	@$(TIMED); $(MAKE) --no-print-directory $(MODEL); $(BIN)/python examples/demo.py $(if $(REDIS),--redis)
 
+up: $(VENV)/.run-installed ## gradewire before Triton (stand-in backend), Valkey and Prometheus as plain processes; Ctrl-C stops them (ARGS="--triton-port 0 …")
+	@$(MAKE) --no-print-directory $(MODEL); exec $(BIN)/python -m deploy.local.up $(ARGS)
+
+down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
+	@$(BIN)/python -m deploy.local.up --down $(ARGS)
+
+validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart, alerts and dashboard through hadolint, Compose, Helm, schemas, promtool
+	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
+
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/python -m pytest -q
+
+# TORCH as for the peers below; not compiled to byte code, of which a run needs little: that halves the set-up.
+$(VENV)-export/.installed: requirements/export.lock pyproject.toml $(VENV)/.dev-installed
+	@echo "installing torch and transformers into $(VENV)-export …"
+	@test -x $(VENV)-export/bin/python || $(PYTHON) -m venv $(VENV)-export
+	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
+	@$(BIN)/uv pip install --quiet --python $(VENV)-export/bin/python --no-deps --require-hashes -r requirements/export.lock
+	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
+	@$(TIMED); $(VENV)-export/bin/python -m pytest -q tests_export
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/lint-imports --no-logo
@@ -80,4 +101,4 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)
 
 clean: ## remove the environment, built models and caches of this checkout
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

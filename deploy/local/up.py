@@ -1,0 +1,270 @@
+"""Starts the whole shape as plain processes of this machine, in the order of their health, and stops all of it again.
+
+`python -m deploy.local.up` is what `make up` runs: Triton (the real server, stand-in backend) and Valkey, then
+gradewire, then Prometheus, on loopback addresses. It stays in the foreground: Ctrl-C, or `--down` from elsewhere, stops
+everything in reverse order. When one part ends, it says which and stops the rest.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from deploy.local import parts
+from deploy.local.parts import PORTS, Part
+from deploy.local.prometheus_binary import PrometheusMissingError
+
+_POLL_S = 0.1
+_SHOWN_LINES = 15
+_DOWN_S = 120.0
+
+
+class UpError(RuntimeError):
+    """It cannot start, or a part has ended; the message says which and why."""
+
+
+class Shape:
+    """Running parts; `stop` ends them in the reverse of the order they were started in."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._running: list[tuple[Part, subprocess.Popen[bytes]]] = []
+
+    def start(self, stage: Sequence[Part]) -> None:
+        """Starts parts side by side and waits until all are ready.
+
+        Raises:
+            UpError: One ended, or was not ready in time.
+        """
+        for part in stage:
+            self._running.append((part, self._spawn(part)))
+        waiting = {part.name: (part, time.monotonic() + part.start_s) for part in stage}
+        while waiting:
+            self.check()
+            for part, give_up in list(waiting.values()):
+                if part.is_ready():
+                    del waiting[part.name]
+                elif time.monotonic() > give_up:
+                    raise UpError(f"{part.name} was not ready within {part.start_s:g} s; {self._last_words(part)}")
+            time.sleep(_POLL_S)
+
+    def check(self) -> None:
+        """Raises UpError when a part has ended."""
+        for part, process in self._running:
+            code = process.poll()
+            if code is not None:
+                raise UpError(f"{part.name} ended with exit code {code}; {self._last_words(part)}")
+
+    def stop(self) -> None:
+        """Asks the parts to end (SIGTERM), last first; ends at once what takes too long."""
+        while self._running:
+            part, process = self._running[-1]
+            process.terminate()
+            try:
+                process.wait(part.stop_s)
+            except subprocess.TimeoutExpired:
+                _say(f"{part.name} did not end within {part.stop_s:g} s and is killed")
+                process.kill()
+                process.wait()
+            self._running.pop()
+
+    def kill(self) -> None:
+        """Ends everything at once."""
+        for _, process in reversed(self._running):
+            process.kill()
+        for _, process in self._running:
+            process.wait()
+
+    def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
+        # Where the kernel can tell a child that its parent is gone, nothing outlives us, however we end.
+        guard = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
+        # A user's settings (another repository, tokens, addresses) must not leak into what runs here.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")} | {
+            name: os.environ[name] for name in ("GRADEWIRE_TRITON_ENVIRONMENT",) if name in os.environ
+        }
+        with (self._state / f"{part.name}.log").open("wb") as log:
+            return subprocess.Popen(
+                [*guard, *part.command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: the order of the end is ours
+            )
+
+    def _last_words(self, part: Part) -> str:
+        path = self._state / f"{part.name}.log"
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN_LINES:]
+        return f"the end of {path}:\n" + "\n".join(lines)
+
+
+class Stopped(BaseException):
+    """Somebody wants the end."""
+
+
+def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> None:
+    """Runs the shape until SIGINT or SIGTERM; a second signal ends it at once.
+
+    Raises:
+        UpError: A port is taken, or a part did not start or has ended.
+    """
+    ports = _choose(ports)
+    shape = Shape(state)
+    _watch_signals(shape)
+    try:
+        _say("starting Triton and Valkey (the first start installs Triton's environment: a minute or two) …")
+        shape.start([parts.valkey(state, ports), parts.triton(state, ports, repository)])
+        _say("starting gradewire …")
+        shape.start([parts.gradewire(ports, repository)])
+        try:
+            shape.start([parts.prometheus(state, ports)])
+        except PrometheusMissingError as error:
+            _say(f"without Prometheus: {error}")
+            ports = {name: port for name, port in ports.items() if name != "prometheus"}
+        _announce(state, ports)
+        while True:
+            shape.check()
+            time.sleep(_POLL_S)
+    except Stopped:
+        _say("stopping …")
+    except UpError:
+        _say("something is wrong; stopping the rest …")
+        raise
+    finally:
+        (state / "addresses.json").unlink(missing_ok=True)
+        shape.stop()
+    _say("stopped")
+
+
+def _watch_signals(shape: Shape) -> None:
+    asked = False
+
+    def on_signal(number: int, frame: object) -> None:
+        nonlocal asked
+        del number, frame
+        if asked:
+            shape.kill()
+            os._exit(1)
+        asked = True
+        raise Stopped
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+
+
+def down(state: Path) -> None:
+    """Stops the shape that uses `state`, and waits until it is gone; does nothing where there is none.
+
+    Raises:
+        UpError: It did not end in time.
+    """
+    give_up = time.monotonic() + _DOWN_S
+    asked = False
+    while not _is_free(state):
+        if not asked:
+            os.kill(int((state / "pid").read_text()), signal.SIGTERM)
+            asked = True
+        if time.monotonic() > give_up:
+            raise UpError(f"it did not stop within {_DOWN_S:g} s")
+        time.sleep(_POLL_S)
+    _say("stopped" if asked else "nothing runs")
+
+
+def _choose(ports: Mapping[str, int]) -> dict[str, int]:
+    """Free ports in place of zeros.
+
+    Raises:
+        UpError: One that was asked for is taken.
+    """
+    probes = {}
+    try:
+        for name, port in ports.items():
+            probes[name] = probe = socket.socket()
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                raise UpError(f"port {port} is taken; --{name}-port takes another, 0 any free one") from error
+        return {name: int(probe.getsockname()[1]) for name, probe in probes.items()}
+    finally:
+        for probe in probes.values():
+            probe.close()
+
+
+def _announce(state: Path, ports: Mapping[str, int]) -> None:
+    addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+    scratch = state / "addresses.json.new"
+    scratch.write_text(json.dumps(addresses, indent=1), encoding="utf-8")
+    scratch.replace(state / "addresses.json")
+    for name, address in addresses.items():
+        _say(f"  {name:<16}{address}")
+    _say(f"logs: {state}/*.log | try: gradewire score examples/answers.jsonl --server {addresses['gradewire']}")
+    _say("Ctrl-C or `make down` stops everything")
+
+
+@contextmanager
+def _held(state: Path) -> Iterator[bool]:
+    """Whether `state` is ours alone in the block."""
+    with (state / "lock").open("a") as lock:
+        taken = _lock(lock)
+        if taken:
+            (state / "pid").write_text(str(os.getpid()))
+        yield taken
+
+
+def _is_free(state: Path) -> bool:
+    with (state / "lock").open("a") as lock:
+        return _lock(lock)
+
+
+def _lock(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--down", action="store_true", help="stop what an earlier call started")
+    parser.add_argument("--state", type=Path, default=Path(".up"), help="logs, data and addresses (default: .up)")
+    parser.add_argument("--repository", type=Path, help="Triton model repository (default: where models are built)")
+    for name, port in PORTS.items():
+        parser.add_argument(f"--{name}-port", type=int, default=port, help=f"default: {port}; 0: any free one")
+    arguments = parser.parse_args()
+    state: Path = arguments.state.absolute()
+    state.mkdir(parents=True, exist_ok=True)
+    try:
+        if arguments.down:
+            down(state)
+            return 0
+        with _held(state) as ours:
+            if not ours:
+                _say(f"it runs already; {state}/addresses.json says where, `make down` stops it")
+                return 0
+            ports = {name: getattr(arguments, f"{name.replace('-', '_')}_port") for name in PORTS}
+            up(state, ports, repository=arguments.repository)
+    except UpError as error:
+        _say(f"make up: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Programs that check what lies in deploy/."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import compose
+import pytest
+from deploy.local.prometheus_binary import PrometheusBinaries, prometheus_binaries
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> PrometheusBinaries:
+    """The real ones; `make up` takes them from the same place."""
+    return prometheus_binaries()
+
+
+@pytest.fixture(scope="session")
+def promtool(prometheus: PrometheusBinaries) -> Callable[..., str]:
+    """Runs promtool with arguments; fails with its words when it is not content."""
+    return lambda *arguments: run(str(prometheus.promtool), *arguments)
+
+
+def run(*command: str, **variables: str) -> str:
+    """Output of a program that has to succeed; it sees `variables` and a PATH."""
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin", **variables}
+    )
+    assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def hadolint() -> str:
+    """The linter of Dockerfiles that a package has put beside Python."""
+    return str(Path(sys.executable).with_name("hadolint"))
+
+
+def docker_compose() -> str:
+    """Docker Compose itself: the package's own script loses its exit code."""
+    return str(Path(compose.__file__).with_name("docker-compose"))

@@ -1,0 +1,49 @@
+"""Dockerfiles: hadolint is content, and what they copy and set exists. No image is built here: there is no engine."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.deploy.conftest import DEPLOY, ROOT, hadolint, run
+
+from gradewire_server.settings import Settings
+
+_FILES = sorted((DEPLOY / "docker").glob("Dockerfile*"))
+
+
+def test_there_is_one_for_cpus_and_one_for_gpus() -> None:
+    assert [path.name for path in _FILES] == ["Dockerfile", "Dockerfile.gpu"]
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda path: path.name)
+def test_hadolint_is_content(path: Path) -> None:
+    run(hadolint(), "--failure-threshold", "style", str(path))
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda path: path.name)
+def test_it_ends_as_a_user_by_number_without_a_shell_and_with_a_health_check(path: Path) -> None:
+    text = path.read_text()
+    assert re.findall(r"^USER (.+)$", text, re.MULTILINE)[-1] in {"10001:10001", "1000:1000"}
+    assert "HEALTHCHECK" in text
+    for line in re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", text, re.MULTILINE):
+        assert line.startswith("["), "a shell would swallow signals"
+    for default in re.findall(r"^ARG \w+_IMAGE=(.+)$", text, re.MULTILINE):
+        assert re.fullmatch(r".+:\d[\w.-]+", default), "a base image without a full version"
+
+
+def test_what_is_copied_exists_and_reaches_the_builder() -> None:
+    sent = {
+        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    }
+    lines = re.findall(r"^COPY (?!--from)(.+)$", (DEPLOY / "docker" / "Dockerfile").read_text(), re.MULTILINE)
+    copied = {source for line in lines for source in shlex.split(line)[:-1]}
+    assert copied == sent
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_the_variables_it_sets_are_settings() -> None:
+    names = {f"GRADEWIRE_{name.upper()}" for name in Settings.model_fields}
+    assert (
+        set(re.findall(r"\bGRADEWIRE_(?!IMAGE)[A-Z_]+(?==)", (DEPLOY / "docker" / "Dockerfile").read_text())) <= names
+    )
