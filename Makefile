@@ -60,7 +60,7 @@ $(VENV)-export/.installed: requirements/export.lock pyproject.toml $(VENV)/.dev-
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
+test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders 
 	@$(TIMED); $(VENV)-export/bin/python -m pytest -q tests_export
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter

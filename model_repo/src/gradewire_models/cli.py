@@ -1,4 +1,4 @@
-"""The command ``gradewire models``: build, list and verify."""
+"""The command ``gradewire models``: build, export, list and verify."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ import click
 
 from gradewire_models.catalog import CatalogModel, default_model, find_model, load_catalog
 from gradewire_models.errors import ModelError
+from gradewire_models.export.command import export
 from gradewire_models.repository import default_repository, list_built
 
 _REPOSITORY = click.option(
@@ -25,6 +26,9 @@ def models() -> None:
     A model is made from packages whose every byte is pinned by SHA-256, and is checked against an independent
     computation before it is put in place. Whatever goes wrong, the repository stays as it was.
     """
+
+
+models.add_command(export)
 
 
 @models.command()

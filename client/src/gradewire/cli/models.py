@@ -34,8 +34,9 @@ Examples:
   gradewire models list
   gradewire models build                       the default encoder
   gradewire models build all-mpnet-base-v2
+  gradewire models export llmrails/ember-v1    any sentence encoder (needs gradewire[export])
   gradewire models verify
 """,
 )
 def models_command() -> None:
-    """Build, list and verify the encoders on this machine."""
+    """Build, export, list and verify the encoders on this machine."""

@@ -1,0 +1,87 @@
+"""Whether a written graph computes what torch computes, whatever stands beside a text in its batch."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.build.golden import Golden
+from gradewire_models.build.verify import Check
+from gradewire_models.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
+from gradewire_models.runtime import onnxruntime
+
+MAX_ERROR = 1e-4
+"""Largest distance of a component, and of a cosine from 1; token vectors are measured in units of their own size."""
+
+_BATCH_TEXTS = 5
+_SEED = 20261122
+
+Rows = NDArray[np.float32]
+
+
+def check_parity(path: Path, golden: Golden, vocabulary: int) -> list[Check]:
+    """Compares the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
+
+    Returns:
+        The checks that were made: sentence vectors, token vectors of each layer, and an empty row.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    layers = sorted(golden.tokens_by_layer)
+    outputs = [SENTENCE_OUTPUT, *(layer_output(layer) for layer in layers[:-1]), TOKENS_OUTPUT]
+    sentences: list[Rows] = []
+    tokens: dict[int, list[Rows]] = {layer: [] for layer in layers}
+    rng = np.random.default_rng(_SEED)
+    for start in range(0, len(golden.ids), _BATCH_TEXTS):
+        texts = golden.ids[start : start + _BATCH_TEXTS]
+        ids = rng.integers(0, vocabulary, (len(texts), max(map(len, texts))))
+        mask = np.zeros_like(ids)
+        for row, text in enumerate(texts):
+            ids[row, : len(text)], mask[row, : len(text)] = text, 1
+        found = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
+        sentences.append(found[0])
+        for layer, rows in zip(layers, found[1:], strict=True):
+            tokens[layer] += [row[: len(text)] for row, text in zip(rows, texts, strict=True)]
+    lengths = [len(text) for text in golden.ids]
+    over = f"over {len(lengths)} texts of {min(lengths)} to {max(lengths)} tokens in mixed batches"
+    return [
+        _check_sentences(np.concatenate(sentences), golden.sentences, over),
+        _check_tokens({layer: np.concatenate(rows) for layer, rows in tokens.items()}, golden),
+        _check_empty(session),
+    ]
+
+
+def _check_sentences(found: Rows, expected: Rows, over: str) -> Check:
+    error = float(np.max(np.abs(found - expected)))
+    cosine_error = float(np.max(1 - np.sum(found.astype(np.float64) * expected, axis=1)))
+    return Check(
+        "sentences as in torch",
+        # A comparison with NaN is false: written so that NaN fails.
+        passed=error <= MAX_ERROR and cosine_error <= MAX_ERROR,
+        detail=f"largest difference {error:.1e}, of a cosine {cosine_error:.1e} {over} (at most {MAX_ERROR:.0e})",
+    )
+
+
+def _check_tokens(found: dict[int, Rows], golden: Golden) -> Check:
+    errors = {}
+    for layer, rows in found.items():
+        expected = golden.tokens_by_layer[layer]
+        size = max(1.0, float(np.sqrt(np.mean(expected.astype(np.float64) ** 2))))
+        errors[layer] = float(np.max(np.abs(rows - expected))) / size
+    said = ", ".join(f"{error:.1e} (layer {layer})" for layer, error in errors.items())
+    return Check(
+        "tokens as in torch",
+        passed=all(error <= MAX_ERROR for error in errors.values()),
+        detail=f"largest difference {said} (at most {MAX_ERROR:.0e} of their size)",
+    )
+
+
+def _check_empty(session: onnxruntime.InferenceSession) -> Check:
+    # A server warms up with zeros; what comes out is not used, but it must come out.
+    empty = np.zeros((2, 3), np.int64)
+    (found,) = session.run([SENTENCE_OUTPUT], {INPUT_IDS: empty, ATTENTION_MASK: empty})
+    passed = bool(np.all(np.isfinite(found)))
+    return Check("empty rows", passed=passed, detail="rows without a token give finite numbers")

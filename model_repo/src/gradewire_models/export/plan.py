@@ -1,0 +1,147 @@
+"""What an export is to make: the folder's own settings, what the caller overrides, and what was decided for neither."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gradewire_models.catalog import load_catalog
+from gradewire_models.export.errors import ExportError
+from gradewire_models.export.folder import EncoderFolder
+from gradewire_models.export.hub import Source
+from gradewire_models.export.modules import POOLINGS, Pooling
+
+DEFAULT_MAX_TOKENS = 512
+"""Where a folder allows more and nobody asked for it: answers are short, and memory grows with the square."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What a caller may decide; None and empty leave it to the folder.
+
+    Attributes:
+        name: The model's name in the repository.
+        pooling: How token vectors become a sentence vector.
+        prefix: Text put before every input; an empty one switches the folder's own off.
+        max_tokens: Longest input in tokens, special tokens included.
+        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
+        licence: SPDX identifier of the weights' licence.
+    """
+
+    name: str = ""
+    pooling: Pooling | None = None
+    prefix: str | None = None
+    max_tokens: int | None = None
+    token_layers: tuple[int, ...] = ()
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """What comes out of an export.
+
+    Attributes:
+        name: The model's name in the repository.
+        origin: Where the weights come from, for people.
+        source: The same with what pins it: a commit, or the weights' SHA-256.
+        pooling: How token vectors become a sentence vector; L2-normalised after that.
+        prefix: Text put before every input.
+        max_tokens: Longest input in tokens, special tokens included.
+        token_layers: Earlier layers whose token vectors are outputs, ascending.
+        licence: SPDX identifier of the weights' licence; empty where nobody states it.
+        command: What makes the model anew.
+        notes: What was decided that somebody might want otherwise, one line each.
+    """
+
+    name: str
+    origin: str
+    source: str
+    pooling: Pooling
+    prefix: str
+    max_tokens: int
+    token_layers: tuple[int, ...]
+    licence: str
+    command: str
+    notes: tuple[str, ...]
+
+
+def check_options(options: ExportOptions) -> None:
+    """Checks what can be checked before anything is fetched.
+
+    Raises:
+        ExportError: A value is out of its range.
+    """
+    if options.name:
+        _check_name(options.name)
+    if options.max_tokens is not None and options.max_tokens < 1:
+        raise ExportError("--max-tokens should be at least 1")
+    if any(layer < 1 for layer in options.token_layers):
+        raise ExportError("--token-layer counts from 1, the first layer")
+
+
+def make_plan(folder: EncoderFolder, options: ExportOptions, source: Source) -> ExportPlan:
+    """Decides everything about the model that comes out, but what only its weights say.
+
+    Args:
+        folder: What is exported.
+        options: What the caller wants.
+        source: Where it was found.
+
+    Raises:
+        ExportError: Something has to be said that the folder does not say, or the name cannot be used.
+    """
+    origin, commit = source.origin, source.commit
+    name = options.name or origin.rpartition("/")[2]
+    _check_name(name)
+    if folder.pooling is None:
+        raise ExportError(f"{origin} does not say how its vectors are pooled: add --pooling {'|'.join(POOLINGS)}")
+    prefix = folder.default_prompt if options.prefix is None else options.prefix
+    if prefix and not folder.counts_prompt and folder.pooling == "mean":
+        raise ExportError(f"{origin} leaves a prompt's tokens out of the mean, which cannot be exported: --prefix ''")
+    pinned = commit or " ".join(f"{file} sha256:{digest}" for file, digest in folder.weight_sha256.items())
+    return ExportPlan(
+        name=name,
+        origin=origin,
+        source=f"{origin}@{pinned}" if commit else f"{origin}: {pinned}",
+        pooling=folder.pooling,
+        prefix=prefix,
+        max_tokens=options.max_tokens or min(folder.max_tokens or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS),
+        token_layers=tuple(sorted(set(options.token_layers))),
+        licence=options.licence or folder.licence,
+        command=_command(options, source),
+        notes=tuple(_notes(folder, options)),
+    )
+
+
+def _notes(folder: EncoderFolder, options: ExportOptions) -> Sequence[str]:
+    notes = []
+    if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
+        notes.append(f"texts are cut at {DEFAULT_MAX_TOKENS} of the {folder.max_tokens} tokens it allows: --max-tokens")
+    offered = [name for name, text in folder.prompts.items() if text]
+    if options.prefix is None and offered and not folder.default_prompt:
+        notes.append(f"no text is put before inputs; it offers prompts for {', '.join(offered)}: --prefix")
+    if not options.licence and not folder.licence:
+        notes.append("no licence is stated: --licence")
+    return notes
+
+
+def _command(options: ExportOptions, source: Source) -> str:
+    words = ["gradewire", "models", "export", source.origin if source.commit else str(source.directory)]
+    if source.commit:
+        words += ["--revision", source.commit]
+    for option, value in (("--name", options.name), ("--pooling", options.pooling), ("--licence", options.licence)):
+        words += [option, value] if value else []
+    words += [] if options.prefix is None else ["--prefix", options.prefix]
+    words += [] if options.max_tokens is None else ["--max-tokens", str(options.max_tokens)]
+    for layer in options.token_layers:
+        words += ["--token-layer", str(layer)]
+    return shlex.join(words)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ExportError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
+    if name in load_catalog():
+        raise ExportError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

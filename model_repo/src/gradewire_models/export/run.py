@@ -1,0 +1,131 @@
+"""Exports an encoder into a repository: everything or nothing, and never unchecked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradewire_models.build.describe import write_model
+from gradewire_models.build.golden import GOLDEN_FILE, save_golden
+from gradewire_models.build.place import place, workspace
+from gradewire_models.build.progress import Progress, Report, ignore
+from gradewire_models.build.seal import seal
+from gradewire_models.build.verify import Check, verify_built
+from gradewire_models.config import ONNX_FILE, TOKENIZER_FILE
+from gradewire_models.errors import BuildError, VerificationError
+from gradewire_models.export.encoder import PooledEncoder, load_encoder
+from gradewire_models.export.errors import ExportError
+from gradewire_models.export.folder import EncoderFolder, read_folder
+from gradewire_models.export.hub import find_source
+from gradewire_models.export.parity import check_parity
+from gradewire_models.export.plan import ExportOptions, ExportPlan, check_options, make_plan
+from gradewire_models.export.reference import reference_texts, reference_vectors
+from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
+from gradewire_models.export.trace import trace
+from gradewire_models.facts import EncoderFacts
+from gradewire_models.repository import BuiltModel, load_built
+
+NUMERIC_CLASS = "fp32-cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """How an export ended.
+
+    Attributes:
+        model: The model that is in the repository now.
+        checks: What was verified.
+        notes: What was decided that somebody might want otherwise, one line each.
+    """
+
+    model: BuiltModel
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...]
+
+
+def export_model(
+    wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
+) -> ExportResult:
+    """Exports an encoder into `repository`, in the place of a model of that name.
+
+    The graph is compared with torch before it is put in place: each text alone in torch, all in batches of unequal
+    lengths in the graph. Whatever goes wrong, the repository is as it was before.
+
+    Args:
+        wanted: A directory, or the id of a model of the hub.
+        repository: Triton model repository; made when it is not there.
+        options: What to do otherwise than the folder says.
+        revision: Branch, tag or commit of the hub.
+        report: Told what is going on.
+
+    Raises:
+        ExportError: It cannot be exported as asked; the message says why and what to do instead.
+        DownloadError: The hub did not give it.
+        VerificationError: The graph does not compute what torch computes.
+        BuildError: The repository cannot be written.
+    """
+    check_options(options)
+    report(Progress("looking for the model"))
+    source = find_source(wanted, revision=revision)
+    folder = read_folder(source.directory, pooling=options.pooling)
+    plan = make_plan(folder, options, source)
+    try:
+        repository.mkdir(parents=True, exist_ok=True)
+        with workspace(repository, plan.name, report) as directory:
+            checks, notes = _write(folder, plan, directory, report)
+            place(directory / plan.name, repository)
+    except OSError as error:
+        raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
+    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes))
+
+
+def _write(
+    folder: EncoderFolder, plan: ExportPlan, directory: Path, report: Report
+) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    report(Progress("loading the weights"))
+    tokenizer = load_tokenizer(folder)
+    model = load_encoder(folder)
+    target = directory / plan.name
+    target.mkdir(parents=True)
+    notes = write_exported_tokenizer(folder, tokenizer, target / TOKENIZER_FILE, plan.max_tokens)
+
+    report(Progress("computing the reference"))
+    texts = [plan.prefix + text for text in SAMPLE_TEXTS]
+    tokenized = tokenizer(texts, truncation=True, max_length=plan.max_tokens)["input_ids"]
+    vocabulary = int(model.get_input_embeddings().num_embeddings)
+    if max(tokenizer.get_vocab().values()) >= vocabulary:
+        raise ExportError(f"the tokenizer of {folder.directory} gives ids beyond its {vocabulary} word vectors")
+    golden = reference_vectors(
+        model, plan.pooling, plan.token_layers, reference_texts(tokenized, vocabulary, plan.max_tokens)
+    )
+    save_golden(golden, target / GOLDEN_FILE)
+
+    report(Progress("writing the graph"))
+    graph = seal(trace(PooledEncoder(model, plan.pooling, plan.token_layers), plan.max_tokens))
+    write_model(target, _facts(folder, plan, model, golden.sentences.shape[1]), graph)
+    del model, graph
+
+    report(Progress("verifying"))
+    checks = (*check_parity(target / ONNX_FILE, golden, vocabulary), *verify_built(directory, plan.name, None))
+    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+    if failed:
+        raise VerificationError("the graph does not compute what torch computes: " + "; ".join(failed))
+    return checks, notes
+
+
+def _facts(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderFacts:
+    return EncoderFacts(
+        name=plan.name,
+        architecture=folder.model_type,
+        dims=dims,
+        layers=int(model.config.num_hidden_layers),
+        token_layers=plan.token_layers,
+        max_tokens=plan.max_tokens,
+        pooling=plan.pooling,
+        prefix=plan.prefix,
+        numeric_class=NUMERIC_CLASS,
+        licence=plan.licence,
+        origin=plan.origin,
+        source=plan.source,
+        catalog_version=0,
+        build_command=plan.command,
+    )

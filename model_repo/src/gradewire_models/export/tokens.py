@@ -1,0 +1,102 @@
+"""The tokenizer of an exported encoder: one tokenizer.json that gives the ids that transformers gives."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import transformers
+from tokenizers import Tokenizer, normalizers
+
+from gradewire_models.build.tokenizer import write_tokenizer
+from gradewire_models.config import TOKENIZER_FILE
+from gradewire_models.export.errors import ExportError
+from gradewire_models.export.folder import EncoderFolder
+
+SAMPLE_TEXTS = (
+    "",
+    "a",
+    "Yes.",
+    "  two  spaces \t and a tab ",
+    "The cat sat on the mat.",
+    "42 red balloons, 7 of them at 12:30 p.m.",
+    "Café Zürich naïve \u4f60\u597d \u3053\u3093\u306b\u3061\u306f \U0001f600",
+    "ANSWER: It is, to the best of my knowledge, the Eiffel Tower in Paris (France)!",
+    "A long answer goes on and on, with one clause after another, until nobody knows what was asked. " * 8,
+)
+"""Texts of unequal length and script, to compare tokenizers and encoders on."""
+
+
+_OVERRULED = (
+    f"the published {TOKENIZER_FILE} gives other ids than transformers does with it; those of transformers count"
+)
+
+
+def load_tokenizer(folder: EncoderFolder) -> Any:
+    """Loads the tokenizer with transformers, which converts an older, slow one.
+
+    Raises:
+        ExportError: There is none, it cannot be converted, or it gives token types that the graph does not take.
+    """
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder.directory, trust_remote_code=False, local_files_only=True, use_fast=True
+        )
+    # As in `load_encoder`: transformers raises whatever its many parts raise.
+    except Exception as error:
+        said = " ".join(str(error).strip().splitlines()[:3])
+        raise ExportError(f"{_no_tokenizer(folder)} (some need sentencepiece or tiktoken). It said: {said}") from error
+    # Where a folder has none, transformers makes one up that knows its special tokens and nothing else.
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+        raise ExportError(_no_tokenizer(folder))
+    if not tokenizer.is_fast:
+        raise ExportError(f"the tokenizer of {folder.directory} ({type(tokenizer).__name__}) has no fast form")
+    if any(any(tokenizer(text).get("token_type_ids", [])) for text in SAMPLE_TEXTS):
+        raise ExportError(f"{folder.model_type} gives token types other than 0, which the graph does not take")
+    return tokenizer
+
+
+def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path, max_tokens: int) -> tuple[str, ...]:
+    """Writes tokenizer.json without padding, cut at `max_tokens`.
+
+    The folder's own file is taken where it gives the same ids as transformers does with it; else what transformers
+    made of it, which knows settings from other files.
+
+    Returns:
+        What somebody should know: that the published file was not taken.
+
+    Raises:
+        ExportError: Neither gives the ids of transformers.
+        OSError: `target` cannot be written.
+    """
+    published = folder.directory / TOKENIZER_FILE
+    converted = target.with_suffix(".converted")
+    converted.write_text(tokenizer.backend_tokenizer.to_str(), encoding="utf-8")
+    try:
+        for source in (published, converted):
+            if source.is_file():
+                write_tokenizer(source, target, max_tokens)
+                if folder.lower_case:
+                    _lower_case(target)
+                if _agrees(target, tokenizer, max_tokens, lower_case=folder.lower_case):
+                    return () if source == published or not published.is_file() else (_OVERRULED,)
+    finally:
+        converted.unlink()
+    raise ExportError(f"the tokenizer of {folder.directory} cannot be written as {TOKENIZER_FILE} with the same ids")
+
+
+def _no_tokenizer(folder: EncoderFolder) -> str:
+    return f"{folder.directory} has no {TOKENIZER_FILE} and no tokenizer that transformers can convert into one"
+
+
+def _agrees(path: Path, tokenizer: Any, max_tokens: int, *, lower_case: bool) -> bool:
+    written = Tokenizer.from_file(str(path))
+    texts = [text.lower() if lower_case else text for text in SAMPLE_TEXTS]
+    expected: list[list[int]] = tokenizer(texts, truncation=True, max_length=max_tokens)["input_ids"]
+    return [encoding.ids for encoding in written.encode_batch(list(SAMPLE_TEXTS))] == expected
+
+
+def _lower_case(path: Path) -> None:
+    tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    steps = [normalizers.Lowercase(), *([tokenizer.normalizer] if tokenizer.normalizer else [])]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    path.write_text(json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False), encoding="utf-8")

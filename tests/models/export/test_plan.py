@@ -1,0 +1,88 @@
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradewire_models.export.errors import ExportError
+from gradewire_models.export.folder import EncoderFolder
+from gradewire_models.export.hub import Source
+from gradewire_models.export.plan import ExportOptions, check_options, make_plan
+
+FOLDER = EncoderFolder(
+    directory=Path("somewhere"),
+    model_type="bert",
+    pooling="mean",
+    default_prompt="",
+    prompts={},
+    counts_prompt=True,
+    max_tokens=256,
+    lower_case=False,
+    licence="mit",
+    weight_sha256={"model.safetensors": "aa"},
+)
+LOCAL = Source(Path("somewhere/my-encoder"), "my-encoder", commit="")
+HUB = Source(Path("cache"), "people/encoder-v1", commit="f" * 40)
+
+
+def test_the_folder_decides_what_nobody_else_does() -> None:
+    plan = make_plan(FOLDER, ExportOptions(), LOCAL)
+    assert (plan.name, plan.pooling, plan.prefix, plan.max_tokens) == ("my-encoder", "mean", "", 256)
+    assert (plan.token_layers, plan.licence, plan.notes) == ((), "mit", ())
+    assert plan.source == "my-encoder: model.safetensors sha256:aa"
+    assert plan.command == "gradewire models export somewhere/my-encoder"
+
+
+def test_options_win_and_are_in_the_command_that_makes_it_again() -> None:
+    options = ExportOptions(
+        name="other", pooling="mean", prefix="a b: ", max_tokens=64, token_layers=(3, 1, 3), licence="Apache-2.0"
+    )
+    plan = make_plan(FOLDER, options, HUB)
+    assert (plan.name, plan.prefix, plan.max_tokens, plan.licence) == ("other", "a b: ", 64, "Apache-2.0")
+    assert plan.token_layers == (1, 3)
+    assert plan.source == f"people/encoder-v1@{'f' * 40}"
+    words = shlex.split(plan.command)
+    assert words[:6] == ["gradewire", "models", "export", "people/encoder-v1", "--revision", "f" * 40]
+    assert words[words.index("--prefix") + 1] == "a b: "
+
+
+def test_a_prompt_of_the_folder_is_a_prefix_until_it_is_switched_off() -> None:
+    folder = replace(FOLDER, default_prompt="query: ", prompts={"query": "query: "})
+    assert make_plan(folder, ExportOptions(), LOCAL).prefix == "query: "
+    assert make_plan(folder, ExportOptions(prefix=""), LOCAL).prefix == ""
+
+
+def test_what_somebody_might_want_otherwise_is_noted() -> None:
+    folder = replace(FOLDER, max_tokens=8192, prompts={"query": "query: ", "text": ""}, licence="")
+    plan = make_plan(folder, ExportOptions(), LOCAL)
+    assert plan.max_tokens == 512
+    assert ["512 of the 8192" in plan.notes[0], "prompts for query:" in plan.notes[1]] == [True, True]
+    assert "no licence" in plan.notes[2]
+    settled = ExportOptions(prefix="", max_tokens=8192, licence="mit")
+    assert make_plan(folder, settled, LOCAL).notes == ()
+    assert make_plan(folder, settled, LOCAL).max_tokens == 8192
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "source", "says"),
+    [
+        (replace(FOLDER, pooling=None), ExportOptions(), LOCAL, r"--pooling mean\|cls\|last\|pooler"),
+        (FOLDER, ExportOptions(), replace(LOCAL, origin="with space"), "say --name"),
+        (FOLDER, ExportOptions(), replace(LOCAL, origin=""), "say --name"),
+        (FOLDER, ExportOptions(), replace(HUB, origin="x/all-MiniLM-L6-v2"), "model of the catalog"),
+        (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "leaves a prompt's tokens out"),
+    ],
+)
+def test_what_cannot_be_decided_is_asked_for(
+    folder: EncoderFolder, options: ExportOptions, source: Source, says: str
+) -> None:
+    with pytest.raises(ExportError, match=says):
+        make_plan(folder, options, source)
+
+
+@pytest.mark.parametrize(
+    "options", [ExportOptions(name="../up"), ExportOptions(max_tokens=0), ExportOptions(token_layers=(0,))]
+)
+def test_options_out_of_range_are_refused_before_anything_is_fetched(options: ExportOptions) -> None:
+    with pytest.raises(ExportError):
+        check_options(options)
