@@ -134,6 +134,7 @@ class AsyncDispatcher(Generic[J, R]):
                 for run in runs:
                     task = self._loop.create_task(self._work(run))
                     self._running[task] = run
+                    task.add_done_callback(self._ended)
         if self._running and self._sweeping is None:
             self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep)
 
@@ -157,11 +158,12 @@ class AsyncDispatcher(Generic[J, R]):
             self._handler.failed(jobs, error)
         else:
             self._handler.done(jobs, result)
-        finally:
-            task = asyncio.current_task()
-            if task is not None:
-                del self._running[task]
-            self._dispatch()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        jobs = self._running.pop(task)
+        if task.cancelled():  # before its first step
+            self._give_back(jobs)
+        self._dispatch()
 
     def _give_back(self, jobs: Sequence[J]) -> None:
         now_s = self._loop.time()

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 _MISSING_PATIENCE_S: Final = 3.0
 """Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
+_LATE_LOOKS: Final = 2
+"""Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 
@@ -85,7 +87,7 @@ class TritonKeeper:
         model = self._opened(name) if name in self._library.loaded else None
         try:
             served = await self._link.served(name)
-            followed.missing_since_s = None
+            followed.missing_since_s, followed.late = None, 0
             if model is None:
                 await self._reload(name, followed)
                 return
@@ -97,11 +99,12 @@ class TritonKeeper:
                 await model.probe()
                 followed.pause_s = _FIRST_PAUSE_S
         except TritonError as error:
+            followed.late += error.kind is Kind.LATE
             if model is None:
                 self._library.wait_for(name, error.meaning.failure)
             elif error.kind is Kind.REPLACED:
                 await self._reload(name, followed)
-            elif error.meaning.breaks and error.kind is not Kind.LATE:
+            elif error.meaning.breaks and (error.kind is not Kind.LATE or followed.late >= _LATE_LOOKS):
                 model.lost(error)
             await self._mend(name, followed, error)
 
@@ -150,6 +153,7 @@ class _Followed:
         self.missing_since_s: float | None = None
         self.not_before_s = 0.0
         self.pause_s = _FIRST_PAUSE_S
+        self.late = 0
 
 
 def _same(model: TritonModel, digest: str | None, fingerprint: str | None) -> bool:
