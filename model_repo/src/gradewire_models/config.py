@@ -20,7 +20,7 @@ from gradewire_models.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
 # Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
-CONFIG_VERSION = "2"
+CONFIG_VERSION = "3"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
 ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies

