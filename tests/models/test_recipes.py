@@ -1,0 +1,147 @@
+"""Graphs for GPUs, computed on the CPU: no GPU was ever there."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
+
+from gradewire_models.build import build_model, verify_built
+from gradewire_models.build.recipes import make_graph, serving_of
+from gradewire_models.build.reference import reference_vectors
+from gradewire_models.build.seal import seal
+from gradewire_models.build.weights import read_encoder
+from gradewire_models.catalog import CatalogModel
+from gradewire_models.config import read_config
+from gradewire_models.errors import BuildError
+from gradewire_models.repository import load_built
+from gradewire_models.runtime import onnxruntime
+from gradewire_models.variants import Limits, Recipe
+
+OUTPUTS = ["sentence_embedding", "token_embeddings_layer_1", "token_embeddings_layer_2", "token_embeddings"]
+# The tiny models' weights are wild on purpose; float16 has 11 bits.
+LEAST_COSINE = {"fp32": 1 - 1e-6, "fp16": 0.999}
+TOKEN_ERROR = {"fp32": 2e-4, "fp16": 0.3}
+every_kind = pytest.mark.parametrize(
+    ("architecture", "precision"), [(kind, precision) for kind in ("bert", "mpnet") for precision in LEAST_COSINE]
+)
+
+
+def variant_of(model: CatalogModel, precision: str, accelerator: str = "cuda", method: str = "gpu") -> CatalogModel:
+    kind = f"{precision}-{accelerator}"
+    return replace(
+        model,
+        name=f"{model.name}-{kind}",
+        base=model.name,
+        numeric_class=kind,
+        recipe=Recipe(method, {"precision": precision, "accelerator": accelerator}),
+        limits=Limits(min_cosine=0.999, max_token_error=0.3, max_batch_effect=1e-2),
+    )
+
+
+@cache
+def graph_of(package: Package, precision: str) -> onnx.ModelProto:
+    model = variant_of(package.model, precision)
+    return make_graph(read_encoder(package.weights, package.model), model, package.weights.parent)
+
+
+@cache
+def session_of(package: Package, precision: str) -> onnxruntime.InferenceSession:
+    content = graph_of(package, precision).SerializeToString()
+    return onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+
+
+@every_kind
+@settings(deadline=None, max_examples=10)
+@given(lengths=st.lists(st.integers(1, MAX_TOKENS), min_size=1, max_size=5), seed=st.integers(0, 1000))
+def test_every_output_agrees_with_the_reference_in_any_batch(
+    packages: dict[str, Package], architecture: str, precision: str, lengths: list[int], seed: int
+) -> None:
+    package = packages[architecture]
+    rng = np.random.default_rng(seed)
+    texts = [rng.integers(0, len(WORDS), length) for length in lengths]
+    ids = np.full((len(texts), max(lengths)), rng.integers(len(WORDS)), np.int64)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = text
+        mask[row, : len(text)] = 1
+    found: list[Any] = session_of(package, precision).run(OUTPUTS, {"input_ids": ids, "attention_mask": mask})
+    assert {output.dtype for output in found} == {np.dtype(np.float32)}
+    sentences, first, second, last = found
+    for row, expected in enumerate(reference_vectors(package.weights, package.model, texts)):
+        assert sentences[row] @ expected.sentence >= LEAST_COSINE[precision]
+        for tokens, layer in ((first, 1), (second, 2), (last, LAYERS)):
+            error = np.abs(tokens[row, : lengths[row]] - expected.tokens_by_layer[layer]).max()
+            assert error <= TOKEN_ERROR[precision]
+
+
+@every_kind
+def test_no_shape_depends_on_the_data(packages: dict[str, Package], architecture: str, precision: str) -> None:
+    graph = graph_of(packages[architecture], precision)
+    onnx.checker.check_model(graph, full_check=True)
+    assert not {node.op_type for node in graph.graph.node} & {"NonZero", "Compress", "Unique", "CumSum", "Loop", "If"}
+
+
+@pytest.mark.parametrize("architecture", ["bert", "mpnet"])
+def test_half_precision_is_the_weights_and_not_only_a_name(packages: dict[str, Package], architecture: str) -> None:
+    kinds = [tensor.data_type for tensor in graph_of(packages[architecture], "fp16").graph.initializer]
+    assert kinds.count(onnx.TensorProto.FLOAT) == 1  # the floor of a length
+    assert kinds.count(onnx.TensorProto.FLOAT16) > 20
+
+
+def test_one_graph_under_two_accelerators_has_two_fingerprints(bert: Package) -> None:
+    encoder = read_encoder(bert.weights, bert.model)
+    models = [variant_of(bert.model, "fp16", accelerator) for accelerator in ("cuda", "tensorrt")]
+    cuda, tensorrt = (seal(make_graph(encoder, model, bert.weights.parent)) for model in models)
+    assert cuda.fingerprint != tensorrt.fingerprint
+
+
+@pytest.mark.parametrize(("precision", "accelerator"), [("fp32", "cuda"), ("fp16", "cuda"), ("fp16", "tensorrt")])
+def test_a_variant_is_built_beside_its_base(tmp_path: Path, bert: Package, precision: str, accelerator: str) -> None:
+    variant = variant_of(bert.model, precision, accelerator)
+    base = build_model(bert.model, tmp_path, wheels=bert.wheels).model
+    result = build_model(variant, tmp_path, wheels=bert.wheels, instances=2)
+    assert (result.model.base, result.model.on_cpu, base.on_cpu) == (base.name, False, True)
+    assert result.model.digest != base.digest
+    assert result.model == load_built(tmp_path, variant.name)
+    config, _ = read_config(result.model.directory / "config.pbtxt")
+    assert config.instance_group[0].count == 2
+    (options,) = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert options.name == accelerator
+    checks = verify_built(tmp_path, variant.name, variant)
+    assert all(check.passed for check in checks)
+    assert "computed on the CPU" in checks[0].detail
+
+
+def test_a_variant_that_strays_from_the_reference_is_not_installed(tmp_path: Path, bert: Package) -> None:
+    strict = replace(variant_of(bert.model, "fp16"), limits=Limits())
+    with pytest.raises(BuildError, match="token vectors"):
+        build_model(strict, tmp_path, wheels=bert.wheels)
+    assert [path.name for path in tmp_path.iterdir()] == [f".{strict.name}.lock"]
+
+
+@pytest.mark.parametrize(
+    ("precision", "accelerator", "method", "says"),
+    [
+        ("int4", "cuda", "gpu", "precision should be one of fp32, fp16"),
+        ("fp32", "none", "gpu", "accelerator should be one of cuda, tensorrt"),
+        ("fp32", "cuda", "rounding", "unknown method 'rounding'"),
+    ],
+)
+def test_a_recipe_that_makes_no_sense_is_refused(
+    tmp_path: Path, bert: Package, precision: str, accelerator: str, method: str, says: str
+) -> None:
+    variant = variant_of(bert.model, precision, accelerator, method)
+    with pytest.raises(BuildError, match=says):
+        build_model(variant, tmp_path, wheels=bert.wheels)
+
+
+def test_a_model_for_the_cpu_is_served_on_it(bert: Package) -> None:
+    assert serving_of(bert.model, instances=2).accelerator == "none"
+    assert serving_of(variant_of(bert.model, "fp16", "tensorrt")).accelerator == "tensorrt"
