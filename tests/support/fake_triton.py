@@ -6,6 +6,7 @@ on its token ids alone. Everything that the real server can do is tested with th
 
 import asyncio
 from collections.abc import Callable  # noqa: TC003 - one way of importing types, everywhere
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,12 @@ from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 
 Tensors = dict[str, NDArray[Any]]
+
+
+@cache
+def _weights(dims: int) -> NDArray[np.float32]:
+    return np.random.default_rng(0).standard_normal((40_000, dims), np.float32)
+
 
 _DATATYPES = {"float32": "FP32", "int64": "INT64", "float64": "FP64", "float16": "FP16"}
 
@@ -104,9 +111,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     def _answer(self, tensors: Tensors, wanted: list[str]) -> Tensors:
         ids, mask = tensors["input_ids"], tensors["attention_mask"]
         dims = {output.name: output.dims[-1] for output in self.config.output}
-        weights = np.random.default_rng(0).standard_normal((40_000, dims["sentence_embedding"])).astype(np.float32)
-        tokens = weights[ids]
-        sums = (tokens * mask[:, :, None]).sum(axis=1)
+        tokens = _weights(dims["sentence_embedding"])[ids]
+        sums = (tokens * mask[:, :, None].astype(np.float32)).sum(axis=1)
         outputs: Tensors = {
             "sentence_embedding": sums / np.linalg.norm(sums, axis=1, keepdims=True),
             "token_embeddings": tokens,
