@@ -10,6 +10,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 from tests.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
 from gradewire_models.build import build_model, verify_built
@@ -25,9 +26,8 @@ from gradewire_models.runtime import onnxruntime
 from gradewire_models.variants import Limits, Recipe
 
 OUTPUTS = ["sentence_embedding", "token_embeddings_layer_1", "token_embeddings_layer_2", "token_embeddings"]
-# The tiny models' weights are wild on purpose; float16 has 11 bits.
-LEAST_COSINE = {"fp32": 1 - 1e-6, "fp16": 0.999}
-TOKEN_ERROR = {"fp32": 2e-4, "fp16": 0.3}
+LEAST_COSINE = {"fp32": 1 - 1e-6, "fp16": 0.9999}
+TOKEN_ERROR = {"fp32": 2e-4, "fp16": 0.05}
 every_kind = pytest.mark.parametrize(
     ("architecture", "precision"), [(kind, precision) for kind in ("bert", "mpnet") for precision in LEAST_COSINE]
 )
@@ -43,6 +43,20 @@ def variant_of(model: CatalogModel, precision: str, accelerator: str = "cuda", m
         recipe=Recipe(method, {"precision": precision, "accelerator": accelerator}),
         limits=Limits(min_cosine=0.999, max_token_error=0.3, max_batch_effect=1e-2),
     )
+
+
+@pytest.fixture(scope="module")
+def tame(packages: dict[str, Package], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Package]:
+    """The tiny models with small attention scores: theirs are so large that a rounded one turns a softmax over."""
+    root, tamed = tmp_path_factory.mktemp("tame"), {}
+    for architecture, package in packages.items():
+        tensors = load_file(package.weights)
+        for name, tensor in tensors.items():
+            if ".query." in name or ".attn.q." in name or "relative_attention_bias" in name:
+                tensors[name] = tensor / 10
+        save_file(tensors, root / architecture)
+        tamed[architecture] = replace(package, weights=root / architecture)
+    return tamed
 
 
 @cache
@@ -61,9 +75,9 @@ def session_of(package: Package, precision: str) -> onnxruntime.InferenceSession
 @settings(deadline=None, max_examples=10)
 @given(lengths=st.lists(st.integers(1, MAX_TOKENS), min_size=1, max_size=5), seed=st.integers(0, 1000))
 def test_every_output_agrees_with_the_reference_in_any_batch(
-    packages: dict[str, Package], architecture: str, precision: str, lengths: list[int], seed: int
+    tame: dict[str, Package], architecture: str, precision: str, lengths: list[int], seed: int
 ) -> None:
-    package = packages[architecture]
+    package = tame[architecture]
     rng = np.random.default_rng(seed)
     texts = [rng.integers(0, len(WORDS), length) for length in lengths]
     ids = np.full((len(texts), max(lengths)), rng.integers(len(WORDS)), np.int64)

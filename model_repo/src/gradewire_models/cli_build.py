@@ -31,8 +31,8 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
-    help="Copies of the model that Triton runs (of each GPU, where there are); a model that is there is only described "
-    "anew. 1 for a new model.",
+    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. A model that is there is only "
+    "described anew.",
 )
 @click.option(
     "--from",

@@ -24,7 +24,7 @@ def write_model(target: Path, facts: EncoderFacts, graph: SealedGraph, serving: 
         target: The model's directory.
         facts: What the encoder is.
         graph: Goes into version folder 1.
-        serving: How Triton is to run it; None for one copy on the CPU.
+        serving: How Triton is to run it; None for the CPU and the usual number of copies.
 
     Returns:
         The model's digest, 64 hex characters.

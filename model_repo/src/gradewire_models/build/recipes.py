@@ -6,7 +6,7 @@ A further method is one function and one line in `RECIPES`.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import onnx
 
@@ -14,16 +14,11 @@ from gradewire_models.build.graph import encoder_graph, gpu_graph
 from gradewire_models.build.weights import Encoder
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.errors import BuildError
-from gradewire_models.serving import Accelerator, Precision, Serving
+from gradewire_models.serving import CPU_INSTANCES, Accelerator, Precision, Serving
 
-ChoiceT = TypeVar("ChoiceT", bound=str)
 GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
 
 GPU_METHOD = "gpu"
-
-# Two of few threads each keep cores busier than one of all: a run waits for its slowest thread, and a copy's cores are
-# idle between two runs. Measured on 2 cores that did other work too: 64 texts took half the time.
-_CPU_INSTANCES = 2
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
@@ -55,7 +50,7 @@ def serving_of(model: CatalogModel, *, instances: int | None = None) -> Serving:
         BuildError: The recipe's settings make no sense.
     """
     if model.recipe is None or model.recipe.method != GPU_METHOD:
-        return Serving(instances=instances or _CPU_INSTANCES)
+        return Serving(instances=instances or CPU_INSTANCES)
     accelerator: Accelerator = _choose(model, "accelerator", get_args(Accelerator)[1:])
     return Serving(instances=instances or 1, accelerator=accelerator, precision=_precision(model))
 
