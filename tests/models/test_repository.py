@@ -84,6 +84,27 @@ def test_a_damaged_model_is_never_loaded(fresh_bert: Callable[[], Path], damage:
         load_built(repository, "tiny-bert")
 
 
+def test_a_broken_model_says_how_it_was_made(fresh_bert: Callable[[], Path]) -> None:
+    repository = fresh_bert()
+    _cut(repository / "tiny-bert/tokenizer.json")
+    with pytest.raises(ModelBrokenError, match="replace it: build it with: gradewire models build tiny-bert"):
+        load_built(repository, "tiny-bert")
+
+
+@pytest.mark.parametrize("stray", ["notes", "01", "3x", "²"])
+def test_the_highest_version_folder_is_the_model(fresh_bert: Callable[[], Path], stray: str) -> None:
+    directory = fresh_bert() / "tiny-bert"
+    assert load_built(directory.parent, "tiny-bert").version == 1
+    (directory / stray).mkdir()
+    (directory / "1").rename(directory / "12")
+    (directory / "3").mkdir()
+    model = load_built(directory.parent, "tiny-bert")
+    assert (model.version, model.onnx_path) == (12, directory / "12/model.onnx")
+    (directory / "13").mkdir()
+    with pytest.raises(ModelBrokenError, match="13"):
+        load_built(directory.parent, "tiny-bert")
+
+
 def test_a_broken_model_does_not_hide_the_others(
     fresh_bert: Callable[[], Path], tiny_repository: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -211,12 +211,18 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
     return model, parts
 
 
-def _build_hint(name: str) -> str:
+def _build_hint(name: str, described: str = "") -> str:
     catalog = load_catalog()
-    if name in catalog:
-        return f"build it with: {catalog[name].build_hint}"
+    command = catalog[name].build_hint if name in catalog else described
+    if command:
+        return f"build it with: {command}"
     return f"the catalog has {', '.join(catalog)}; build one with: gradewire models build NAME"
 
 
 def _broken(directory: Path, reason: str) -> ModelBrokenError:
-    return ModelBrokenError(f"model {directory.name!r} is broken: {reason}; replace it: {_build_hint(directory.name)}")
+    try:
+        described = read_config(directory / CONFIG_FILE)[1].get("build_command", "")
+    except (OSError, ValueError):
+        described = ""
+    hint = _build_hint(directory.name, described)
+    return ModelBrokenError(f"model {directory.name!r} is broken: {reason}; replace it: {hint}")
