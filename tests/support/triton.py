@@ -97,6 +97,10 @@ class TritonServer:
         for pid in self.stub_pids():
             os.kill(pid, signal.SIGKILL)
 
+    def is_running(self) -> bool:
+        """Whether its process is there."""
+        return self._process.is_running()
+
     def is_model_ready(self, model: str) -> bool:
         """What Triton says of a model."""
         try:

@@ -6,13 +6,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gradewire_models.triton.child import start_child
 from gradewire_models.triton.environment import TritonEnvironment
 from gradewire_models.triton.errors import TritonStartError
 from gradewire_models.triton.leftovers import remove_leftovers, shared_memory, stub_pids
@@ -20,8 +20,6 @@ from gradewire_models.triton.server_options import Ports, ServerOptions, command
 
 _POLL_S = 0.05
 _SHOWN_LINES = 12
-# Runs the server as itself, asking the kernel first (PR_SET_PDEATHSIG) for SIGINT when we are gone, however we went.
-_LAUNCH = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 2); os.execv(sys.argv[1], sys.argv[1:])"
 _BACKEND = ("backend", "onnxruntime", "model.py")
 
 
@@ -85,7 +83,7 @@ class TritonProcess:
     def start(self) -> None:
         """Starts it and does not wait; on the ports it had before, if it ran before.
 
-        It dies with the thread that calls this, by a signal that lets it clean up.
+        When this process ends, however, the server gets a signal that lets it clean up and end.
         """
         self.clean()
         backends = self._lay_out_backends()
@@ -94,15 +92,9 @@ class TritonProcess:
         arguments = command_line(self.options, self._ports, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
             self.log_path.replace(self.log_path.with_suffix(".log.1"))
-        with self.log_path.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own arguments
-                [sys.executable, "-c", _LAUNCH, str(self._environment.server), *arguments],
-                env=self._environment.variables(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us, and we say SIGINT once
-            )
+        self._process = start_child(
+            self._environment.server, arguments, variables=self._environment.variables(), log=self.log_path
+        )
 
     def wait_until_ready(self, timeout_s: float = 60.0) -> None:
         """Waits until the server and all its models are ready.
@@ -142,6 +134,10 @@ class TritonProcess:
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the server."""
         self._running.send_signal(number)
+
+    def is_running(self) -> bool:
+        """Whether the server's process is there."""
+        return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
         """Waits for its end; returns the exit code."""

@@ -1,0 +1,55 @@
+"""A child process that does not outlive this one, however this one ends."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+
+# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when whoever started it is gone.
+_LAUNCH = (
+    f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def start_child(
+    program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Starts a program that gets SIGINT when this process ends; Ctrl-C at the terminal is not for it.
+
+    Args:
+        program: Absolute path.
+        arguments: Of the program.
+        variables: Its environment.
+        log: Where its output goes; overwritten.
+
+    Raises:
+        OSError: The log cannot be written.
+    """
+    started: SimpleQueue[subprocess.Popen[bytes] | OSError] = SimpleQueue()
+
+    def start_and_stay() -> None:
+        try:
+            with log.open("wb") as output:
+                child = subprocess.Popen(  # noqa: S603 - our own arguments
+                    [sys.executable, "-c", _LAUNCH, program, *arguments],
+                    env=variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            started.put(error)
+            return
+        started.put(child)
+        child.wait()
+
+    # To the kernel the parent is a thread, not a process: this one lives as long as the child.
+    threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
+    child = started.get()
+    if isinstance(child, OSError):
+        raise child
+    return child
