@@ -5,6 +5,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
+from tests.models.tiny_models import make_package
 from tests.server.engine.conftest import OpenEngine
 from tokenizers import Tokenizer
 
+from gradewire_models.build import build_model
+from gradewire_models.catalog import load_catalog
 from gradewire_models.repository import load_built
 from gradewire_server.domain.needs import Source, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status
@@ -209,6 +213,29 @@ async def test_a_model_found_broken_stays_so_until_its_files_change(minilm: Path
     tokenizer.write_bytes(good)
     assert not isinstance(engine.model(""), Failure)
     assert not isinstance(await engine.load(""), Failure)
+    await engine.close()
+
+
+async def test_a_model_for_gpus_is_refused_with_what_to_use_instead(tmp_path: Path) -> None:
+    package = make_package(tmp_path / "package", "bert")
+    model = replace(package.model, name="tiny-cuda", base="tiny-bert", numeric_class="fp32-cuda")
+    build_model(model, tmp_path / "repository", wheels=package.wheels)
+    engine = await EmbeddedEngine.open(EngineConfig(tmp_path / "repository"), CollectorRegistry())
+    reply = await engine.embed("tiny-cuda", ["w1"], tiers(1))
+    assert reply.failures[0].status is Status.MODEL_UNAVAILABLE
+    assert "fp32-cuda" in reply.failures[0].message
+    assert "use tiny-bert here" in reply.failures[0].message
+    assert engine.health().models == {}, "a caller asked for it, nobody else"
+    await engine.close()
+
+
+async def test_variants_are_listed_only_where_they_are_built(minilm: Path) -> None:
+    engine = await EmbeddedEngine.open(EngineConfig(minilm), CollectorRegistry())
+    listed = {status.name for status in engine.models()}
+    assert listed >= {name for name, entry in load_catalog().items() if not entry.base}
+    assert not {status.name for status in engine.models() if status.state == "missing"} & {
+        name for name, entry in load_catalog().items() if entry.base
+    }
     await engine.close()
 
 

@@ -230,3 +230,19 @@ async def test_a_description_that_differs_in_triton_is_refused_with_both_named(f
             await asyncio.sleep(0.01)
     assert not await ask(engine, "a text")
     await engine.close()
+
+
+async def test_a_model_that_only_a_caller_asked_for_does_not_make_the_engine_sick(
+    fake: FakeTriton, minilm: Path
+) -> None:
+    fake.config.output[0].dims[0] = 768
+    engine = await TritonEngine.open(EngineConfig(minilm, triton=TritonConfig(fake.url)), CollectorRegistry())
+    assert (await ask(engine, "a text"))[0].status is Status.MODEL_UNAVAILABLE
+    health = engine.health()
+    assert health.models == {}
+    assert "TYPE_FP32[768] in Triton" in health.degraded[0]
+    assert isinstance(await engine.load(""), Failure)
+    health = engine.health()
+    assert health.models == {MODEL: False}
+    assert health.degraded == ()
+    await engine.close()

@@ -104,9 +104,10 @@ class ModelLibrary:
         )
 
     def statuses(self) -> list[ModelStatus]:
-        """Catalog first, then what else is built."""
+        """Catalog first, then what else is built; variants of a model only where they are built."""
         built = {model.name: model for model in self._source.listed()}
-        names = dict.fromkeys([*load_catalog(), *built, *self.loaded])
+        known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
+        names = dict.fromkeys([*known, *built, *self.loaded])
         return [self._describe(name, built.get(name)) for name in names]
 
     async def close(self) -> None:

@@ -1,12 +1,14 @@
 """The engine whose encoders run in NVIDIA Triton: the same cache, keys and scores as the embedded one."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from prometheus_client import CollectorRegistry
 
+from gradewire_models.errors import ModelError
 from gradewire_models.repository import BuiltModel, list_built, load_built
 from gradewire_server.engine.config import ComputeConfig, EngineConfig, TritonConfig
 from gradewire_server.engine.dispatcher import AsyncDispatcher, DispatchLimits
@@ -25,6 +27,7 @@ from gradewire_server.engine.triton_model import TritonModel, TritonRuns
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
 from gradewire_server.engine.vector_engine import VectorEngine
 
+_REPLACING_S: Final = 0.2
 _RUN_OVERHEAD_TOKENS: Final = 24
 _WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
 
@@ -113,7 +116,12 @@ class TritonSource:
         await self.link.close()
 
     def _read(self, name: str) -> tuple[BuiltModel, TextTokenizer]:
-        model = self.describe(name)
+        try:
+            model = self.describe(name)
+        except ModelError:
+            # A build that replaces a model takes the old one away a moment before the new one stands there.
+            time.sleep(_REPLACING_S)
+            model = self.describe(name)
         return model, TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
 
 

@@ -23,7 +23,8 @@ class EngineHealth:
     """What works.
 
     Attributes:
-        models: Whether each model that the engine was told to preload or has used can compute.
+        models: Whether each model that the engine was told to load or has used is there, and can compute where it was
+            told to load it.
         troubles: Why one of them cannot, where that is known.
         degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
     """
@@ -54,6 +55,7 @@ class VectorEngine(Engine):
         )
         self._prepared = PreparedAnswersBook(stores.prepared, namespace=config.cache.namespace)
         self._source = source
+        self._told: dict[str, None] = {}
         self._library = ModelLibrary(
             source,
             default=config.default_model,
@@ -67,7 +69,11 @@ class VectorEngine(Engine):
         telemetry.total("memory_evictions", "Entries pushed out of memory.", lambda: evicted.evicted_entries)
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Loads and warms up a model, "" being the default one; MODEL_UNAVAILABLE says how to get it."""
+        """Loads and warms up a model, "" being the default one; `health` says from then on whether it is well.
+
+        A failure says how to get it, or that it is waited for (UNAVAILABLE).
+        """
+        self._told[name or self._library.default] = None
         loaded = await self._library.load(name)
         return loaded if isinstance(loaded, Failure) else loaded.status
 
@@ -82,15 +88,20 @@ class VectorEngine(Engine):
         await self._prepared.close()
 
     def health(self) -> EngineHealth:
-        """Models and stores as they are now."""
+        """Models and stores as they are now.
+
+        What callers happened to ask for does not make the engine sick: it is no more than degraded.
+        """
         library = self._library
-        wanted = dict.fromkeys(
-            [*(name or library.default for name in self._config.preload), *library.loaded, *library.awaited]
-        )
         troubles = {name: self._source.trouble(name) for name in library.loaded}
         troubles |= {name: failure.message for name, failure in library.awaited.items()}
-        models = {name: name in library.loaded and not troubles[name] for name in wanted}
-        return EngineHealth(models, {name: why for name, why in troubles.items() if why}, self._stores.degraded())
+        troubles = {name: why for name, why in troubles.items() if why}
+        preloaded = [name or library.default for name in self._config.preload]
+        told = dict.fromkeys([*preloaded, *(name for name in self._told if name in library.loaded or name in troubles)])
+        models = {name: name in library.loaded and name not in troubles for name in told}
+        models |= {name: True for name in library.loaded if name not in told}
+        degraded = [why for name, why in troubles.items() if name not in told]
+        return EngineHealth(models, troubles, (*degraded, *self._stores.degraded()))
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
