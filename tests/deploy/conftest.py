@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import compose
+import helm_python
 import pytest
 from deploy.local.prometheus_binary import PrometheusBinaries, prometheus_binaries
 
@@ -23,6 +24,12 @@ def prometheus() -> PrometheusBinaries:
 def promtool(prometheus: PrometheusBinaries) -> Callable[..., str]:
     """Runs promtool with arguments; fails with its words when it is not content."""
     return lambda *arguments: run(str(prometheus.promtool), *arguments)
+
+
+@pytest.fixture(scope="session")
+def chart() -> Iterator[helm_python.Chart]:
+    with helm_python.Chart.load(DEPLOY / "helm" / "gradewire") as loaded:
+        yield loaded
 
 
 def run(*command: str, **variables: str) -> str:

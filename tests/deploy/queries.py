@@ -37,9 +37,7 @@ def adapter_queries() -> Iterator[tuple[str, str]]:
     """(metric, expression) of the autoscaler's metric, with the adapter's templates as it would fill them in."""
     for rule in yaml.safe_load((DEPLOY / "helm" / "prometheus-adapter.yaml").read_text())["rules"]["custom"]:
         query = (
-            rule["metricsQuery"]
-            .replace("<<.GroupBy>>", "pod")
-            .replace("<<.LabelMatchers>>", 'namespace!="n",pod=~".*"')
+            rule["metricsQuery"].replace("<<.GroupBy>>", "pod").replace("<<.LabelMatchers>>", 'namespace="n",pod=~".*"')
         )
         yield rule["name"]["as"], query
         yield rule["name"]["as"], rule["seriesQuery"].replace('{namespace!="",pod!=""}', "")

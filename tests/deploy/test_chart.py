@@ -1,6 +1,5 @@
 """The Helm chart, rendered by Helm's own library and checked against Kubernetes' schemas. No cluster has seen it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,69 +8,18 @@ import kubernetes_validate
 import pytest
 import yaml
 from tests.deploy.conftest import DEPLOY, ROOT
+from tests.deploy.rendering import CASES, CHART, FOREIGN, Manifests, of_kind, pods_of, render
 
 from gradewire_server.settings import Settings
 
-_CHART = DEPLOY / "helm" / "gradewire"
-_MONITORED = {"monitoring": {"serviceMonitor": True, "prometheusRule": True, "dashboard": True}}
-_CASES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "gpu": {
-        "triton": {"gpus": 1},
-        "models": {"names": ["a", "b"], "buildArguments": ["--target", "gpu"]},
-        "tls": {"existingSecret": "tls", "clientCa": True},
-        "auth": {"existingSecret": "tokens"},
-        "networkPolicy": {"callers": [{"namespaceSelector": {}}], "monitoring": [{"podSelector": {}}]},
-        "extraEnv": [{"name": "GRADEWIRE_NAMESPACE", "value": "x"}],
-        **_MONITORED,
-    },
-    "external": {
-        "triton": {"mode": "external", "url": "triton.example:8001", "tokenSecret": "proxy"},
-        "redis": {"mode": "external", "existingSecret": "redis"},
-        "models": {"mode": "claim", "existingClaim": "models"},
-        "autoscaling": {"metric": "cpu"},
-        "settings": {"triton_tls": True, "memory_max_bytes": "1GiB", "redis_cluster": True, "drain_s": 7.5},
-        **_MONITORED,
-    },
-    "alone": {
-        "triton": {"mode": "none"},
-        "redis": {"mode": "none"},
-        "autoscaling": {"enabled": False},
-        "podDisruptionBudget": {"enabled": False},
-        "networkPolicy": {"enabled": False},
-    },
-}
-# Definitions of the Prometheus operator, which Kubernetes has no schema for.
-_FOREIGN = {"ServiceMonitor", "PrometheusRule"}
-Manifests = list[dict[str, Any]]
 
-
-@pytest.fixture(scope="module")
-def chart() -> Iterator[helm_python.Chart]:
-    with helm_python.Chart.load(_CHART) as loaded:
-        yield loaded
-
-
-@pytest.fixture(scope="module", params=_CASES)
+@pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest, chart: helm_python.Chart) -> tuple[str, Manifests]:
-    return request.param, _render(chart, _CASES[request.param])
-
-
-def _render(chart: helm_python.Chart, values: dict[str, Any]) -> Manifests:
-    pages = chart.render(values, name="demo", namespace="prod")
-    return [part for path, page in pages.items() if path.endswith(".yaml") for part in yaml.safe_load_all(page) if part]
-
-
-def _of_kind(manifests: Manifests, kind: str) -> dict[str, dict[str, Any]]:
-    return {part["metadata"]["name"]: part for part in manifests if part["kind"] == kind}
-
-
-def _pods(manifests: Manifests) -> list[dict[str, Any]]:
-    return [part["spec"]["template"] for part in manifests if part["kind"] in {"Deployment", "StatefulSet"}]
+    return request.param, render(chart, CASES[request.param])
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
-    report = helm_python.lint(_CHART, strict=True)
+    report = helm_python.lint(CHART, strict=True)
     assert not report["errors"]
     assert [message["error"] for message in report["messages"]] == ["icon is recommended"]
 
@@ -80,7 +28,7 @@ def test_helm_finds_nothing_to_complain_about() -> None:
 def test_kubernetes_knows_every_field(case: tuple[str, Manifests], kubernetes: str) -> None:
     _, manifests = case
     for part in manifests:
-        if part["kind"] not in _FOREIGN:
+        if part["kind"] not in FOREIGN:
             kubernetes_validate.validate(part, kubernetes, strict=True)
 
 
@@ -89,8 +37,8 @@ def test_the_server_takes_the_settings_that_it_writes(
 ) -> None:
     name, manifests = case
     page = tmp_path / "gradewire.toml"
-    page.write_text(_of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"])
-    pod = _of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
+    page.write_text(of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"])
+    pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
     known = {f"GRADEWIRE_{name.upper()}" for name in Settings.model_fields} | {"REDIS_PASSWORD"}
     for variable in pod["containers"][0]["env"]:
         assert variable["name"] in known
@@ -143,7 +91,7 @@ def test_what_is_left_out_is_named(chart: helm_python.Chart, values: dict[str, A
 
 def test_every_container_is_held_tight(case: tuple[str, Manifests]) -> None:
     _, manifests = case
-    for pod in _pods(manifests):
+    for pod in pods_of(manifests):
         spec = pod["spec"]
         assert spec["automountServiceAccountToken"] is False
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -160,8 +108,8 @@ def test_every_container_is_held_tight(case: tuple[str, Manifests]) -> None:
 
 def test_names_inside_the_release_meet(case: tuple[str, Manifests]) -> None:
     _, manifests = case
-    pods = _pods(manifests)
-    accounts = _of_kind(manifests, "ServiceAccount")
+    pods = pods_of(manifests)
+    accounts = of_kind(manifests, "ServiceAccount")
     own = {(part["kind"], part["metadata"]["name"]) for part in manifests}
     for pod in pods:
         spec = pod["spec"]
@@ -196,12 +144,12 @@ def test_names_inside_the_release_meet(case: tuple[str, Manifests]) -> None:
 
 
 def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Chart) -> None:
-    manifests = _render(chart, {})
-    services = _of_kind(manifests, "Service")
-    page = _of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
+    manifests = render(chart, {})
+    services = of_kind(manifests, "Service")
+    page = of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
     assert 'triton_url = "demo-gradewire-triton:8001"' in page
     assert 8001 in {port["port"] for port in services["demo-gradewire-triton"]["spec"]["ports"]}
-    env = _of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    env = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]["containers"][0]["env"]
     assert {"name": "GRADEWIRE_REDIS_URL", "value": "redis://:$(REDIS_PASSWORD)@demo-gradewire-redis:6379"} in env
     assert services["demo-gradewire-redis"]["spec"]["ports"][0]["port"] == 6379
     assert services["demo-gradewire"]["spec"]["clusterIP"] == "None", "round robin needs all addresses"
@@ -209,40 +157,11 @@ def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Cha
 
 def test_pods_take_new_settings(chart: helm_python.Chart) -> None:
     def checksum(values: dict[str, Any]) -> str:
-        template = _of_kind(_render(chart, values), "Deployment")["demo-gradewire"]["spec"]["template"]
+        template = of_kind(render(chart, values), "Deployment")["demo-gradewire"]["spec"]["template"]
         return str(template["metadata"]["annotations"]["checksum/settings"])
 
     assert checksum({}) == checksum({"replicas": 5})
     assert checksum({}) != checksum({"settings": {"log_level": "debug"}})
-
-
-def test_the_autoscaler_follows_the_queue_by_a_name_that_the_adapter_makes(chart: helm_python.Chart) -> None:
-    scaler = _of_kind(_render(chart, {}), "HorizontalPodAutoscaler")["demo-gradewire"]
-    assert scaler["spec"]["scaleTargetRef"]["name"] in _of_kind(_render(chart, {}), "Deployment")
-    rules = yaml.safe_load((_CHART.parent / "prometheus-adapter.yaml").read_text())["rules"]["custom"]
-    assert scaler["spec"]["metrics"][0]["pods"]["metric"]["name"] in {rule["name"]["as"] for rule in rules}
-    by_cpu = _of_kind(_render(chart, {"autoscaling": {"metric": "cpu"}}), "HorizontalPodAutoscaler")["demo-gradewire"]
-    assert [metric["type"] for metric in by_cpu["spec"]["metrics"]] == ["Resource"]
-    front = _of_kind(_render(chart, {}), "Deployment")["demo-gradewire"]
-    assert "replicas" not in front["spec"], "an upgrade would undo what the autoscaler has done"
-
-
-def test_monitoring_carries_the_very_alerts_and_dashboard_of_this_checkout(chart: helm_python.Chart) -> None:
-    manifests = _render(chart, _MONITORED)
-    rules = _of_kind(manifests, "PrometheusRule")["demo-gradewire"]["spec"]
-    assert rules == yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
-    page = _of_kind(manifests, "ConfigMap")["demo-gradewire-dashboard"]["data"]["gradewire.json"]
-    assert page == (DEPLOY / "grafana" / "gradewire.json").read_text()
-    monitors = _of_kind(manifests, "ServiceMonitor")
-    jobs = {monitor["spec"]["endpoints"][0]["relabelings"][0]["replacement"] for monitor in monitors.values()}
-    assert jobs == {"gradewire", "triton"}
-    for monitor in monitors.values():
-        wanted = monitor["spec"]["selector"]["matchLabels"].items()
-        found = [
-            part for part in _of_kind(manifests, "Service").values() if wanted <= part["metadata"]["labels"].items()
-        ]
-        assert len(found) == 1
-        assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in found[0]["spec"]["ports"]}
 
 
 def test_the_version_is_that_of_the_distribution(chart: helm_python.Chart) -> None:
@@ -255,4 +174,4 @@ def test_values_document_only_what_the_schema_knows(chart: helm_python.Chart) ->
     chart.validate_schema(None)
     schema = chart.schema
     assert schema is not None
-    assert schema["properties"].keys() - {"global"} == yaml.safe_load((_CHART / "values.yaml").read_text()).keys()
+    assert schema["properties"].keys() - {"global"} == yaml.safe_load((CHART / "values.yaml").read_text()).keys()

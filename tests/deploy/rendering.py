@@ -1,0 +1,56 @@
+"""The chart as Helm's own library renders it."""
+
+from typing import Any
+
+import helm_python
+import yaml
+from tests.deploy.conftest import DEPLOY
+
+CHART = DEPLOY / "helm" / "gradewire"
+MONITORED = {"monitoring": {"serviceMonitor": True, "prometheusRule": True, "dashboard": True}}
+CASES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "gpu": {
+        "triton": {"gpus": 1},
+        "models": {"names": ["a", "b"], "buildArguments": ["--target", "gpu"]},
+        "tls": {"existingSecret": "tls", "clientCa": True},
+        "auth": {"existingSecret": "tokens"},
+        "networkPolicy": {"callers": [{"namespaceSelector": {}}], "monitoring": [{"podSelector": {}}]},
+        "extraEnv": [{"name": "GRADEWIRE_NAMESPACE", "value": "x"}],
+        **MONITORED,
+    },
+    "external": {
+        "triton": {"mode": "external", "url": "triton.example:8001", "tokenSecret": "proxy"},
+        "redis": {"mode": "external", "existingSecret": "redis"},
+        "models": {"mode": "claim", "existingClaim": "models"},
+        "autoscaling": {"metric": "cpu"},
+        "settings": {"triton_tls": True, "memory_max_bytes": "1GiB", "redis_cluster": True, "drain_s": 7.5},
+        **MONITORED,
+    },
+    "alone": {
+        "triton": {"mode": "none"},
+        "redis": {"mode": "none"},
+        "autoscaling": {"enabled": False},
+        "podDisruptionBudget": {"enabled": False},
+        "networkPolicy": {"enabled": False},
+    },
+}
+# Definitions of the Prometheus operator, which Kubernetes has no schema for.
+FOREIGN = {"ServiceMonitor", "PrometheusRule"}
+Manifests = list[dict[str, Any]]
+
+
+def render(chart: helm_python.Chart, values: dict[str, Any]) -> Manifests:
+    """Every object of a release named demo."""
+    pages = chart.render(values, name="demo", namespace="prod")
+    return [part for path, page in pages.items() if path.endswith(".yaml") for part in yaml.safe_load_all(page) if part]
+
+
+def of_kind(manifests: Manifests, kind: str) -> dict[str, dict[str, Any]]:
+    """Objects of one kind by name."""
+    return {part["metadata"]["name"]: part for part in manifests if part["kind"] == kind}
+
+
+def pods_of(manifests: Manifests) -> list[dict[str, Any]]:
+    """Templates of all pods."""
+    return [part["spec"]["template"] for part in manifests if part["kind"] in {"Deployment", "StatefulSet"}]
