@@ -49,19 +49,20 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/python -m pytest -q
+	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/python -m pytest -q; \
+	$(MAKE) --no-print-directory test-export
 
-# TORCH as for the peers below; not compiled to byte code, of which a run needs little: that halves the set-up.
-$(VENV)-export/.installed: requirements/export.lock pyproject.toml $(VENV)/.dev-installed
+# TORCH as for the peers below; nothing is compiled to byte code, of which a run needs little: that halves the set-up.
+$(VENV)-export/.installed: requirements/export.lock pyproject.toml
 	@echo "installing torch and transformers into $(VENV)-export …"
 	@test -x $(VENV)-export/bin/python || $(PYTHON) -m venv $(VENV)-export
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
-	@$(BIN)/uv pip install --quiet --python $(VENV)-export/bin/python --no-deps --require-hashes -r requirements/export.lock
+	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r requirements/export.lock
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders 
-	@$(TIMED); $(VENV)-export/bin/python -m pytest -q tests_export
+test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
+	@$(TIMED); $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/lint-imports --no-logo
@@ -95,10 +96,11 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra triton --extra agree -o requirements/run.lock; \
 	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet -o requirements/dev.lock; \
-	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock \
-	  $$(printf -- '--no-emit-package %s ' torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+	unemitted="$$(printf -- '--no-emit-package %s ' torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
-	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)
+	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
+	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
+	$$compile pyproject.toml requirements/export.in --extra export -o requirements/export.lock $$unemitted
 
 clean: ## remove the environment, built models and caches of this checkout
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

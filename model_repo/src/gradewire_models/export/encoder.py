@@ -24,6 +24,8 @@ def load_encoder(folder: EncoderFolder) -> Any:
         ExportError: The architecture is unknown or needs code of its own, weights are missing, or they are more than
             one ONNX file holds.
     """
+    # Steps are reported by ours; a bar of its own in between would tear the lines.
+    transformers.utils.logging.disable_progress_bar()
     try:
         model, info = transformers.AutoModel.from_pretrained(
             folder.directory,
