@@ -98,6 +98,13 @@ def test_sentence_vectors_have_unit_length_and_no_text_is_no_number(
 
 
 @both
+def test_a_batch_without_any_text_is_refused(packages: dict[str, Package], architecture: str) -> None:
+    nothing = np.zeros((2, 4), np.int64)
+    with pytest.raises(Exception, match="INVALID_ARGUMENT"):
+        session_of(packages[architecture]).run(OUTPUTS[:1], {"input_ids": nothing, "attention_mask": nothing})
+
+
+@both
 def test_the_order_of_words_matters(packages: dict[str, Package], architecture: str) -> None:
     text = np.array([2, 5, 9, 30, 3])
     forward, backward = run(packages[architecture], [text, text[::-1].copy()])[0]
