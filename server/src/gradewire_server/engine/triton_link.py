@@ -1,4 +1,4 @@
-"""The connection to Triton; with `triton_memory` the one place that knows its client library."""
+"""The connection to Triton; the one place that knows its client library."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
