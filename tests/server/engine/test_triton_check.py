@@ -11,7 +11,7 @@ from gradewire_models.catalog import load_catalog
 from gradewire_models.repository import BuiltModel, load_built
 from gradewire_models.served import ServedModel, served_from_file
 from gradewire_server.domain.result import Status
-from gradewire_server.engine.source import SourceError
+from gradewire_server.engine.source import NotNowError
 from gradewire_server.engine.triton_check import check_catalog, check_served
 
 MODEL = "all-MiniLM-L6-v2"
@@ -62,7 +62,7 @@ def test_any_difference_is_an_error_that_names_both(
     model: BuiltModel, change: Callable[[ServedModel], ServedModel], words: list[str]
 ) -> None:
     served = change(served_from_file(model.directory / "config.pbtxt"))
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(NotNowError) as caught:
         check_served(model, served)
     assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
     for word in words:
@@ -72,7 +72,7 @@ def test_any_difference_is_an_error_that_names_both(
 
 
 def test_a_digest_that_is_not_the_catalogs_is_an_error_that_names_both(model: BuiltModel) -> None:
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(NotNowError) as caught:
         check_catalog(replace(model, digest="e" * 64))
     message = caught.value.failure.message
     assert "e" * 64 in message

@@ -9,14 +9,13 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 
 from gradewire_models.repository import BuiltModel, list_built, load_built
-from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.batcher import Batcher
 from gradewire_server.engine.config import ComputeConfig, EngineConfig
 from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult, token_ids
 from gradewire_server.engine.flight import Flight
 from gradewire_server.engine.keys import ModelSpaces
 from gradewire_server.engine.session import EncoderSession
-from gradewire_server.engine.source import SourceError
+from gradewire_server.engine.source import UnusableError
 from gradewire_server.engine.stores import open_stores
 from gradewire_server.engine.telemetry import EngineTelemetry
 from gradewire_server.engine.tokenizer import TextTokenizer
@@ -80,7 +79,10 @@ class SessionSource:
         model = load_built(self._repository, name)
         if not model.on_cpu:
             # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
-            raise SourceError(Failure(Status.MODEL_UNAVAILABLE, _for_gpus(model)))
+            raise UnusableError(
+                f"model {name!r} is for GPUs ({model.numeric_class}): serve it with --backend triton, or use "
+                f"{model.base or 'another one'} here"
+            )
         tokenizer = TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
         session = EncoderSession(model, self._compute)
         # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
@@ -111,10 +113,3 @@ class _SessionRuns:
         with_tokens = any(job.with_tokens for job in jobs)
         output = self._session.run(token_ids(jobs), with_tokens=with_tokens, lone=lone)
         return self._encoder.read(jobs, output, started_s)
-
-
-def _for_gpus(model: BuiltModel) -> str:
-    return (
-        f"model {model.name!r} is for GPUs ({model.numeric_class}): serve it with --backend triton, or use "
-        f"{model.base or 'another one'} here"
-    )

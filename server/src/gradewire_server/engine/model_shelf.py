@@ -14,7 +14,7 @@ from gradewire_server.domain.engine import ModelStatus
 from gradewire_server.domain.metric import Calibration
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.encoder import Encoder, EncoderParts
-from gradewire_server.engine.source import ModelSource, SourceError
+from gradewire_server.engine.source import ModelSource, NotNowError, UnusableError
 
 _log = logging.getLogger(__name__)
 
@@ -66,15 +66,17 @@ class ModelLibrary:
         self._loading: dict[str, asyncio.Task[LoadedModel | Failure]] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         self._broken: dict[str, tuple[_Stamp, str]] = {}
+        self._described: dict[str, ModelStatus] = {}
 
     def find(self, reference: str) -> LoadedModel | None:
         """A model that is loaded."""
         return self._by_reference.get(reference)
 
     async def load(self, reference: str) -> LoadedModel | Failure:
-        """Loads a model, or joins those who wait for it. A broken one stays so until its files change."""
+        """Loads a model, or joins those who do; one that is awaited fails at once, for its source sees to it."""
         name, _, digest = reference.partition("@")
-        loaded = self.loaded.get(name or self.default) or await self.reload(name or self.default)
+        name = name or self.default
+        loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
         if digest and isinstance(loaded, LoadedModel) and loaded.status.digest != digest:
             return REPLACED
         return loaded
@@ -88,11 +90,14 @@ class ModelLibrary:
         return await asyncio.shield(task)
 
     def status(self, name: str) -> ModelStatus | Failure:
-        """One model by name, or why it cannot be used. A loaded one is answered without touching the disk."""
+        """One model by name, or why it cannot be used. Of a loaded or awaited one without touching the disk."""
         name = name or self.default
         loaded = self.loaded.get(name)
         if loaded is not None:
             return loaded.status
+        awaited = self.awaited.get(name)
+        if awaited is not None:
+            return awaited if awaited.status is Status.MODEL_UNAVAILABLE else self._described[name]
         for status in self.statuses():
             if status.name == name:
                 if status.state == "built":
@@ -122,8 +127,15 @@ class ModelLibrary:
     async def _load(self, name: str) -> LoadedModel | Failure:
         try:
             parts = await self._source.open(name, namespace=self._namespace)
-        except SourceError as error:
-            return self._not_now(name, error.failure)
+        except NotNowError as error:
+            if self.awaited.get(name) != error.failure:
+                _log.warning("model %s cannot be used now: %s", name, error.failure.message)
+            self.awaited[name] = error.failure
+            self._described[name] = _status(error.model, state="built", is_default=name == self.default)
+            self._put(name, None)
+            return error.failure
+        except UnusableError as error:
+            return self._unusable(name, str(error))
         except ModelError as error:
             _log.warning("model %s cannot be loaded: %s", name, error)
             return self._unusable(name, _why_not(name, error))
@@ -151,19 +163,14 @@ class ModelLibrary:
             if name == self.default:
                 self._by_reference[""] = loaded
 
-    def wait_for(self, name: str, failure: Failure) -> None:
-        """Takes note of why a model that somebody asked for cannot be used now."""
-        if self.awaited.get(name) != failure:
-            _log.warning("model %s cannot be used now: %s", name, failure.message)
-        self.awaited[name] = failure
-
-    def _not_now(self, name: str, failure: Failure) -> Failure:
-        self.wait_for(name, failure)
-        self._put(name, None)
-        return self._unusable(name, failure.message) if failure.status is Status.MODEL_UNAVAILABLE else failure
+    def still_awaited(self, name: str, failure: Failure) -> None:
+        """Takes note of why an awaited model cannot be used yet."""
+        if name in self.awaited:
+            self.awaited[name] = failure
 
     def _unusable(self, name: str, message: str) -> Failure:
         self._put(name, None)
+        self.awaited.pop(name, None)
         for model in self._source.listed():
             if model.name == name:
                 self._broken[name] = (_stamp(model), message)
@@ -173,6 +180,9 @@ class ModelLibrary:
         if name in self.loaded:
             return self.loaded[name].status
         is_default = name == self.default
+        awaited = self.awaited.get(name)
+        if built is not None and awaited is not None and awaited.status is Status.MODEL_UNAVAILABLE:
+            return replace(_status(built, state="broken", is_default=is_default), message=awaited.message)
         if built is not None:
             stamp, message = self._broken.get(name, (None, ""))
             if stamp == _stamp(built):

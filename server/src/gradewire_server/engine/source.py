@@ -8,17 +8,23 @@ from gradewire_server.domain.result import Failure
 from gradewire_server.engine.encoder import EncoderParts
 
 
-class SourceError(Exception):
-    """A model is described here and cannot be used now; what runs it may change its mind, so it is tried again.
+class NotNowError(Exception):
+    """A model is described here and cannot be used now; its source has it loaded again as soon as it can be.
 
     Attributes:
+        model: The model.
         failure: What callers are told. MODEL_UNAVAILABLE: as things stand it is the wrong model; UNAVAILABLE: nobody
             knows yet.
     """
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, model: BuiltModel, failure: Failure) -> None:
         super().__init__(failure.message)
+        self.model = model
         self.failure = failure
+
+
+class UnusableError(Exception):
+    """A model is whole and yet of no use here, until it is built again; the message is for callers."""
 
 
 class ModelSource(Protocol):
@@ -39,7 +45,8 @@ class ModelSource(Protocol):
 
         Raises:
             ModelError: It is not here, or is broken.
-            SourceError: It is here, and cannot be used now.
+            UnusableError: It is here, and nothing for this source.
+            NotNowError: It is here, and cannot be used now.
         """
 
     def trouble(self, name: str) -> str:

@@ -15,7 +15,7 @@ from gradewire_server.engine.dispatcher import AsyncDispatcher, DispatchLimits
 from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult
 from gradewire_server.engine.flight import Flight
 from gradewire_server.engine.keys import ModelSpaces
-from gradewire_server.engine.source import SourceError
+from gradewire_server.engine.source import NotNowError
 from gradewire_server.engine.stores import Stores, open_stores
 from gradewire_server.engine.telemetry import EngineTelemetry
 from gradewire_server.engine.tokenizer import TextTokenizer
@@ -87,7 +87,7 @@ class TritonSource:
         except TritonError as error:
             if error.kind is Kind.REPLACED:
                 raise wrong_graph(model, error) from error
-            raise SourceError(error.meaning.failure) from error
+            raise NotNowError(model, error.meaning.failure) from error
         self._models[name] = runner
         parallel = max(1, served.instances)
         limits = DispatchLimits(

@@ -5,7 +5,7 @@ from gradewire_models.config import CONFIG_FILE
 from gradewire_models.repository import BuiltModel
 from gradewire_models.served import ServedModel, served_from_file
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine.source import SourceError
+from gradewire_server.engine.source import NotNowError
 
 _REMEDY = "give both the same model repository, and load the model again in Triton"
 
@@ -14,13 +14,14 @@ def check_catalog(model: BuiltModel) -> None:
     """Compares a description with the catalog, where that lists the model.
 
     Raises:
-        SourceError: Its digest differs; the message names both.
+        NotNowError: Its digest differs; the message names both.
     """
     known = load_catalog().get(model.name)
     if known is not None and known.digest and known.digest != model.digest:
         raise _wrong(
+            model,
             f"model {model.name!r} has the digest {model.digest} in the model repository, the catalog says "
-            f"{known.digest}; {known.build_hint} builds the latter"
+            f"{known.digest}; {known.build_hint} builds the latter",
         )
 
 
@@ -28,34 +29,40 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
     """Compares what Triton says of a model with its description here.
 
     Raises:
-        SourceError: Digest, fingerprint, tensors or batch size differ; the message names both.
+        NotNowError: Digest, fingerprint, tensors or batch size differ; the message names both.
     """
     what = f"model {model.name!r}"
     digest = served.facts.get("digest", "none")
     if digest != model.digest:
-        raise _wrong(f"{what} has the digest {digest} in Triton, {model.digest} in the model repository; {_REMEDY}")
+        raise _wrong(
+            model, f"{what} has the digest {digest} in Triton, {model.digest} in the model repository; {_REMEDY}"
+        )
     fingerprint = served.facts.get("fingerprint", "none")
     if fingerprint != str(model.fingerprint):
         raise _wrong(
+            model,
             f"{what} has the fingerprint {fingerprint} in Triton, {model.fingerprint} in the model repository; "
-            f"{_REMEDY}"
+            f"{_REMEDY}",
         )
     here = served_from_file(model.directory / CONFIG_FILE)
     for name in dict.fromkeys([*here.tensors, *served.tensors]):
         there, expected = served.tensors.get(name, "nothing"), here.tensors.get(name, "nothing")
         if there != expected:
-            raise _wrong(f"{what} has as {name} {there} in Triton, {expected} in the model repository; {_REMEDY}")
+            raise _wrong(
+                model, f"{what} has as {name} {there} in Triton, {expected} in the model repository; {_REMEDY}"
+            )
     if served.max_batch_size != here.max_batch_size:
         raise _wrong(
+            model,
             f"{what} takes batches of {served.max_batch_size} in Triton, of {here.max_batch_size} in the model "
-            f"repository; {_REMEDY}"
+            f"repository; {_REMEDY}",
         )
 
 
-def wrong_graph(model: BuiltModel, found: Exception) -> SourceError:
+def wrong_graph(model: BuiltModel, found: Exception) -> NotNowError:
     """Triton's description equals ours, and yet its answers come from another graph, as `found` says."""
-    return _wrong(f"model {model.name!r} in Triton is not what its description says: {found}; {_REMEDY}")
+    return _wrong(model, f"model {model.name!r} in Triton is not what its description says: {found}; {_REMEDY}")
 
 
-def _wrong(message: str) -> SourceError:
-    return SourceError(Failure(Status.MODEL_UNAVAILABLE, message))
+def _wrong(model: BuiltModel, message: str) -> NotNowError:
+    return NotNowError(model, Failure(Status.MODEL_UNAVAILABLE, message))

@@ -101,7 +101,7 @@ class TritonKeeper:
         except TritonError as error:
             followed.late += error.kind is Kind.LATE
             if model is None:
-                self._library.wait_for(name, error.meaning.failure)
+                self._library.still_awaited(name, error.meaning.failure)
             elif error.kind is Kind.REPLACED:
                 await self._reload(name, followed)
             elif error.meaning.breaks and (error.kind is not Kind.LATE or followed.late >= _LATE_LOOKS):
