@@ -65,7 +65,7 @@ test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (
 	@$(TIMED); $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/lint-imports --no-logo
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
 	@$(TIMED); $(BIN)/python benchmarks/latency.py

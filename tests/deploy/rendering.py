@@ -12,7 +12,10 @@ CASES: dict[str, dict[str, Any]] = {
     "default": {},
     "gpu": {
         "triton": {"gpus": 1},
-        "models": {"names": ["a", "b"], "buildArguments": ["--target", "gpu"]},
+        "models": {
+            "names": ["all-MiniLM-L6-v2-fp16-cuda", "all-mpnet-base-v2-fp16-cuda"],
+            "buildArguments": ["--instances", "2"],
+        },
         "tls": {"existingSecret": "tls", "clientCa": True},
         "auth": {"existingSecret": "tokens"},
         "networkPolicy": {"callers": [{"namespaceSelector": {}}], "monitoring": [{"podSelector": {}}]},
