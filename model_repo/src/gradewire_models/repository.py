@@ -131,6 +131,25 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
     directory = repository / name
     if not name or Path(name).name != name or not (directory / CONFIG_FILE).is_file():
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
+    while True:
+        stamp = _stamp(directory)
+        try:
+            return _load(directory, graph=graph)
+        except ModelBrokenError:
+            # A model that was replaced between two reads is read again, not called broken.
+            if _stamp(directory) == stamp:
+                raise
+
+
+def _stamp(directory: Path) -> tuple[int, int] | None:
+    try:
+        status = (directory / CONFIG_FILE).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _load(directory: Path, *, graph: bool) -> BuiltModel:
     model, parts = _describe(directory, graph=graph)
     checked = [(model.tokenizer_path, parts.tokenizer_sha256)]
     if graph:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gradewire_models.build.exchange import exchange
 from gradewire_models.build.lock import exclusive
 from gradewire_models.build.progress import Report
 from gradewire_models.config import CONFIG_FILE, FIRST_VERSION, read_config
@@ -40,7 +41,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
 
 
 def place(target: Path, repository: Path) -> None:
-    """Puts a finished model in the place of its name.
+    """Puts a finished model in the place of its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
     repository serves it as a new version and lets requests under way finish on the old one.
@@ -58,9 +59,11 @@ def place(target: Path, repository: Path) -> None:
     # Everything is on the disk before the name is, so a power cut cannot show half a model.
     for path in (*target.rglob("*"), target):
         _sync(path)
-    if standing.exists():
+    if not standing.exists():
+        target.rename(standing)
+    elif not exchange(target, standing):
         standing.rename(target.parent / "replaced")
-    target.rename(standing)
+        target.rename(standing)
     _sync(repository)
 
 
