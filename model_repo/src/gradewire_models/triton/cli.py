@@ -39,7 +39,7 @@ def _one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*arguments: P.args, **options: P.kwargs) -> R:
         try:
             return command(*arguments, **options)
-        except (ModelError, OSError) as error:
+        except (ModelError, OSError, ValueError) as error:
             raise click.ClickException(str(error)) from error
 
     return wrapped
@@ -85,13 +85,15 @@ def install(environment: Path) -> None:
 @_ENVIRONMENT
 @_one_line_errors
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
-    """Start Triton with the built MODELs, all if none is named; Ctrl-C or SIGTERM stops it in order.
+    """Start Triton with the built MODELs, by default all that need no GPU; Ctrl-C or SIGTERM stops it in order.
 
     Whoever kills this process stops Triton as well.
     """
     server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
     if not server.poll_s and not server.model_names():
-        raise click.ClickException(f"nothing is built in {server.repository}; build with: gradewire models build")
+        raise click.ClickException(
+            f"no model that runs on CPUs is built in {server.repository}; build one with: gradewire models build"
+        )
     directory = StateDirectory(state)
     installed = ensure_environment(environment, report=_report)
     if not detach:

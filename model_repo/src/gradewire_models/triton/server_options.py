@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.config import CONFIG_FILE
+from gradewire_models._model_config_pb2 import ModelInstanceGroup
+from gradewire_models.config import CONFIG_FILE, read_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,7 @@ class ServerOptions:
 
     Attributes:
         repository: Triton model repository.
-        models: Names of the models to load; empty loads every one that is in the repository at start.
+        models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
         host: Address to listen on. Triton asks nobody who they are: keep it on the loopback, or behind a firewall.
         grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
         http_port: Port of HTTP.
@@ -32,9 +33,19 @@ class ServerOptions:
     exit_timeout_s: int = 10
 
     def model_names(self) -> tuple[str, ...]:
-        """Models that are loaded at start."""
-        found = self.repository.glob(f"[!.]*/{CONFIG_FILE}")
-        return self.models or tuple(sorted(path.parent.name for path in found))
+        """Models that are loaded at start.
+
+        Raises:
+            ValueError: A config.pbtxt is none.
+            OSError: One cannot be read.
+        """
+        found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
+        return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
+
+
+def _needs_gpu(config_path: Path) -> bool:
+    config, _ = read_config(config_path)
+    return any(group.kind == ModelInstanceGroup.KIND_GPU for group in config.instance_group)
 
 
 @dataclass(frozen=True, slots=True)
