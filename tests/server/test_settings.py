@@ -154,20 +154,24 @@ def test_an_unknown_key_in_the_file_is_named(tmp_path: Path) -> None:
 
 def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:
     settings = Settings.load(
-        redis_url="redis://user:hunter2@h:1/0", auth_tokens="hunter2,hunter3", port=4, memory_max_bytes="64MiB"
+        redis_url="redis://user:hunter2@h:1/0",
+        auth_tokens="hunter2,hunter3",
+        triton_token="part:hunter4",  # noqa: S106 - nothing is behind it
+        port=4,
+        memory_max_bytes="64MiB",
     )
     for shown in (settings.to_toml(), repr(settings), str(settings), str(settings.printable())):
         assert "hunter" not in shown
     values = tomllib.loads(settings.to_toml())
     assert values["redis_url"] == "redis://user:*****@h:1/0"
     assert values["auth_tokens"] == ["*****", "*****"]
+    assert values["triton_token"] == "*****"  # noqa: S105 - the stars
     assert set(values) == set(Settings.model_fields)
     path = tmp_path / "gradewire.toml"
     path.write_text("".join(f"{line}\n" for line in settings.to_toml().splitlines() if not line.startswith("config")))
     again = Settings.load(config=path)
-    assert again.model_copy(update={"redis_url": None, "auth_tokens": (), "config": None}) == settings.model_copy(
-        update={"redis_url": None, "auth_tokens": ()}
-    )
+    hidden = {"redis_url": None, "auth_tokens": (), "triton_token": None}
+    assert again.model_copy(update={**hidden, "config": None}) == settings.model_copy(update=hidden)
 
 
 @pytest.mark.parametrize(

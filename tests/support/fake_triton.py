@@ -43,9 +43,16 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         queue_timeouts_us: What each of them allowed the queue.
         cancelled: Inferences that were cancelled while they waited.
         loads: "load" and "unload" calls in order.
+        tokens: What each inference was authorized with.
+
+    Args:
+        directory: Of the model.
+        credentials: For TLS.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, credentials: grpc.ServerCredentials | None = None) -> None:
+        self._credentials = credentials
+        self.tokens: list[str] = []
         self.config = text_format.Parse((directory / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
         self.change: Callable[[Tensors], Tensors] = lambda outputs: outputs
         self.error: tuple[grpc.StatusCode, str] | None = None
@@ -61,7 +68,11 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
 
     async def __aenter__(self) -> Self:
         service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(self, self._server)
-        self.url = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        if self._credentials is None:
+            port = self._server.add_insecure_port("127.0.0.1:0")
+        else:
+            port = self._server.add_secure_port("127.0.0.1:0", self._credentials)
+        self.url = f"127.0.0.1:{port}"
         await self._server.start()
         return self
 
@@ -92,6 +103,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
             for each, raw in zip(request.inputs, request.raw_input_contents, strict=True)
         }
         self.requests.append(tensors)
+        self.tokens.append(dict(context.invocation_metadata()).get("authorization", ""))
         self.deadlines_s.append(context.time_remaining())
         self.queue_timeouts_us.append(request.parameters["timeout"].int64_param)
         try:

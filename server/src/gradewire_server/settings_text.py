@@ -80,7 +80,8 @@ def plain(value: Any) -> Any:
     if value is None:
         return ""
     if isinstance(value, SecretStr):
-        return mask_url(value.get_secret_value())
+        secret = value.get_secret_value()
+        return mask_url(secret) if "://" in secret else STARS
     if isinstance(value, tuple):
         return [STARS if isinstance(part, SecretStr) else part for part in value]
     return value if isinstance(value, (bool, int, float)) else str(value)

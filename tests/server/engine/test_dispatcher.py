@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.batcher import ClosedError
 from gradewire_server.engine.dispatcher import AsyncDispatcher, DeadlinePassedError, DispatchLimits
+from gradewire_server.engine.encoder import RunError
 
 
 class Job:
@@ -32,6 +34,10 @@ class Recorder:
         self.bad_length = bad_length
         self.runs: list[Sequence[Job]] = []
         self.running = self.most_running = self.cancelled = 0
+        self.refused: RunError | None = None
+
+    def refusal(self) -> RunError | None:
+        return self.refused
 
     async def run(self, jobs: Sequence[Job], /, *, deadline_s: float) -> list[int]:
         self.runs.append(jobs)
@@ -57,7 +63,7 @@ class Recorder:
             job.ends.append("done")
 
     def failed(self, jobs: Sequence[Job], error: Exception, /) -> None:
-        assert isinstance(error, ClosedError) or str(error) == "a broken model"
+        assert isinstance(error, ClosedError) or error is self.refused or str(error) == "a broken model"
         for job in jobs:
             job.ends.append("failed")
 
@@ -229,3 +235,21 @@ async def test_closing_fails_what_waits_and_what_does_not_end(monkeypatch: pytes
     await asyncio.sleep(0)
     await working.close()
     assert (running.ends, waiting.ends) == (["failed"], ["failed"])
+
+
+async def test_what_would_fail_anyway_does_not_wait_for_runs_that_hang() -> None:
+    handler = Recorder()
+    working = dispatcher(handler, max_in_flight=1)
+    hanging, waiting, late = Job(50), Job(50), Job(50)
+    working.submit([hanging])
+    working.submit([waiting])
+    await asyncio.sleep(0)
+    handler.refused = RunError(Failure(Status.UNAVAILABLE, "gone"))
+    assert working.submit([late])
+    assert late.ends == ["failed"]
+    await ended([waiting])
+    assert (waiting.ends, hanging.ends) == (["failed"], [])
+    handler.gate.set()
+    await ended([hanging])
+    assert hanging.ends == ["done"]
+    await working.close()

@@ -1,8 +1,10 @@
 """Nothing that is not the model's own vectors gets past the engine, whatever Triton answers with."""
 
 import asyncio
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -246,3 +248,37 @@ async def test_a_model_that_only_a_caller_asked_for_does_not_make_the_engine_sic
     assert health.models == {MODEL: False}
     assert health.degraded == ()
     await engine.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Key and certificate of 127.0.0.1, which is its own authority."""
+    directory = tmp_path_factory.mktemp("certificate")
+    key, cert = directory / "key.pem", directory / "cert.pem"
+    command = [
+        *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=triton"),
+        *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return key, cert
+
+
+async def test_encryption_both_ways_and_a_token(certificate: tuple[Path, Path], minilm: Path) -> None:
+    key, cert = certificate
+    credentials = grpc.ssl_server_credentials(
+        [(key.read_bytes(), cert.read_bytes())], cert.read_bytes(), require_client_auth=True
+    )
+    async with FakeTriton(minilm / MODEL, credentials) as fake:
+        known = TritonConfig(fake.url, tls=True, tls_ca=cert, tls_cert=cert, tls_key=key, token="right")  # noqa: S106 - the test's own
+        for triton, well in ((known, True), (replace(known, tls_cert=None, tls_key=None), False)):
+            engine = await TritonEngine.open(EngineConfig(minilm, preload=("",), triton=triton), CollectorRegistry())
+            assert engine.health().models == {MODEL: well}
+            assert ("cannot be reached" in engine.health().troubles.get(MODEL, "")) != well
+            await engine.close()
+        assert set(fake.tokens) == {"Bearer right"}
+
+
+async def test_a_certificate_that_is_not_there_is_named(minilm: Path, tmp_path: Path) -> None:
+    triton = TritonConfig("127.0.0.1:1", tls=True, tls_ca=tmp_path / "none.pem")
+    with pytest.raises(OSError, match=r"none\.pem"):
+        await TritonEngine.open(EngineConfig(minilm, triton=triton), CollectorRegistry())

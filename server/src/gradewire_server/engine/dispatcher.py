@@ -39,6 +39,9 @@ R = TypeVar("R")
 class RunHandler(Protocol[J_contra, R]):
     """What a dispatcher works for; all on the event loop."""
 
+    def refusal(self) -> RunError | None:
+        """Why no run would go well now: what is queued then fails at once, instead of waiting for its turn to."""
+
     async def run(self, jobs: Sequence[J_contra], /, *, deadline_s: float) -> R:
         """Computes one run; DeadlinePassedError where it is not done by `deadline_s`. May be cancelled."""
 
@@ -99,6 +102,10 @@ class AsyncDispatcher(Generic[J, R]):
         """Queues the jobs of one call; False where the queue is full or closed and none was taken."""
         if self._closed or self._queue.tokens >= self._limits.max_queue_tokens:
             return False
+        refusal = self._handler.refusal()
+        if refusal is not None:
+            self._handler.failed(jobs, refusal)
+            return True
         self._queue.push(jobs)
         self._dispatch()
         return True
@@ -140,6 +147,9 @@ class AsyncDispatcher(Generic[J, R]):
 
     def _sweep(self) -> None:
         """Cancels runs that nobody waits for any more; one text that is wanted keeps its whole run."""
+        refusal = self._handler.refusal()
+        if refusal is not None and self._queue.jobs:
+            self._handler.failed(self._queue.drain(), refusal)
         now_s = self._loop.time()
         for task, jobs in self._running.items():
             if not any(job.wanted(now_s) for job in jobs):

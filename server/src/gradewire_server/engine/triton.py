@@ -15,6 +15,7 @@ from gradewire_server.engine.dispatcher import AsyncDispatcher, DispatchLimits
 from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult
 from gradewire_server.engine.flight import Flight
 from gradewire_server.engine.keys import ModelSpaces
+from gradewire_server.engine.model_shelf import ModelLibrary
 from gradewire_server.engine.source import NotNowError
 from gradewire_server.engine.stores import Stores, open_stores
 from gradewire_server.engine.telemetry import EngineTelemetry
@@ -129,21 +130,23 @@ class TritonEngine(VectorEngine):
     """Cache here, encoders in Triton. Made by `open`, lives on the event loop it was opened on.
 
     Args:
-        config: See `EngineConfig`; its `triton` is set.
-        registry: Where the engine registers its metrics; one engine per registry.
+        config: See `EngineConfig`.
         stores: What stands behind the cache.
-        telemetry: Made for that registry.
+        telemetry: Where it is counted.
+        source: Where models come from.
+        keep: Makes what keeps an eye on them, for a library.
     """
 
     def __init__(
-        self, config: EngineConfig, registry: CollectorRegistry, stores: Stores, telemetry: EngineTelemetry
+        self,
+        config: EngineConfig,
+        stores: Stores,
+        telemetry: EngineTelemetry,
+        source: TritonSource,
+        keep: Callable[[ModelLibrary], TritonKeeper],
     ) -> None:
-        if config.triton is None:
-            raise ValueError("the configuration does not say where Triton is")
-        counters = TritonTelemetry(registry)
-        source = TritonSource(config.model_repository, config.compute, config.triton, counters)
         super().__init__(config, stores, telemetry, source)
-        self._keeper = TritonKeeper(self._library, source.link, source.opened, config.triton, counters)
+        self._keeper = keep(self._library)
         source.asked, source.doubted = self._keeper.follow, self._keeper.wake
 
     @classmethod
@@ -157,8 +160,18 @@ class TritonEngine(VectorEngine):
         Raises:
             OSError: A certificate cannot be read.
         """
-        telemetry = EngineTelemetry(registry)
-        engine = cls(config, registry, await open_stores(config.cache, telemetry), telemetry)
+        triton = config.triton
+        if triton is None:
+            raise ValueError("the configuration does not say where Triton is")
+        telemetry, counters = EngineTelemetry(registry), TritonTelemetry(registry)
+        source = TritonSource(config.model_repository, config.compute, triton, counters)
+        engine = cls(
+            config,
+            await open_stores(config.cache, telemetry),
+            telemetry,
+            source,
+            lambda library: TritonKeeper(library, source.link, source.opened, triton, counters),
+        )
         for name in config.preload:
             await engine.load(name)
         return engine

@@ -154,12 +154,18 @@ class TritonRuns:
         self.failed = encoder.failed
         self.dropped = encoder.dropped
 
+    def refusal(self) -> RunError | None:
+        """Why no run would go well now: the breaker is not closed."""
+        error = self._model.last_error
+        return None if self._model.breaker.closed or error is None else RunError(error.meaning.failure)
+
     async def run(self, jobs: Sequence[Flight], /, *, deadline_s: float) -> RunResult:
         """Computes one run."""
         started_s = time.perf_counter()
         model = self._model
-        if not model.breaker.closed and model.last_error is not None:
-            raise RunError(model.last_error.meaning.failure)
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise DeadlinePassedError
