@@ -5,13 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from gradewire.cli.group import gradewire
 from gradewire_models.triton.state import StateDirectory
 from gradewire_models.triton.supervise import stop_detached
 
@@ -20,8 +21,13 @@ ANY_PORTS = ("--grpc-port=0", "--http-port=0", "--metrics-port=0")
 MODEL = "all-MiniLM-L6-v2"
 
 
-def triton(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=100)
+def detach(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "up", "--detach", *arguments, *ANY_PORTS]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+
+def triton(*arguments: str) -> Result:
+    return CliRunner().invoke(gradewire, ["triton", *arguments])
 
 
 @pytest.fixture
@@ -32,8 +38,8 @@ def state(tmp_path: Path) -> Iterator[str]:
 
 
 def test_up_status_and_down(state: str, minilm: Path) -> None:
-    assert triton("status", state).returncode == 1
-    up = triton("up", MODEL, state, "--detach", f"--repository={minilm}", *ANY_PORTS)
+    assert triton("status", state).exit_code == 1
+    up = detach(MODEL, state, f"--repository={minilm}")
     assert up.returncode == 0, up.stderr
     grpc, http = up.stdout.split()[4], up.stdout.split()[6]
     with socket.create_connection(("127.0.0.1", int(grpc.rpartition(":")[2])), timeout=5):
@@ -43,48 +49,52 @@ def test_up_status_and_down(state: str, minilm: Path) -> None:
     assert triton("status", state).stdout == up.stdout
 
     again = triton("up", state, f"--repository={minilm}", *ANY_PORTS)
-    assert again.returncode == 1
+    assert again.exit_code == 1
     assert "runs a Triton server" in again.stderr
 
-    assert triton("down", state).returncode == 0
-    assert triton("status", state).returncode == 1
+    assert triton("down", state).exit_code == 0
+    assert triton("status", state).exit_code == 1
     assert "no Triton server runs" in triton("down", state).stderr
 
 
-def test_ctrl_c_ends_it_in_order(state: str, minilm: Path) -> None:
+@pytest.fixture
+def foreground(state: str, minilm: Path) -> Iterator[subprocess.Popen[str]]:
+    """`gradewire triton up`, ready."""
     command = [*COMMAND, "up", MODEL, state, f"--repository={minilm}", *ANY_PORTS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("Triton is ready on ")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(40) == 0
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("Triton is ready on ")
+            yield process
+        finally:
+            process.kill()
 
 
-def test_the_end_of_the_server_is_an_error_with_its_last_words(state: str, minilm: Path) -> None:
-    command = [*COMMAND, "up", MODEL, state, f"--repository={minilm}", *ANY_PORTS]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("Triton is ready on ")
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(children[0]), signal.SIGKILL)
-        started = time.monotonic()
-        assert process.wait(40) == 1
-        assert time.monotonic() - started < 30
-        assert process.stderr is not None
-        assert "ended by itself with exit code -9" in process.stderr.read()
+def test_ctrl_c_ends_it_in_order(foreground: subprocess.Popen[str]) -> None:
+    foreground.send_signal(signal.SIGINT)
+    assert foreground.wait(40) == 0
+    assert foreground.stderr is not None
+    assert foreground.stderr.read() == ""
+
+
+def test_the_end_of_the_server_is_an_error_with_its_last_words(foreground: subprocess.Popen[str]) -> None:
+    threads = Path(f"/proc/{foreground.pid}/task").iterdir()
+    (server,) = [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+    os.kill(server, signal.SIGKILL)
+    assert foreground.wait(40) == 1
+    assert foreground.stderr is not None
+    assert "ended by itself with exit code -9" in foreground.stderr.read()
 
 
 def test_a_server_that_cannot_start_says_why_also_when_detached(state: str, minilm: Path) -> None:
-    done = triton("up", "no-such-model", state, "--detach", f"--repository={minilm}", *ANY_PORTS)
+    done = detach("no-such-model", state, f"--repository={minilm}")
     assert done.returncode == 1
     assert "no-such-model" in done.stderr
-    assert triton("status", state).returncode == 1
+    assert triton("status", state).exit_code == 1
 
 
 def test_an_empty_repository_is_told_how_to_fill_it(state: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = triton("up", state, f"--repository={tmp_path / 'empty'}")
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "gradewire models build" in done.stderr

@@ -93,7 +93,7 @@ def _options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
 
 def _share_of_cores(config: Mapping[str, Any]) -> int:
     # All instances together keep all cores busy; more threads than cores cost a seventh more for the same work.
-    instances = sum(group["count"] for group in config["instance_group"])
+    instances = sum(int(group["count"]) for group in config["instance_group"])
     return max(1, len(os.sched_getaffinity(0)) // max(1, instances))
 
 
