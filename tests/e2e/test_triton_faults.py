@@ -121,9 +121,11 @@ async def test_a_stub_that_died_is_mended(
             await asyncio.sleep(0.5)
             stubs = triton.stub_pids()
             triton.kill_stubs()
+            killed_s = asyncio.get_running_loop().time()
             await until(server.failures, 20)
             assert triton.is_model_ready(MODEL), "Triton says so all the same"
             recovered_s = await server.ask_until_scored(texts)
+        _log.info("recovered %.2f s after the stubs were killed", recovered_s - killed_s)
         assert not set(triton.stub_pids()) & set(stubs)
         failures = server.failures()
         assert all(failure.status == "UNAVAILABLE" and RETRY.search(failure.message) for failure in failures), failures
