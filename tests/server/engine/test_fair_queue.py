@@ -101,20 +101,18 @@ def test_runs_hold_every_job_once_within_budget(lengths: list[int], max_tokens: 
         assert len(spread) == 1 or max(spread) * len(run) <= max_tokens
 
 
-def cheapest(lengths: list[int]) -> int:
+def cheapest(lengths: list[int], overhead: int) -> int:
     """All ways to cut a sorted list, by brute force."""
     if not lengths:
         return 0
-    return min(
-        RUN_OVERHEAD_TOKENS + lengths[0] * size + cheapest(lengths[size:]) for size in range(1, len(lengths) + 1)
-    )
+    return min(overhead + lengths[0] * size + cheapest(lengths[size:], overhead) for size in range(1, len(lengths) + 1))
 
 
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=9))
-def test_no_other_cut_costs_less(lengths: list[int]) -> None:
-    runs = plan_runs([Job(length) for length in lengths], max_tokens=10_000)
-    cost = sum(RUN_OVERHEAD_TOKENS + max(job.length for job in run) * len(run) for run in runs)
-    assert cost == cheapest(sorted(lengths, reverse=True))
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.sampled_from([1, RUN_OVERHEAD_TOKENS, 24, 200]))
+def test_no_other_cut_costs_less(lengths: list[int], overhead: int) -> None:
+    runs = plan_runs([Job(length) for length in lengths], max_tokens=10_000, overhead_tokens=overhead)
+    cost = sum(overhead + max(job.length for job in run) * len(run) for run in runs)
+    assert cost == cheapest(sorted(lengths, reverse=True), overhead)
 
 
 def test_drain_empties() -> None:
