@@ -183,6 +183,30 @@ async def test_failures_open_the_breaker_then_calls_fail_at_once_and_a_probe_clo
     assert not await ask(engine, "well again")
 
 
+async def test_a_model_that_fails_already_at_start_is_mended_too(fake: FakeTriton, minilm: Path) -> None:
+    fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy")
+    config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
+    engine = await TritonEngine.open(config, CollectorRegistry())
+    assert engine.health().models == {MODEL: False}
+    async with asyncio.timeout(20):
+        while fake.loads != ["unload", "load"]:  # noqa: ASYNC110 - the other side's list has no event
+            await asyncio.sleep(0.01)
+    fake.error = None
+    async with asyncio.timeout(20):
+        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
+            await asyncio.sleep(0.01)
+    await engine.close()
+
+
+async def test_one_failure_is_no_reason_to_unload_a_model(engine: TritonEngine, fake: FakeTriton) -> None:
+    fake.error = (grpc.StatusCode.INTERNAL, "a hiccup")
+    assert await ask(engine, "a text")
+    fake.error = None
+    await asyncio.sleep(0.3)
+    assert not await ask(engine, "a text")
+    assert fake.loads == []
+
+
 async def test_what_is_in_memory_is_answered_while_triton_fails(engine: TritonEngine, fake: FakeTriton) -> None:
     assert not await ask(engine, "known")
     fake.error = (grpc.StatusCode.INTERNAL, "gone")

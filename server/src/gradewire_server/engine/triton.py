@@ -51,6 +51,7 @@ class TritonSource:
         self._config = config
         self._telemetry = telemetry
         self._models: dict[str, TritonModel] = {}
+        self._opening_errors: dict[str, TritonError] = {}
         self.link = TritonLink(config)
         self.asked: Callable[[str], None] = _nobody
         self.doubted: Callable[[str], None] = _nobody
@@ -58,6 +59,10 @@ class TritonSource:
     def opened(self, name: str) -> TritonModel | None:
         """What a name was last opened as."""
         return self._models.get(name)
+
+    def opening_error(self, name: str) -> TritonError | None:
+        """What Triton said when the name was last opened in vain."""
+        return self._opening_errors.get(name)
 
     def listed(self) -> Sequence[BuiltModel]:
         """See `ModelSource.listed`."""
@@ -80,12 +85,14 @@ class TritonSource:
             telemetry=self._telemetry,
             doubted=lambda: self.doubted(name),
         )
+        self._opening_errors.pop(name, None)
         try:
             served = await self.link.served(name)
             check_served(model, served)
             for ids in warm_up:
                 await runner.infer([ids], with_tokens=True)
         except TritonError as error:
+            self._opening_errors[name] = error
             if error.kind is Kind.REPLACED:
                 raise wrong_graph(model, error) from error
             raise NotNowError(model, error.meaning.failure) from error
@@ -170,7 +177,7 @@ class TritonEngine(VectorEngine):
             await open_stores(config.cache, telemetry),
             telemetry,
             source,
-            lambda library: TritonKeeper(library, source.link, source.opened, triton, counters),
+            lambda library: TritonKeeper(library, source, triton, counters),
         )
         for name in config.preload:
             await engine.load(name)

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from gradewire_server.domain.result import Failure
 from gradewire_server.engine.config import TritonConfig
@@ -20,8 +19,22 @@ _MISSING_PATIENCE_S: Final = 3.0
 """Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
 _LATE_LOOKS: Final = 2
 """Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
+_FAILED_PROBES: Final = 2
+"""Probes in a row that must fail before a model is unloaded: loading some of them takes minutes."""
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
+
+
+class OpenedModels(Protocol):
+    """What the keeper asks of the source of models."""
+
+    link: TritonLink
+
+    def opened(self, name: str) -> TritonModel | None:
+        """The model that a name was last opened as."""
+
+    def opening_error(self, name: str) -> TritonError | None:
+        """What Triton said when the name was last opened in vain."""
 
 
 class TritonKeeper:
@@ -29,8 +42,7 @@ class TritonKeeper:
 
     Args:
         library: Where models are loaded and replaced.
-        link: Where Triton is.
-        opened: The model that a name was last opened as, or None.
+        source: Where they come from.
         config: How often to look, and whether to mend.
         telemetry: Where it is counted.
     """
@@ -38,14 +50,13 @@ class TritonKeeper:
     def __init__(
         self,
         library: ModelLibrary,
-        link: TritonLink,
-        opened: Callable[[str], TritonModel | None],
+        source: OpenedModels,
         config: TritonConfig,
         telemetry: TritonTelemetry,
     ) -> None:
         self._library = library
-        self._link = link
-        self._opened = opened
+        self._source = source
+        self._link = source.link
         self._config = config
         self._telemetry = telemetry
         self._followed: dict[str, _Followed] = {}
@@ -84,12 +95,16 @@ class TritonKeeper:
                 _log.exception("looking at model %s in Triton failed", name)
 
     async def _look(self, name: str, followed: "_Followed", *, doubted: bool) -> None:
-        model = self._opened(name) if name in self._library.loaded else None
+        model = self._source.opened(name) if name in self._library.loaded else None
         try:
             served = await self._link.served(name)
-            followed.missing_since_s, followed.late = None, 0
+            followed.answered()
             if model is None:
                 await self._reload(name, followed)
+                error = self._source.opening_error(name)
+                if error is not None:
+                    followed.note(error.kind)
+                    await self._mend(name, followed, error)
                 return
             followed.digest = followed.digest or model.description.digest
             if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
@@ -97,9 +112,9 @@ class TritonKeeper:
                 await self._reload(name, followed)
             elif doubted or not model.breaker.closed:
                 await model.probe()
-                followed.pause_s = _FIRST_PAUSE_S
+                followed.computed()
         except TritonError as error:
-            followed.late += error.kind is Kind.LATE
+            followed.note(error.kind)
             if model is None:
                 self._library.still_awaited(name, error.meaning.failure)
             elif error.kind is Kind.REPLACED:
@@ -120,17 +135,17 @@ class TritonKeeper:
     async def _mend(self, name: str, followed: "_Followed", error: TritonError) -> None:
         """Has Triton load what it lacks, and load anew what fails, now and then."""
         now_s = time.monotonic()
-        if not self._may_mend or now_s < followed.not_before_s or error.kind not in {Kind.NOT_READY, Kind.FAILED}:
+        if not self._may_mend or now_s < followed.not_before_s:
             return
-        if error.kind is Kind.NOT_READY:
-            followed.missing_since_s = followed.missing_since_s or now_s
-            if now_s < followed.missing_since_s + _MISSING_PATIENCE_S:
-                return
+        missing = followed.missing_since_s is not None and now_s > followed.missing_since_s + _MISSING_PATIENCE_S
+        if not missing and followed.failed < _FAILED_PROBES:
+            return
         followed.not_before_s = now_s + followed.pause_s
         followed.pause_s = min(2 * followed.pause_s, _LONGEST_PAUSE_S)
         outcome = "done"
         try:
             if error.kind is Kind.FAILED:
+                followed.failed = 0
                 await self._link.unload(name)
             await self._link.load(name)
             _log.warning("model %s was loaded anew in Triton", name)
@@ -154,6 +169,24 @@ class _Followed:
         self.not_before_s = 0.0
         self.pause_s = _FIRST_PAUSE_S
         self.late = 0
+        self.failed = 0
+
+    def answered(self) -> None:
+        """Triton has told of the model."""
+        self.missing_since_s, self.late = None, 0
+
+    def computed(self) -> None:
+        """It has computed something."""
+        self.failed, self.pause_s = 0, _FIRST_PAUSE_S
+
+    def note(self, kind: Kind) -> None:
+        """A look has ended with an error."""
+        self.late += kind is Kind.LATE
+        self.failed = self.failed + 1 if kind is Kind.FAILED else 0
+        if kind is Kind.NOT_READY:
+            self.missing_since_s = self.missing_since_s or time.monotonic()
+        else:
+            self.missing_since_s = None
 
 
 def _same(model: TritonModel, digest: str | None, fingerprint: str | None) -> bool:
