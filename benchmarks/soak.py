@@ -1,8 +1,8 @@
-"""Half an hour at 70 % of capacity: errors, latency and resident memory, minute by minute.
+"""Half an hour at 70 % of capacity: errors, latency and resident memory, as they go.
 
 Half of each request's texts are new. The in-process cache is full before the baseline is taken, so growth after it is
-growth. Capacity is what a closed loop gets through in this same run; it is measured anew every few minutes, since
-other work on the machine changes it. One JSON line per minute goes to --out as it happens, so a run that is cut short
+growth. Capacity is what a closed loop gets through in this same run; it is measured anew twice a minute, since
+other work on the machine changes it. One JSON line per stretch goes to --out as it happens, so a run that is cut short
 has still said what it saw. The second level of the cache is off: its map would count as resident.
 """
 
@@ -25,7 +25,7 @@ from servers import ENGINES, Server, start_engine
 from soak_traffic import ITEMS, Requests, Sender, Tally
 
 _IN_FLIGHT = 8
-_PROBE_S = 15.0
+_PROBE_S = 5.0
 _GROWTH_GOAL = 0.02
 
 
@@ -61,7 +61,7 @@ class Soak:
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Sends `share` of capacity for `minutes`; the minutes with a capacity probe count that probe apart."""
+        """Sends `share` of capacity for `minutes`; probes of capacity are told apart from it."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -108,7 +108,7 @@ def report(lines: list[dict[str, Any]]) -> bool:
     )
     print(f"errors: {errors or 0} (goal: 0)")
     p50_ms, p99_ms = np.median([line["p50_ms"] for line in soaked]), max(line["p99_ms"] for line in soaked)
-    print(f"p50 {p50_ms:.1f} ms, p99 of the worst minute {p99_ms:.1f} ms")
+    print(f"p50 {p50_ms:.1f} ms, p99 of the worst stretch {p99_ms:.1f} ms")
     for who in ("server_bytes", "triton_bytes"):
         sizes = [line[who] for line in after]
         if not sizes[0]:
@@ -141,8 +141,8 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=0.7, help="of capacity")
     parser.add_argument("--memory-mib", type=int, default=16, help="size of the in-process cache")
     parser.add_argument("--fill-s", type=float, default=600, help="longest time to fill it")
-    parser.add_argument("--renew-s", type=float, default=300, help="capacity is measured anew this often")
-    parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="a line per minute")
+    parser.add_argument("--renew-s", type=float, default=30, help="capacity is measured anew this often")
+    parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="a line per stretch")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         out = stack.enter_context(arguments.out.open("w", encoding="utf-8"))
