@@ -46,16 +46,22 @@ def list_models(repository: Path) -> None:
 
 @models.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--rows",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON lines with question, references and prediction, on which variants for CPUs are compared with their "
+    "base; of more than 500, 500 are taken. Without it gradewire's own 504.",
+)
 @REPOSITORY_OPTION
-def verify(names: tuple[str, ...], repository: Path) -> None:
+def verify(names: tuple[str, ...], rows: Path | None, repository: Path) -> None:
     """Check built models; without a NAME all that are built.
 
     Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths, alone
-    and in mixed batches, with those an independent computation gave when the model was built. Exit status 1 when a
-    check fails.
+    and in mixed batches, with those an independent computation gave when the model was built. A variant for CPUs has
+    to give nearly the scores of its base as well, which has to be built for that. Exit status 1 when a check fails.
     """
     try:
-        from gradewire_models.build import verify_built  # noqa: PLC0415 - as in `build`
+        from gradewire_models.build import check_acceptance, verify_built  # noqa: PLC0415 - as in `build`
     except ImportError as error:
         raise click.ClickException(
             f"verifying needs more packages ({error}): pip install 'gradewire[server]'"
@@ -66,7 +72,10 @@ def verify(names: tuple[str, ...], repository: Path) -> None:
     failed = False
     for name in chosen:
         try:
-            checks = verify_built(repository, name, load_catalog().get(name))
+            checks = [
+                *verify_built(repository, name, load_catalog().get(name)),
+                *check_acceptance(repository, name, rows),
+            ]
         except ModelError as error:
             raise click.ClickException(str(error)) from error
         click.echo(name)

@@ -1,5 +1,6 @@
 """Builds and verifies models. Heavy: imports onnx, onnxruntime and safetensors; the server never does."""
 
+from gradewire_models.build.accept import check_acceptance
 from gradewire_models.build.install import BuildResult, build_model, downloads_directory
 from gradewire_models.build.progress import Progress, Report
 from gradewire_models.build.verify import Check, verify_built
@@ -10,6 +11,7 @@ __all__ = [
     "Progress",
     "Report",
     "build_model",
+    "check_acceptance",
     "downloads_directory",
     "verify_built",
 ]

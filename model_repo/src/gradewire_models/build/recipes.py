@@ -11,6 +11,7 @@ from typing import Any, get_args
 import onnx
 
 from gradewire_models.build.graph import encoder_graph, gpu_graph
+from gradewire_models.build.quantize import INT8_METHOD, NBITS_METHOD, make_int8_graph, make_nbits_graph
 from gradewire_models.build.weights import Encoder
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.errors import BuildError
@@ -72,4 +73,6 @@ def _choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
     return value
 
 
-RECIPES: Mapping[str, GraphMaker] = MappingProxyType({GPU_METHOD: _make_gpu_graph})
+RECIPES: Mapping[str, GraphMaker] = MappingProxyType(
+    {GPU_METHOD: _make_gpu_graph, NBITS_METHOD: make_nbits_graph, INT8_METHOD: make_int8_graph}
+)
