@@ -144,6 +144,7 @@ async def test_a_stub_that_died_stays_so_where_mending_is_not_allowed(
             await server.until_health("NOT_SERVING")
             await asyncio.sleep(3)
             assert not triton.stub_pids()
+            assert triton.is_model_ready(MODEL), "nobody has unloaded it"
             before = len(server.failures())
             assert before > 20, "refused at once by the breaker, not after a wait each"
             await asyncio.to_thread(triton.unload, MODEL)
