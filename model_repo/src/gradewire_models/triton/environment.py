@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -17,13 +16,11 @@ from pathlib import Path
 import platformdirs
 
 from gradewire_models.triton.errors import EnvironmentBrokenError
+from gradewire_models.triton.machine import check_machine, libpython_directory
 
 ENVIRONMENT_VARIABLE = "GRADEWIRE_TRITON_ENVIRONMENT"
 MARKER_FILE = "gradewire-triton.sha256"
 
-# Where NumPy 1, ONNX Runtime and a stub of Triton's Python backend are all to be had.
-SUPPORTED_PYTHONS = ((3, 11), (3, 12))
-_MINIMUM_GLIBC = (2, 35)
 _SHOWN_LINES = 8
 
 Report = Callable[[str], None]
@@ -101,12 +98,12 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
     Raises:
         EnvironmentBrokenError: It cannot be had on this machine; the message says why and what to do.
     """
-    libpython = _libpython_directory()
+    libpython = libpython_directory()
     place = (directory or default_environment()).absolute()
     try:
         with _exclusive(place.with_name(f".{place.name}.lock"), report):
             if not _is_ready(place):
-                _check_machine()
+                check_machine()
                 _replace(place, report)
     except OSError as error:
         raise EnvironmentBrokenError(f"cannot install Triton's environment in {place}: {error}") from error
@@ -169,36 +166,6 @@ def fingerprint() -> str:
 def lock_text() -> str:
     """The packages with their versions and hashes, as pip reads them."""
     return files("gradewire_models.triton").joinpath("environment.lock").read_text(encoding="utf-8")
-
-
-def _check_machine() -> None:
-    system, machine = platform.system(), platform.machine()
-    libc, version = platform.libc_ver()
-    glibc = tuple(int(part) for part in version.split(".")[:2]) if libc == "glibc" else (0, 0)
-    if (system, machine) != ("Linux", "x86_64") or glibc < _MINIMUM_GLIBC:
-        raise EnvironmentBrokenError(
-            f"the wheel that carries tritonserver is for Linux on x86-64 with glibc 2.35 or newer, this is {system} on "
-            f"{machine} with {libc or 'another C library'} {version}; use NVIDIA's container, see docs/triton.md"
-        )
-
-
-def _libpython_directory() -> Path:
-    import sysconfig  # noqa: PLC0415 - reads files of the interpreter
-
-    if sys.version_info[:2] not in SUPPORTED_PYTHONS:
-        raise EnvironmentBrokenError(
-            f"Triton's environment needs CPython 3.11 or 3.12, this is {platform.python_version()}"
-        )
-    names = [sysconfig.get_config_var(name) for name in ("INSTSONAME", "LIBDIR", "MULTIARCH")]
-    library, directory, multiarch = (str(name or "") for name in names)
-    candidates = [Path(directory), Path(directory) / multiarch]
-    for candidate in candidates:
-        if library.startswith("libpython") and ".so" in library and (candidate / library).is_file():
-            return candidate
-    raise EnvironmentBrokenError(
-        f"this Python has no shared library ({library or 'libpython'} is not in {candidates[0]}), which Triton's "
-        "Python backend loads: install it (Debian: libpython3.11), or use a Python that was built with --enable-shared"
-    )
 
 
 @contextmanager
