@@ -127,6 +127,12 @@ def test_of_many_rows_500_are_taken_evenly(tmp_path: Path) -> None:
     assert [row.question for row in found] == [f"q{4 * number}" for number in range(500)]
 
 
+def test_a_line_ends_at_its_line_feed_only(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"question": "a\u2028b", "references": ["r"], "prediction": "c\u0085d"}\n', encoding="utf-8")
+    assert read_rows(file).rows == (AnswerRow("a\u2028b", ("r",), "c\u0085d"),)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -152,3 +158,8 @@ def test_rank_correlation_is_spearmans() -> None:
     # Ranks 1, 2.5, 2.5, 4, 5 against 1, 2, 3, 5, 4: covariance 8.5, sums of squares 9.5 and 10.
     assert spearman(first, np.array([0.1, 0.2, 0.3, 0.9, 0.8])) == pytest.approx(8.5 / np.sqrt(95))
     assert np.isnan(spearman(first, np.ones(5)))
+
+
+def test_the_last_bits_of_equal_scores_are_not_ranked() -> None:
+    first = np.array([0.1, 0.5, 1, np.nextafter(1, 0)])
+    assert spearman(first, first[[0, 1, 3, 2]]) == pytest.approx(1)

@@ -140,13 +140,16 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def spearman(first: Scores, second: Scores) -> float:
-    """Spearman's rank correlation; equal values share their mean rank. NaN where all values of one are equal."""
+    """Spearman's rank correlation; values equal to 6 places share their mean rank. NaN where all of one are equal.
+
+    The cosine of a text with itself is 1 but for the last bits: without rounding these would be ranked by chance.
+    """
     with np.errstate(invalid="ignore"):
         return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
 
 def _ranks(values: Scores) -> Scores:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(np.round(values, 6), return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     ranks: Scores = (ends - (counts - 1) / 2)[inverse]
     return ranks

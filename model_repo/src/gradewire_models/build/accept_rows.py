@@ -112,9 +112,12 @@ def read_rows(path: Path) -> AnswerRows:
     """
     rows = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines, which also cuts at characters that JSON allows inside a text.
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
+    if lines == [""]:
+        raise BuildError(f"{path} has no rows")
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
@@ -126,8 +129,6 @@ def read_rows(path: Path) -> AnswerRows:
         if not references or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BuildError(f"{path}, line {number}: a text is empty or no text")
         rows.append(found)
-    if not rows:
-        raise BuildError(f"{path} has no rows")
     if len(rows) > ROWS:
         rows = [rows[place * len(rows) // ROWS] for place in range(ROWS)]
     return _collect(rows, path.name)
