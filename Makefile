@@ -15,7 +15,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-export lint bench bench-peers bench-agreement bench-memory proto lock clean
+.PHONY: help demo test test-export lint bench bench-peers bench-agreement bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -76,6 +76,12 @@ bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement with human labels 
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python benchmarks/memory.py
+
+bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run
+	@$(TIMED); $(BIN)/python benchmarks/triton_overhead.py
+
+soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton)
+	@$(TIMED); $(BIN)/python benchmarks/soak.py --engine $(or $(ENGINE),embedded)
 
 # TORCH names the build to compare with; where several are offered, take one for CPUs.
 $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
