@@ -15,7 +15,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-export lint bench bench-peers bench-agreement bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-export lint bench bench-peers bench-agreement bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
