@@ -1,8 +1,9 @@
 """Programs that check what lies in deploy/."""
 
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import compose
@@ -49,3 +50,8 @@ def hadolint() -> str:
 def docker_compose() -> str:
     """Docker Compose itself: the package's own script loses its exit code."""
     return str(Path(compose.__file__).with_name("docker-compose"))
+
+
+def flags_of(command: Iterable[str]) -> dict[str, str]:
+    """Values of a command's flags, of those in a shell's script too; `--name value` and `--name=value`."""
+    return dict(re.findall(r"--([\w-]+)[ =](?!--)(\S+)", " ".join(command)))

@@ -7,7 +7,7 @@ import helm_python
 import kubernetes_validate
 import pytest
 import yaml
-from tests.deploy.conftest import DEPLOY, ROOT
+from tests.deploy.conftest import DEPLOY, ROOT, flags_of
 from tests.deploy.rendering import CASES, CHART, FOREIGN, Manifests, of_kind, pods_of, render
 
 from gradewire_server.settings import Settings
@@ -153,6 +153,24 @@ def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Cha
     assert {"name": "GRADEWIRE_REDIS_URL", "value": "redis://:$(REDIS_PASSWORD)@demo-gradewire-redis:6379"} in env
     assert services["demo-gradewire-redis"]["spec"]["ports"][0]["port"] == 6379
     assert services["demo-gradewire"]["spec"]["clusterIP"] == "None", "round robin needs all addresses"
+
+
+def test_the_cache_loses_no_synthetic_answers(chart: helm_python.Chart) -> None:
+    sets = of_kind(render(chart, {"redis": {"maxMemory": "7gb"}}), "StatefulSet")
+    pod = sets["demo-gradewire-redis"]["spec"]
+    [container] = pod["template"]["spec"]["containers"]
+    flags = flags_of(container["command"])
+    assert flags["maxmemory-policy"] == "volatile-lru", "other policies make room with what never expires, too"
+    assert flags["appendonly"] == "yes"
+    assert flags["maxmemory"] == "7gb"
+    assert {"name": "data", "mountPath": "/data"} in container["volumeMounts"]
+    assert [claim["metadata"]["name"] for claim in pod["volumeClaimTemplates"]] == ["data"]
+
+
+def test_gradewire_may_mend_models(chart: helm_python.Chart) -> None:
+    pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire-triton"]["spec"]["template"]["spec"]
+    flags = flags_of(pod["containers"][0]["args"])
+    assert flags["model-control-mode"] == "explicit", "others refuse load and unload"
 
 
 def test_pods_take_new_settings(chart: helm_python.Chart) -> None:

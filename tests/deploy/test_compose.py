@@ -6,24 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.conftest import DEPLOY, docker_compose, run
+from tests.deploy.conftest import DEPLOY, docker_compose, flags_of, run
 
 from gradewire_models.catalog import load_catalog
 from gradewire_server.settings import Settings
 
 
-def _services(*files: str) -> dict[str, Any]:
+def _config(*files: str) -> dict[str, Any]:
     arguments = [part for file in files for part in ("-f", str(DEPLOY / file))]
-    config = json.loads(run(docker_compose(), *arguments, "config", "--format", "json"))
+    config: dict[str, Any] = json.loads(run(docker_compose(), *arguments, "config", "--format", "json"))
     # Compose refuses any other kind for a read-only root, and only when it starts the container.
     assert all(secret.keys() == {"name", "file"} for secret in config["secrets"].values())
-    services: dict[str, Any] = config["services"]
-    return services
+    return config
 
 
 @pytest.fixture(scope="module", params=[("compose.yaml",), ("compose.yaml", "compose.gpu.yaml")], ids=["cpu", "gpu"])
-def services(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return _services(*request.param)
+def config(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return _config(*request.param)
+
+
+@pytest.fixture
+def services(config: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = config["services"]
+    return found
 
 
 def test_it_starts_in_the_order_of_health(services: dict[str, Any]) -> None:
@@ -49,6 +54,25 @@ def test_nothing_is_published_beyond_this_machine_and_stores_not_at_all(services
         ports = service.get("ports", [])
         assert all(port["host_ip"] == "127.0.0.1" for port in ports)
         assert not ports or name in {"gradewire", "prometheus", "grafana"}
+
+
+def test_triton_and_the_cache_live_on_a_network_without_a_way_out(config: dict[str, Any]) -> None:
+    assert config["networks"]["backend"].get("internal") is True
+    networks = {name: set(service["networks"]) for name, service in config["services"].items()}
+    assert networks["triton"] == networks["valkey"] == {"backend"}
+    assert networks["gradewire"] == {"backend", "edge"}
+
+
+def test_the_cache_loses_no_synthetic_answers(services: dict[str, Any]) -> None:
+    flags = flags_of(services["valkey"]["command"])
+    assert flags["maxmemory-policy"] == "volatile-lru", "other policies make room with what never expires, too"
+    assert flags["appendonly"] == "yes"
+    assert flags["maxmemory"] == "1gb"
+    assert "/data" in {volume["target"] for volume in services["valkey"]["volumes"]}
+
+
+def test_gradewire_may_mend_models(services: dict[str, Any]) -> None:
+    assert flags_of(services["triton"]["command"])["model-control-mode"] == "explicit", "others refuse load and unload"
 
 
 def test_every_container_is_held_tight(services: dict[str, Any]) -> None:
