@@ -2,11 +2,10 @@
 
 `python -m deploy.local.up` is what `make up` runs: Triton (the real server, stand-in backend) and Valkey, then
 gradewire, then Prometheus, on loopback addresses. It stays in the foreground: Ctrl-C, or `--down` from elsewhere, stops
-everything in reverse order. When one part ends, it says which and stops the rest.
+everything in reverse order. When one part ends, it says which and stops the rest. Linux only, as Triton is.
 """
 
 import argparse
-import fcntl
 import json
 import os
 import shutil
@@ -18,9 +17,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from deploy.local import parts
+from deploy.local.holding import ask_to_end, held, holder
 from deploy.local.parts import PORTS, Part
 from deploy.local.prometheus_binary import PrometheusMissingError
 
@@ -33,18 +32,45 @@ class UpError(RuntimeError):
     """It cannot start, or a part has ended; the message says which and why."""
 
 
+class Stopped(BaseException):
+    """Somebody wants the end."""
+
+
 class Shape:
     """Running parts; `stop` ends them in the reverse of the order they were started in."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
         self._running: list[tuple[Part, subprocess.Popen[bytes]]] = []
+        self._asked = False
+        self._interruptible = False
+
+    def on_signal(self, number: int, frame: object) -> None:
+        """Remembers the first, for `check` to raise where nothing is half done; a second ends everything at once."""
+        del number, frame
+        if self._asked:
+            self.kill()
+            os._exit(1)
+        self._asked = True
+        if self._interruptible:
+            raise Stopped
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """A block that may take minutes and holds no part: a signal ends it where it is."""
+        self._interruptible = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._interruptible = False
 
     def start(self, stage: Sequence[Part]) -> None:
         """Starts parts side by side and waits until all are ready.
 
         Raises:
             UpError: One ended, or was not ready in time.
+            Stopped: A signal came.
         """
         for part in stage:
             self._running.append((part, self._spawn(part)))
@@ -59,7 +85,9 @@ class Shape:
             time.sleep(_POLL_S)
 
     def check(self) -> None:
-        """Raises UpError when a part has ended."""
+        """Raises UpError when a part has ended, Stopped when a signal has come."""
+        if self._asked:
+            raise Stopped
         for part, process in self._running:
             code = process.poll()
             if code is not None:
@@ -79,11 +107,9 @@ class Shape:
             self._running.pop()
 
     def kill(self) -> None:
-        """Ends everything at once."""
+        """Ends everything at once, and waits for nothing: a signal may have come in the midst of such a wait."""
         for _, process in reversed(self._running):
             process.kill()
-        for _, process in self._running:
-            process.wait()
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         # Where the kernel can tell a child that its parent is gone, nothing outlives us, however we end.
@@ -108,10 +134,6 @@ class Shape:
         return f"the end of {path}:\n" + "\n".join(lines)
 
 
-class Stopped(BaseException):
-    """Somebody wants the end."""
-
-
 def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> None:
     """Runs the shape until SIGINT or SIGTERM; a second signal ends it at once.
 
@@ -120,14 +142,17 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> Non
     """
     ports = _choose(ports)
     shape = Shape(state)
-    _watch_signals(shape)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, shape.on_signal)
     try:
         _say("starting Triton and Valkey (the first start installs Triton's environment: a minute or two) …")
         shape.start([parts.valkey(state, ports), parts.triton(state, ports, repository)])
         _say("starting gradewire …")
         shape.start([parts.gradewire(ports, repository)])
         try:
-            shape.start([parts.prometheus(state, ports)])
+            with shape.interruptible():
+                prometheus = parts.prometheus(state, ports)
+            shape.start([prometheus])
         except PrometheusMissingError as error:
             _say(f"without Prometheus: {error}")
             ports = {name: port for name, port in ports.items() if name != "prometheus"}
@@ -146,22 +171,6 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> Non
     _say("stopped")
 
 
-def _watch_signals(shape: Shape) -> None:
-    asked = False
-
-    def on_signal(number: int, frame: object) -> None:
-        nonlocal asked
-        del number, frame
-        if asked:
-            shape.kill()
-            os._exit(1)
-        asked = True
-        raise Stopped
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
-
-
 def down(state: Path) -> None:
     """Stops the shape that uses `state`, and waits until it is gone; does nothing where there is none.
 
@@ -169,15 +178,14 @@ def down(state: Path) -> None:
         UpError: It did not end in time.
     """
     give_up = time.monotonic() + _DOWN_S
-    asked = False
-    while not _is_free(state):
-        if not asked:
-            os.kill(int((state / "pid").read_text()), signal.SIGTERM)
-            asked = True
+    first = holder(state)
+    if first:
+        ask_to_end(state, first)
+    while first and holder(state) == first:
         if time.monotonic() > give_up:
             raise UpError(f"it did not stop within {_DOWN_S:g} s")
         time.sleep(_POLL_S)
-    _say("stopped" if asked else "nothing runs")
+    _say("stopped" if first else "nothing runs")
 
 
 def _choose(ports: Mapping[str, int]) -> dict[str, int]:
@@ -212,29 +220,6 @@ def _announce(state: Path, ports: Mapping[str, int]) -> None:
     _say("Ctrl-C or `make down` stops everything")
 
 
-@contextmanager
-def _held(state: Path) -> Iterator[bool]:
-    """Whether `state` is ours alone in the block."""
-    with (state / "lock").open("a") as lock:
-        taken = _lock(lock)
-        if taken:
-            (state / "pid").write_text(str(os.getpid()))
-        yield taken
-
-
-def _is_free(state: Path) -> bool:
-    with (state / "lock").open("a") as lock:
-        return _lock(lock)
-
-
-def _lock(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _say(line: str) -> None:
     print(line, flush=True)
 
@@ -254,7 +239,7 @@ def main() -> int:
         if arguments.down:
             down(state)
             return 0
-        with _held(state) as ours:
+        with held(state) as ours:
             if not ours:
                 _say(f"it runs already; {state}/addresses.json says where, `make down` stops it")
                 return 0

@@ -5,12 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from deploy.local import up
+from deploy.local.holding import held
 from deploy.local.parts import Part
 from tests.deploy.conftest import ROOT
 
@@ -110,6 +112,142 @@ def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) ->
 
 
 def test_down_where_nothing_runs_does_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "pid").write_text(str(os.getpid()))  # of a run that was killed; the number may be anybody's by now
     up.down(tmp_path)
     assert capsys.readouterr().out == "nothing runs\n"
+
+
+def _holder(state: Path) -> "subprocess.Popen[str]":
+    program = f"""
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {str(ROOT)!r})
+from deploy.local.holding import held
+with held(Path({str(state)!r})) as ours:
+    print(ours, flush=True)
+    time.sleep(60)
+"""
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("left", ["bystander", ""])
+def test_down_asks_the_kernel_who_runs_and_not_a_file(tmp_path: Path, left: str) -> None:
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    with bystander, _holder(tmp_path) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        # A killed run's leftovers; its number may be anybody's by now.
+        (tmp_path / "pid").write_text(str(bystander.pid) if left else "")
+        try:
+            up.down(tmp_path)
+            assert holder.wait(10) == -signal.SIGTERM
+            assert bystander.poll() is None
+        finally:
+            holder.kill()
+            bystander.kill()
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with _holder(tmp_path) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        with held(tmp_path) as ours:
+            assert not ours
+        holder.kill()
+    with held(tmp_path) as ours:
+        assert ours
+
+
+_SLOW_TO_END = """
+import pathlib, signal, time
+def end(*_):
+    pathlib.Path("{state}/stopping").touch()
+    time.sleep(0.5)
+    pathlib.Path("{state}/{name}.ended").touch()
+    raise SystemExit
+signal.signal(signal.SIGTERM, end)
+pathlib.Path("{state}/{name}.ready").touch()
+time.sleep(60)
+"""
+_DEAF = """
+import pathlib, signal, time
+signal.signal(signal.SIGTERM, lambda *_: pathlib.Path("{state}/stopping").touch())
+pathlib.Path("{state}/{name}.ready").touch()
+while True: time.sleep(60)
+"""
+_ENDS_WHEN_TOLD = """
+import pathlib, sys, time
+pathlib.Path("{state}/{name}.ready").touch()
+while not pathlib.Path("{state}/break").exists(): time.sleep(0.02)
+sys.exit(3)
+"""
+
+
+def _up_of(state: Path, valkey: str) -> "subprocess.Popen[str]":
+    """`up` over small programs: "valkey" is the one given, the others end when the file `break` is there."""
+    program = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT)!r})
+from deploy.local import up
+from deploy.local.parts import Part
+state = Path({str(state)!r})
+def part(name, program):
+    ready = state / (name + ".ready")
+    return Part(name, (sys.executable, "-c", program.format(state=state, name=name)), ready.exists, 20, 20)
+up.parts.valkey = lambda *_: part("valkey", {valkey!r})
+for name in ("triton", "gradewire", "prometheus"):
+    setattr(up.parts, name, lambda *_, name=name: part(name, {_ENDS_WHEN_TOLD!r}))
+try:
+    up.up(state, {{"gradewire": 0}}, repository=None)
+except up.UpError as error:
+    print(error)
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def _until_there(path: Path) -> None:
+    give_up = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < give_up, path
+        time.sleep(0.02)
+
+
+def test_a_signal_while_it_stops_by_itself_does_not_cut_the_end_short(tmp_path: Path) -> None:
+    with _up_of(tmp_path, _SLOW_TO_END) as running:
+        _until_there(tmp_path / "addresses.json")
+        (tmp_path / "break").touch()
+        _until_there(tmp_path / "stopping")
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=20)
+    assert running.returncode == 0
+    assert "ended with exit code 3" in said
+    assert "Traceback" not in said
+    assert (tmp_path / "valkey.ended").exists()
+    assert not (tmp_path / "addresses.json").exists()
+
+
+def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
+    with _up_of(tmp_path, _DEAF) as running:
+        _until_there(tmp_path / "addresses.json")
+        parts = psutil.Process(running.pid).children()
+        assert len(parts) == 4
+        running.send_signal(signal.SIGINT)
+        _until_there(tmp_path / "stopping")
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=10)
+    assert running.returncode == 1
+    assert "stopping" in said
+    assert not psutil.wait_procs(parts, timeout=10)[1]
+
+
+def test_a_signal_while_it_starts_is_heard(tmp_path: Path) -> None:
+    never_ready = _TELLS_ITS_END.replace("{name}.ready", "{name}.runs")
+    with _up_of(tmp_path, never_ready) as running:
+        _until_there(tmp_path / "valkey.runs")
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=20)
+    assert running.returncode == 0
+    assert said.endswith("stopping …\nstopped\n")
+    assert (tmp_path / "ends").read_text() == "valkey "
