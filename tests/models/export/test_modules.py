@@ -48,6 +48,16 @@ def test_the_encoder_may_lie_in_a_directory_of_its_own_and_under_a_newer_name(tm
     assert (chain.transformer, chain.pooling, chain.counts_prompt) == (tmp_path / "0_Transformer", "mean", False)
 
 
+@pytest.mark.parametrize("where", ["../other", "/etc", "1_Pooling/../../other"])
+@pytest.mark.parametrize("module", [TRANSFORMER, POOLING])
+def test_a_module_outside_of_the_folder_is_not_read(tmp_path: Path, where: str, module: dict[str, str]) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    modules = [{**each, "path": where} if each is module else each for each in (TRANSFORMER, POOLING)]
+    with pytest.raises(ExportError, match="outside of the model's folder"):
+        read_modules(folder(inside, modules), pooling_is_given=False)
+
+
 def test_a_plain_folder_has_no_pooling(tmp_path: Path) -> None:
     chain = read_modules(tmp_path, pooling_is_given=False)
     assert (chain.transformer, chain.pooling) == (tmp_path, None)

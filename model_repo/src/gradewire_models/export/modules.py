@@ -99,9 +99,13 @@ def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
 def _list_modules(path: Path) -> list[tuple[str, str]]:
     entries = _parse(path)
     try:
-        return [(entry["type"].rpartition(".")[2], entry["path"]) for entry in entries]
+        modules = [(entry["type"].rpartition(".")[2], entry["path"]) for entry in entries]
+        leaving = [where for _, where in modules if Path(where).is_absolute() or ".." in Path(where).parts]
     except (AttributeError, KeyError, TypeError) as error:
         raise ExportError(f"{path} is not a list of modules with type and path") from error
+    if leaving:
+        raise ExportError(f"{path} has a module at {leaving[0]!r}, outside of the model's folder")
+    return modules
 
 
 def _read_pooling(directory: Path, settings: dict[str, Any]) -> Pooling:
