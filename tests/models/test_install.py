@@ -15,6 +15,7 @@ from gradewire_models.config import read_config
 from gradewire_models.digest import file_sha256
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError, VerificationError
 from gradewire_models.repository import load_built
+from gradewire_models.serving import Copies
 from gradewire_models.variants import Limits
 
 STEPS = ["checking wheels", "writing the graph", "computing the reference", "verifying"]
@@ -106,7 +107,7 @@ def test_another_number_of_copies_is_another_description_of_the_same_model(
 ) -> None:
     repository = fresh_bert()
     before = contents(repository)
-    result = build_model(bert.model, repository, wheels=tmp_path / "not there", instances=3)
+    result = build_model(bert.model, repository, wheels=tmp_path / "not there", copies=Copies(instances=3))
     assert (result.built, result.model) == (False, load_built(repository, "tiny-bert"))
     config, _ = read_config(repository / "tiny-bert/config.pbtxt")
     assert [group.count for group in config.instance_group] == [3]

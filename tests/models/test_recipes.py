@@ -23,6 +23,7 @@ from gradewire_models.config import read_config
 from gradewire_models.errors import BuildError
 from gradewire_models.repository import load_built
 from gradewire_models.runtime import onnxruntime
+from gradewire_models.serving import Copies
 from gradewire_models.variants import Limits, Recipe
 
 OUTPUTS = ["sentence_embedding", "token_embeddings_layer_1", "token_embeddings_layer_2", "token_embeddings"]
@@ -120,7 +121,7 @@ def test_one_graph_under_two_accelerators_has_two_fingerprints(bert: Package) ->
 def test_a_variant_is_built_beside_its_base(tmp_path: Path, bert: Package, precision: str, accelerator: str) -> None:
     variant = variant_of(bert.model, precision, accelerator)
     base = build_model(bert.model, tmp_path, wheels=bert.wheels).model
-    result = build_model(variant, tmp_path, wheels=bert.wheels, instances=2)
+    result = build_model(variant, tmp_path, wheels=bert.wheels, copies=Copies(instances=2))
     assert (result.model.base, result.model.on_cpu, base.on_cpu) == (base.name, False, True)
     assert result.model.digest != base.digest
     assert result.model == load_built(tmp_path, variant.name)
@@ -157,5 +158,5 @@ def test_a_recipe_that_makes_no_sense_is_refused(
 
 
 def test_a_model_for_the_cpu_is_served_on_it(bert: Package) -> None:
-    assert serving_of(bert.model, instances=2).accelerator == "none"
+    assert serving_of(bert.model).accelerator == "none"
     assert serving_of(variant_of(bert.model, "fp16", "tensorrt")).accelerator == "tensorrt"

@@ -1,5 +1,6 @@
 """What Triton is asked for; that the real server takes it is seen in tests/models/triton."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from google.protobuf import text_format
 from tests.models.tiny_models import Package
 from tritonclient.grpc import model_config_pb2
 
-from gradewire_models.config import FileFacts, write_config
+from gradewire_models.config import FileFacts, make_config, write_config
 from gradewire_models.serving import Serving, write_warmup
 
 FILES = FileFacts("a" * 64, 7, "b" * 64, 8, fingerprint=-9)
@@ -16,7 +17,7 @@ FILES = FileFacts("a" * 64, 7, "b" * 64, 8, fingerprint=-9)
 def write(tmp_path: Path, bert: Package, serving: Serving) -> model_config_pb2.ModelConfig:
     """The file as Triton's own message reads it: every name and number has to be one of Triton's."""
     path = tmp_path / "config.pbtxt"
-    write_config(path, bert.model.facts, FILES, serving)
+    write_config(path, make_config(bert.model.facts, FILES, serving))
     return text_format.Parse(path.read_text(), model_config_pb2.ModelConfig())
 
 
@@ -37,10 +38,10 @@ def test_the_newest_version_is_served_and_answers_are_not_kept(tmp_path: Path, b
     assert not config.response_cache.enable
 
 
-def test_a_cpu_model_names_no_device(tmp_path: Path, bert: Package) -> None:
+def test_a_cpu_model_stays_on_cpus_where_there_are_gpus(tmp_path: Path, bert: Package) -> None:
     config = write(tmp_path, bert, Serving(instances=3, threads=2))
     (group,) = config.instance_group
-    assert (group.count, group.kind) == (3, model_config_pb2.ModelInstanceGroup.KIND_AUTO)
+    assert (group.count, group.kind) == (3, model_config_pb2.ModelInstanceGroup.KIND_CPU)
     assert not config.HasField("optimization")
     assert config.max_batch_size == 1024
     parameters = {name: value.string_value for name, value in config.parameters.items()}
@@ -51,14 +52,26 @@ def test_a_cpu_model_names_no_device(tmp_path: Path, bert: Package) -> None:
 
 def test_warm_up_runs_texts_not_padding(tmp_path: Path, bert: Package) -> None:
     warmups = write(tmp_path, bert, Serving()).model_warmup
-    write_warmup(tmp_path)
+    write_warmup(tmp_path, bert.model.max_tokens)
     assert [(warmup.name, warmup.batch_size) for warmup in warmups] == [("short", 1), ("long", 8)]
     for warmup in warmups:
         ids, mask = warmup.inputs["input_ids"], warmup.inputs["attention_mask"]
         assert ids.zero_data
         assert ids.dims == mask.dims
+        assert mask.dims[0] == {"short": 8, "long": 64}[warmup.name]
         content = (tmp_path / "warmup" / mask.input_data_file).read_bytes()
         assert content == b"\1\0\0\0\0\0\0\0" * mask.dims[0]
+
+
+@pytest.mark.parametrize(("max_tokens", "tokens"), [(40, [8, 40]), (5, [5, 5]), (64, [8, 64])])
+def test_warm_up_is_no_longer_than_the_models_texts(
+    tmp_path: Path, bert: Package, max_tokens: int, tokens: list[int]
+) -> None:
+    config = make_config(replace(bert.model.facts, max_tokens=max_tokens), FILES, Serving())
+    write_warmup(tmp_path, max_tokens)
+    masks = [warmup.inputs["attention_mask"] for warmup in config.model_warmup]
+    assert [list(mask.dims) for mask in masks] == [[number] for number in tokens]
+    assert [(tmp_path / "warmup" / mask.input_data_file).stat().st_size for mask in masks] == [8 * n for n in tokens]
 
 
 def test_cuda_keeps_to_the_arithmetic_of_its_name(tmp_path: Path, bert: Package) -> None:
@@ -86,7 +99,7 @@ def test_an_engine_file_is_never_taken_for_another_graphs(tmp_path: Path, bert: 
     for sha256 in ("a" * 64, "c" * 64):
         path = tmp_path / "config.pbtxt"
         files = FileFacts(sha256, 7, "b" * 64, 8, fingerprint=-9)
-        write_config(path, bert.model.facts, files, Serving(accelerator="tensorrt"))
+        write_config(path, make_config(bert.model.facts, files, Serving(accelerator="tensorrt")))
         config = text_format.Parse(path.read_text(), model_config_pb2.ModelConfig())
         (accelerator,) = config.optimization.execution_accelerators.gpu_execution_accelerator
         prefixes.add(accelerator.parameters["trt_engine_cache_prefix"])

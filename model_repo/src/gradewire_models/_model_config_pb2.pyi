@@ -217,7 +217,7 @@ Global___ModelDynamicBatching: _TypeAlias = ModelDynamicBatching  # noqa: Y015
 
 @_typing.final
 class ModelOptimizationPolicy(_message.Message):
-    """How a model is run faster: here, which of ONNX Runtime's providers on a GPU, with which options."""
+    """How a model is run faster: here, by which of ONNX Runtime's providers, with which options."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -267,16 +267,20 @@ class ModelOptimizationPolicy(_message.Message):
             def WhichOneof(self, oneof_group: _Never) -> None: ...
 
         GPU_EXECUTION_ACCELERATOR_FIELD_NUMBER: _builtins.int
+        CPU_EXECUTION_ACCELERATOR_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def gpu_execution_accelerator(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelOptimizationPolicy.ExecutionAccelerators.Accelerator]: ...
+        @_builtins.property
+        def cpu_execution_accelerator(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelOptimizationPolicy.ExecutionAccelerators.Accelerator]: ...
         def __init__(
             self,
             *,
             gpu_execution_accelerator: _abc.Iterable[Global___ModelOptimizationPolicy.ExecutionAccelerators.Accelerator] | None = ...,
+            cpu_execution_accelerator: _abc.Iterable[Global___ModelOptimizationPolicy.ExecutionAccelerators.Accelerator] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu_execution_accelerator", b"gpu_execution_accelerator"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_execution_accelerator", b"cpu_execution_accelerator", "gpu_execution_accelerator", b"gpu_execution_accelerator"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire_models.catalog import CatalogModel, base_models, default_model, find_model
+from gradewire_models.catalog import CatalogModel, base_models, default_model, find_model, load_catalog
 from gradewire_models.cli_options import REPOSITORY_OPTION
+from gradewire_models.config import CONFIG_FILE
 from gradewire_models.errors import ModelError
+from gradewire_models.serving import Copies
 
 if TYPE_CHECKING:
     from gradewire_models.build import BuildResult
+    from gradewire_models.repository import BuiltModel
 
 _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 
@@ -35,6 +38,12 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     "described anew.",
 )
 @click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    help="Threads of each copy on a CPU; 0, as in a new model, leaves it to Triton's backend: NVIDIA's gives each copy "
+    "every core of the machine, whatever its container may use. Cores / copies is right.",
+)
+@click.option(
     "--from",
     "wheels",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -49,28 +58,41 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     precision: str | None,
     accelerator: str | None,
     instances: int | None,
+    threads: int | None,
     wheels: Path | None,
     keep_downloads: bool,  # noqa: FBT001 - as above
     repository: Path,
 ) -> None:
     """Build models; without a NAME the default one.
 
-    A model that is there and is the catalog's is left alone. Building again is safe at any time, also twice at once.
-    A model of another digest goes into the next version folder, which Triton serves as a new version.
+    A model that is there and is the catalog's is left alone, but its config.pbtxt is written anew where `verify` finds
+    it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
+    of another digest goes into the next version folder, which Triton serves as a new version.
     """
     # Imports that take a second and need the server's packages, which listing does not.
     try:
         from rich.console import Console  # noqa: PLC0415
 
-        from gradewire_models.build import build_model  # noqa: PLC0415
+        from gradewire_models.build import build_model, renew_exported  # noqa: PLC0415
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(
             f"building needs more packages ({error}): pip install 'gradewire[server]'"
         ) from error
     console = Console(stderr=True)
+    if every and names:
+        raise click.UsageError("name models or say --all, not both")
+    copies = Copies(instances, threads)
+    exported = [name for name in names if name not in load_catalog() and (repository / name / CONFIG_FILE).is_file()]
+    listed = [name for name in names if name not in exported]
+    if exported and target != "cpu":
+        raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
     try:
-        chosen = [_for_target(model, target, precision, accelerator) for model in _choose(names, every=every)]
+        models = _choose(listed, every=every) if listed or every or not exported else []
+        chosen = [_for_target(model, target, precision, accelerator) for model in models]
+        for name in exported:
+            standing, written = renew_exported(repository, name, copies)
+            _tell_standing(standing, renewed=written)
         for model in chosen:
             with ConsoleProgress(console, model.name) as progress:
                 result = build_model(
@@ -78,7 +100,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
                     repository,
                     wheels=wheels,
                     keep_downloads=keep_downloads,
-                    instances=instances,
+                    copies=copies,
                     report=progress.report,
                 )
             _tell(result)
@@ -87,8 +109,6 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
 
 
 def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:
-    if every and names:
-        raise click.UsageError("name models or say --all, not both")
     return base_models() if every else [find_model(name) for name in names] or [default_model()]
 
 
@@ -103,11 +123,18 @@ def _for_target(model: CatalogModel, target: str, precision: str | None, acceler
     return find_model(f"{model.name}-{precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 
+def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
+    click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
+    if renewed:
+        click.echo("  its config.pbtxt was written anew: load it again in a Triton that runs")
+
+
 def _tell(result: "BuildResult") -> None:
     model = result.model
-    click.echo(
-        f"{model.name}: {'built' if result.built else 'already there'}, digest {model.digest}, in {model.directory}"
-    )
+    if result.built:
+        click.echo(f"{model.name}: built, digest {model.digest}, in {model.directory}")
+    else:
+        _tell_standing(model, renewed=result.renewed)
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
     if not model.on_cpu:

@@ -20,7 +20,7 @@ from gradewire_models.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
 # Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
-CONFIG_VERSION = "3"
+CONFIG_VERSION = "4"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
 ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
@@ -59,20 +59,22 @@ class FileFacts:
     fingerprint: int
 
 
-def write_config(path: Path, facts: EncoderFacts, files: FileFacts, serving: Serving) -> str:
+def write_config(path: Path, config: ModelConfig) -> None:
     """Writes a config.pbtxt.
-
-    Args:
-        path: Where to.
-        facts: What the encoder is.
-        files: What it is made of.
-        serving: How Triton is to run it.
-
-    Returns:
-        The model's digest, 64 hex characters.
 
     Raises:
         OSError: The file cannot be written.
+    """
+    path.write_text(text_format.MessageToString(config), encoding="utf-8")
+
+
+def make_config(facts: EncoderFacts, files: FileFacts, serving: Serving) -> ModelConfig:
+    """Says everything about a model, its digest included.
+
+    Args:
+        facts: What the encoder is.
+        files: What it is made of.
+        serving: How Triton is to run it.
     """
     digest = _digest_parts(facts, files).digest()
     layers = {layer_output(layer): [-1, facts.dims] for layer in facts.token_layers}
@@ -89,8 +91,7 @@ def write_config(path: Path, facts: EncoderFacts, files: FileFacts, serving: Ser
     for name, value in _parameters(facts, files, digest).items():
         config.parameters[_PREFIX + name].CopyFrom(ModelParameter(string_value=value))
     describe_serving(config, serving, max_tokens=facts.max_tokens, engine_prefix=f"{facts.name}-{digest[:12]}")
-    path.write_text(text_format.MessageToString(config), encoding="utf-8")
-    return digest
+    return config
 
 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:

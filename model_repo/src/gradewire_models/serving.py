@@ -29,6 +29,7 @@ PREFERRED_BATCH_SIZES = (32, 64, 128)
 MAX_QUEUE_SIZE = 1024
 DEFAULT_TIMEOUT_US = 30_000_000
 WARMUP_FOLDER = "warmup"
+THREADS_PARAMETER = "intra_op_thread_count"
 
 # Two of few threads each keep cores busier than one of all: a run waits for its slowest thread, and a copy's cores are
 # idle between two runs. Measured on 2 cores that did other work too: 64 texts took half the time.
@@ -41,7 +42,7 @@ MAX_BATCH_SIZES: Mapping[Accelerator, int] = {"none": 1024, "cuda": 256, "tensor
 ENGINE_CACHE = "/var/cache/gradewire/tensorrt"
 WORKSPACE_BYTES = 4 << 30
 
-# Rows and tokens of the requests that run before a model is called ready.
+# Rows and tokens, at most, of the requests that run before a model is called ready.
 _WARMUP_SHAPES = {"short": (1, 8), "long": (8, 64)}
 
 
@@ -63,6 +64,28 @@ class Serving:
     precision: Precision = "fp32"
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What somebody wants of the copies of a model that run at once.
+
+    Attributes:
+        instances: How many; None leaves a model that is there as it is, and a new one gets 2 on CPUs, 1 on a GPU.
+        threads: Threads of each on a CPU, 0 for what the backend does by itself; None leaves a model that is there as
+            it is, and a new one gets 0.
+    """
+
+    instances: int | None = None
+    threads: int | None = None
+
+
+AS_IT_IS = Copies()
+
+
+def serving_on_cpus(copies: Copies) -> Serving:
+    """How a model for CPUs is run, new or with `copies` that are all said."""
+    return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
+
+
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
     """Writes all that `serving` means into `config`, whose inputs and name are there already.
 
@@ -76,12 +99,13 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
     config.max_batch_size = MAX_BATCH_SIZES[serving.accelerator]
     config.version_policy.CopyFrom(ModelVersionPolicy(latest=ModelVersionPolicy.Latest(num_versions=1)))
     config.dynamic_batching.CopyFrom(_batching())
-    config.model_warmup.extend(_warmup(name, *shape) for name, shape in _WARMUP_SHAPES.items())
+    shapes = _warmup_shapes(max_tokens)
+    config.model_warmup.extend(_warmup(name, *shape) for name, shape in shapes.items())
     # gradewire has a cache of its own, whose keys know the model.
     config.response_cache.CopyFrom(ModelResponseCache(enable=False))
     if serving.accelerator == "none":
-        # No kind: NVIDIA's container then takes a GPU where there is one, and the stand-in backend the CPU.
-        config.instance_group.append(ModelInstanceGroup(count=serving.instances))
+        # Without a kind Triton takes a GPU where there is one: other vectors under the digest of a CPU's.
+        config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_CPU))
     else:
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_GPU))
         options = _accelerator_options(serving, config.max_batch_size, max_tokens, engine_prefix)
@@ -94,18 +118,31 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
         config.parameters[name].CopyFrom(ModelParameter(string_value=value))
 
 
-def write_warmup(directory: Path) -> None:
-    """Writes the data of the warm-up requests into a model's `directory`.
+def warmup_files(max_tokens: int) -> dict[str, bytes]:
+    """The data of the warm-up requests, by path in the model's directory.
 
     Zeros would be a mask without any text, and random numbers are no token ids.
+    """
+    return {
+        f"{WARMUP_FOLDER}/{_mask_file(name)}": (1).to_bytes(8, "little") * tokens
+        for name, (_, tokens) in _warmup_shapes(max_tokens).items()
+    }
+
+
+def write_warmup(directory: Path, max_tokens: int) -> None:
+    """Writes the data of the warm-up requests into a model's `directory`.
 
     Raises:
         OSError: A file cannot be written.
     """
-    folder = directory / WARMUP_FOLDER
-    folder.mkdir(exist_ok=True)
-    for name, (_, tokens) in _WARMUP_SHAPES.items():
-        (folder / _mask_file(name)).write_bytes((1).to_bytes(8, "little") * tokens)
+    (directory / WARMUP_FOLDER).mkdir(exist_ok=True)
+    for name, content in warmup_files(max_tokens).items():
+        (directory / name).write_bytes(content)
+
+
+def _warmup_shapes(max_tokens: int) -> dict[str, tuple[int, int]]:
+    # A text that is longer than the model's would end the server, not the warm-up alone.
+    return {name: (batch, min(tokens, max_tokens)) for name, (batch, tokens) in _WARMUP_SHAPES.items()}
 
 
 def _mask_file(warmup: str) -> str:
@@ -134,7 +171,7 @@ def _session_options(serving: Serving) -> dict[str, str]:
     return {
         "enable_mem_pattern": "0",
         "inter_op_thread_count": "1",
-        "intra_op_thread_count": str(serving.threads),
+        THREADS_PARAMETER: str(serving.threads),
     }
 
 

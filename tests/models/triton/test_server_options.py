@@ -15,7 +15,7 @@ def test_all_models_are_loaded_but_those_that_need_a_gpu(tiny_repository: Path, 
     shutil.copytree(tiny_repository, repository)
     shutil.copytree(repository / "tiny-bert", repository / "tiny-gpu")
     config = repository / "tiny-gpu" / "config.pbtxt"
-    config.write_text(config.read_text().replace("instance_group {", "instance_group {\n  kind: KIND_GPU"))
+    config.write_text(config.read_text().replace("KIND_CPU", "KIND_GPU"))
     (repository / ".tiny-bert.building-x").mkdir()
     assert ServerOptions(repository).model_names() == ("tiny-bert", "tiny-mpnet")
     assert ServerOptions(repository, ("tiny-gpu",)).model_names() == ("tiny-gpu",)

@@ -3,6 +3,7 @@
 from gradewire_models.build.accept import check_acceptance
 from gradewire_models.build.install import BuildResult, build_model, downloads_directory
 from gradewire_models.build.progress import Progress, Report
+from gradewire_models.build.renew import renew_exported
 from gradewire_models.build.verify import Check, verify_built
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "build_model",
     "check_acceptance",
     "downloads_directory",
+    "renew_exported",
     "verify_built",
 ]

@@ -5,11 +5,11 @@ from pathlib import Path
 from gradewire_models.build.seal import SealedGraph
 from gradewire_models.config import (
     CONFIG_FILE,
-    CONFIG_VERSION,
     ONNX_FILE,
     TOKENIZER_FILE,
     FileFacts,
-    read_config,
+    facts_in,
+    make_config,
     write_config,
 )
 from gradewire_models.digest import file_sha256
@@ -35,7 +35,7 @@ def write_model(target: Path, facts: EncoderFacts, graph: SealedGraph, serving: 
     path = target / ONNX_FILE
     path.parent.mkdir(parents=True)
     path.write_bytes(graph.content)
-    write_warmup(target)
+    write_warmup(target, facts.max_tokens)
     tokenizer = target / TOKENIZER_FILE
     files = FileFacts(
         onnx_sha256=file_sha256(path),
@@ -44,30 +44,6 @@ def write_model(target: Path, facts: EncoderFacts, graph: SealedGraph, serving: 
         tokenizer_bytes=tokenizer.stat().st_size,
         fingerprint=graph.fingerprint,
     )
-    return write_config(target / CONFIG_FILE, facts, files, serving or Serving())
-
-
-def is_described_well(directory: Path) -> bool:
-    """Whether the config.pbtxt of a built model says all that one written today would say."""
-    return read_config(directory / CONFIG_FILE)[1].get("config_version") == CONFIG_VERSION
-
-
-def describe_again(directory: Path, facts: EncoderFacts, serving: Serving) -> None:
-    """Writes the config.pbtxt of a built model anew, with another `serving`; its files stay. Hand-made changes go.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    _, said = read_config(directory / CONFIG_FILE)
-    files = FileFacts(
-        onnx_sha256=said["onnx_sha256"],
-        onnx_bytes=int(said["onnx_bytes"]),
-        tokenizer_sha256=said["tokenizer_sha256"],
-        tokenizer_bytes=int(said["tokenizer_bytes"]),
-        fingerprint=int(said["fingerprint"]),
-    )
-    write_warmup(directory)
-    # Readers see the old file or the new one, whole.
-    written = directory / f".{CONFIG_FILE}.new"
-    write_config(written, facts, files, serving)
-    written.replace(directory / CONFIG_FILE)
+    config = make_config(facts, files, serving or Serving())
+    write_config(target / CONFIG_FILE, config)
+    return facts_in(config)["digest"]

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import platformdirs
 
-from gradewire_models.build.describe import describe_again, is_described_well, write_model
+from gradewire_models.build.describe import write_model
 from gradewire_models.build.download import download_wheels, find_wheels
 from gradewire_models.build.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.lock import exclusive
 from gradewire_models.build.place import place, workspace
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.recipes import make_graph, serving_of
+from gradewire_models.build.renew import renew
 from gradewire_models.build.seal import seal
 from gradewire_models.build.tokenizer import write_tokenizer
 from gradewire_models.build.unpack import unpack
@@ -27,7 +28,7 @@ from gradewire_models.errors import (
     VerificationError,
 )
 from gradewire_models.repository import BuiltModel, load_built
-from gradewire_models.serving import Serving
+from gradewire_models.serving import AS_IT_IS, Copies, Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,13 @@ class BuildResult:
     Attributes:
         model: The model that is in the repository now.
         built: False when it was there already and nothing had to be done.
+        renewed: Whether the description of a model that was there was written anew.
         checks: What was verified; empty when nothing was built.
     """
 
     model: BuiltModel
     built: bool
+    renewed: bool
     checks: tuple[Check, ...]
 
 
@@ -56,7 +59,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
     *,
     wheels: Path | None = None,
     keep_downloads: bool = False,
-    instances: int | None = None,
+    copies: Copies = AS_IT_IS,
     report: Report = ignore,
 ) -> BuildResult:
     """Builds `model` into `repository`, or finds that it is there already.
@@ -70,21 +73,19 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
         repository: Triton model repository; made when it is not there.
         wheels: Directory that holds the model's wheels; None downloads them.
         keep_downloads: Keep downloaded wheels for another build.
-        instances: Copies of the model that Triton runs; None leaves a model that is there as it is, and a new one
-            gets 2 on CPUs and 1 on a GPU.
+        copies: How many of the model Triton runs, with how many threads.
         report: Told what is going on.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.
     """
-    serving = serving_of(model, instances=instances)
+    serving = serving_of(model, copies)
     try:
         with workspace(repository, model.name, report) as directory:
             found = _find_built(repository, model)
             if found is not None:
-                if instances is not None or not is_described_well(found.directory):
-                    describe_again(found.directory, model.facts, serving)
-                return BuildResult(found, built=False, checks=())
+                written = renew(found, model, copies)
+                return BuildResult(load_built(repository, model.name), built=False, renewed=written, checks=())
             unpacked = directory / "source"
             if wheels is not None:
                 report(Progress("checking wheels"))
@@ -103,7 +104,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
             f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
             "are needed while it is built; nothing was changed"
         ) from error
-    return BuildResult(load_built(repository, model.name), built=True, checks=checks)
+    return BuildResult(load_built(repository, model.name), built=True, renewed=False, checks=checks)
 
 
 def _download_and_unpack(model: CatalogModel, source: Path, *, keep_downloads: bool, report: Report) -> None:

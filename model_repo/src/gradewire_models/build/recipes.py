@@ -15,7 +15,7 @@ from gradewire_models.build.quantize import INT8_METHOD, NBITS_METHOD, make_int8
 from gradewire_models.build.weights import Encoder
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.errors import BuildError
-from gradewire_models.serving import CPU_INSTANCES, Accelerator, Precision, Serving
+from gradewire_models.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
 
 GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
 
@@ -44,16 +44,16 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
     return graph
 
 
-def serving_of(model: CatalogModel, *, instances: int | None = None) -> Serving:
-    """How Triton is to run `model`.
+def serving_of(model: CatalogModel, copies: Copies = AS_IT_IS) -> Serving:
+    """How Triton is to run `model`, new or with `copies` that are all said.
 
     Raises:
         BuildError: The recipe's settings make no sense.
     """
     if model.recipe is None or model.recipe.method != GPU_METHOD:
-        return Serving(instances=instances or CPU_INSTANCES)
+        return serving_on_cpus(copies)
     accelerator: Accelerator = _choose(model, "accelerator", get_args(Accelerator)[1:])
-    return Serving(instances=instances or 1, accelerator=accelerator, precision=_precision(model))
+    return Serving(copies.instances or 1, copies.threads or 0, accelerator, _precision(model))
 
 
 def _make_gpu_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:

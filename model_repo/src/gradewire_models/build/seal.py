@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -67,6 +68,19 @@ def seal(model: onnx.ModelProto) -> SealedGraph:
     )
     graph.output.append(helper.make_tensor_value_info(FINGERPRINT_OUTPUT, TensorProto.INT64, ["batch", 1]))
     return SealedGraph(model.SerializeToString(deterministic=True), fingerprint)
+
+
+def read_fingerprint(path: Path) -> int | None:
+    """What the output ``model_fingerprint`` of a graph holds; None where it has none that `seal` made.
+
+    Raises:
+        OSError: The file cannot be read.
+        google.protobuf.message.DecodeError: It is no graph.
+    """
+    for node in onnx.load(path).graph.node:
+        if list(node.output) == [FINGERPRINT_OUTPUT] and node.op_type == "ConstantOfShape":
+            return int(numpy_helper.to_array(node.attribute[0].t)[0])
+    return None
 
 
 def _fingerprint(content: bytes) -> int:

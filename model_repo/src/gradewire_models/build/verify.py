@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gradewire_models._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
 from gradewire_models.build.golden import GOLDEN_FILE, Golden, load_golden
+from gradewire_models.build.renew import find_differences
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import (
     ATTENTION_MASK,
@@ -68,7 +69,7 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
     return [
         Check("files", passed=True, detail=f"digest {model.digest}{_where_checked(model)}"),
         _check_catalog(model, expected),
-        _check_config(model, session),
+        _check_config(model, session, expected),
         _check_fingerprint(model, session, golden),
         *check_vectors(model, session, golden, Limits() if expected is None else expected.limits),
     ]
@@ -159,7 +160,7 @@ def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
     return Check("catalog", passed=True, detail="the digest is the one the catalog expects")
 
 
-def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession) -> Check:
+def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expected: CatalogModel | None) -> Check:
     config, _ = read_config(model.directory / CONFIG_FILE)
     # Triton leaves the batch dimension out; ONNX names a dimension that varies.
     described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
@@ -171,7 +172,15 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession) -> C
     if said != real:
         detail = f"{CONFIG_FILE} says {said}, the graph has {real}"
         return Check("config.pbtxt", passed=False, detail=detail)
-    return Check("config.pbtxt", passed=True, detail=f"tensors as in the graph: {', '.join(said)}")
+    try:
+        differences = find_differences(model, expected)
+    except (OSError, ValueError) as error:
+        return Check("config.pbtxt", passed=False, detail=str(error))
+    if differences:
+        renewal = f"; write it anew: gradewire models build {model.name}"
+        return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
+    detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
+    return Check("config.pbtxt", passed=True, detail=detail)
 
 
 def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> Check:
