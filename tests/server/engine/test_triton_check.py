@@ -38,6 +38,10 @@ def tensor(name: str, value: str) -> Callable[[ServedModel], ServedModel]:
     return lambda served: replace(served, tensors={**served.tensors, name: value})
 
 
+def runs_on(*kinds: str) -> Callable[[ServedModel], ServedModel]:
+    return lambda served: replace(served, kinds=frozenset(kinds))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -56,6 +60,11 @@ def tensor(name: str, value: str) -> Callable[[ServedModel], ServedModel]:
             ["input input_ids", "nothing in Triton"],
         ),
         (lambda served: replace(served, max_batch_size=3), ["batches of 3 in Triton"]),
+        (runs_on("KIND_GPU"), ["runs on KIND_GPU", "fp32-cpu means KIND_CPU", f"gradewire models build {MODEL}"]),
+        (runs_on("KIND_CPU", "KIND_GPU"), ["runs on KIND_CPU and KIND_GPU"]),
+        (runs_on("KIND_AUTO"), ["runs on KIND_AUTO"]),
+        (runs_on(), ["runs on no device"]),
+        (lambda served: replace(served, accelerators="openvino"), ["the accelerators openvino in Triton, none in"]),
     ],
 )
 def test_any_difference_is_an_error_that_names_both(
@@ -69,6 +78,15 @@ def test_any_difference_is_an_error_that_names_both(
         word = word.format(digest=model.digest, fingerprint=model.fingerprint)  # noqa: PLW2901 - filled in
         assert word in caught.value.failure.message
     assert str(model.directory) not in caught.value.failure.message, "it goes to remote callers"
+
+
+def test_a_model_for_gpus_is_not_taken_from_a_cpu(model: BuiltModel) -> None:
+    served = served_from_file(model.directory / "config.pbtxt")
+    for_gpus = replace(model, numeric_class="fp32-cuda")
+    check_served(for_gpus, runs_on("KIND_GPU")(served))
+    with pytest.raises(NotNowError) as caught:
+        check_served(for_gpus, served)
+    assert "runs on KIND_CPU" in caught.value.failure.message
 
 
 def test_a_digest_that_is_not_the_catalogs_is_an_error_that_names_both(model: BuiltModel) -> None:

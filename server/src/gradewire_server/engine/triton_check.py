@@ -29,7 +29,8 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
     """Compares what Triton says of a model with its description here.
 
     Raises:
-        NotNowError: Digest, fingerprint, tensors or batch size differ; the message names both.
+        NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or it runs on another device than
+            its numeric class says; the message names both.
     """
     what = f"model {model.name!r}"
     digest = served.facts.get("digest", "none")
@@ -56,6 +57,26 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
             model,
             f"{what} takes batches of {served.max_batch_size} in Triton, of {here.max_batch_size} in the model "
             f"repository; {_REMEDY}",
+        )
+    _check_device(model, served, here)
+
+
+def _check_device(model: BuiltModel, served: ServedModel, here: ServedModel) -> None:
+    # The digest covers the class, not what somebody made of it: a graph for CPUs runs on a GPU as well, with other
+    # vectors. A server that runs a model has chosen where it left the choice to it: it never says KIND_AUTO.
+    kind = "KIND_CPU" if model.on_cpu else "KIND_GPU"
+    if served.kinds != {kind}:
+        found = " and ".join(sorted(served.kinds)) or "no device"
+        raise _wrong(
+            model,
+            f"model {model.name!r} runs on {found} in Triton, its numeric class {model.numeric_class} means {kind}: "
+            f"gradewire models build {model.name} writes that into its config.pbtxt; load it again in Triton then",
+        )
+    if served.accelerators != here.accelerators:
+        raise _wrong(
+            model,
+            f"model {model.name!r} has the accelerators {served.accelerators or 'none'} in Triton, "
+            f"{here.accelerators or 'none'} in the model repository; {_REMEDY}",
         )
 
 
