@@ -9,7 +9,10 @@ from pathlib import Path
 import compose
 import helm_python
 import pytest
+from click.testing import CliRunner
 from deploy.local.prometheus_binary import PrometheusBinaries, prometheus_binaries
+
+from gradewire_models.cli import models
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -50,6 +53,13 @@ def hadolint() -> str:
 def docker_compose() -> str:
     """Docker Compose itself: the package's own script loses its exit code."""
     return str(Path(compose.__file__).with_name("docker-compose"))
+
+
+def builds(command: Iterable[str]) -> bool:
+    """Whether this is a `models …` of gradewire with options that it has."""
+    group, *arguments = command
+    # Help is shown once everything else has been parsed.
+    return group == "models" and CliRunner().invoke(models, [*arguments, "--help"]).exit_code == 0
 
 
 def flags_of(command: Iterable[str]) -> dict[str, str]:

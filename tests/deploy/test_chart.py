@@ -7,9 +7,10 @@ import helm_python
 import kubernetes_validate
 import pytest
 import yaml
-from tests.deploy.conftest import DEPLOY, ROOT, flags_of
+from tests.deploy.conftest import DEPLOY, ROOT, builds, flags_of
 from tests.deploy.rendering import CASES, CHART, FOREIGN, Manifests, of_kind, pods_of, render
 
+from gradewire_models.serving import CPU_INSTANCES
 from gradewire_server.settings import Settings
 
 
@@ -82,9 +83,14 @@ def test_a_wrong_value_is_refused_by_name(chart: helm_python.Chart, values: dict
         ({"triton": {"mode": "external"}}, "triton.url"),
         ({"redis": {"mode": "external"}}, "redis.existingSecret"),
         ({"models": {"mode": "claim"}}, "models.existingClaim"),
+        ({"triton": {"gpus": 1}}, r"triton\.gpus.*all-MiniLM-L6-v2 is for CPUs"),
+        ({"models": {"names": ["a-fp16-cuda", "b"]}, "triton": {"gpus": 2}}, "b is for CPUs"),
+        ({"models": {"names": ["all-MiniLM-L6-v2-fp16-tensorrt"]}}, r"v2-fp16-tensorrt needs a GPU.*triton\.gpus"),
     ],
 )
-def test_what_is_left_out_is_named(chart: helm_python.Chart, values: dict[str, Any], named: str) -> None:
+def test_what_is_left_out_or_does_not_fit_is_named(
+    chart: helm_python.Chart, values: dict[str, Any], named: str
+) -> None:
     with pytest.raises(helm_python.HelmRenderError, match=named):
         chart.render(values)
 
@@ -171,6 +177,14 @@ def test_gradewire_may_mend_models(chart: helm_python.Chart) -> None:
     pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire-triton"]["spec"]["template"]["spec"]
     flags = flags_of(pod["containers"][0]["args"])
     assert flags["model-control-mode"] == "explicit", "others refuse load and unload"
+
+
+def test_copies_and_their_threads_fit_the_cores_that_triton_asks_for(chart: helm_python.Chart) -> None:
+    pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire-triton"]["spec"]["template"]["spec"]
+    builder = pod["initContainers"][0]["args"]
+    assert builds(builder)
+    threads = int(flags_of(builder)["threads"])
+    assert CPU_INSTANCES * threads == int(pod["containers"][0]["resources"]["requests"]["cpu"])
 
 
 def test_pods_take_new_settings(chart: helm_python.Chart) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.conftest import DEPLOY, docker_compose, flags_of, run
+from tests.deploy.conftest import DEPLOY, builds, docker_compose, flags_of, run
 
 from gradewire_models.catalog import load_catalog
+from gradewire_models.serving import CPU_INSTANCES
 from gradewire_server.settings import Settings
 
 
@@ -140,5 +141,12 @@ def test_the_servers_models_are_those_that_triton_loads(services: dict[str, Any]
     }
     default = services["gradewire"]["environment"].get("GRADEWIRE_DEFAULT_MODEL", "all-MiniLM-L6-v2")
     assert loaded == {default}
-    assert services["models"]["command"] == ["models", "build", default]
+    assert services["models"]["command"][:3] == ["models", "build", default]
+    assert builds(services["models"]["command"])
     assert default in load_catalog()
+
+
+def test_copies_and_their_threads_fit_the_cores_that_triton_gets() -> None:
+    services = _config("compose.yaml")["services"]
+    threads = int(flags_of(services["models"]["command"])["threads"])
+    assert CPU_INSTANCES * threads == services["triton"]["deploy"]["resources"]["limits"]["cpus"]
