@@ -43,6 +43,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         queue_timeouts_us: What each of them allowed the queue.
         cancelled: Inferences that were cancelled while they waited.
         loads: "load" and "unload" calls in order.
+        state: What the index says of the model.
+        computed: Inferences that the statistics count as successes; a load sets it to 0.
         tokens: What each inference was authorized with.
 
     Args:
@@ -63,6 +65,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         self.queue_timeouts_us: list[int] = []
         self.cancelled = 0
         self.loads: list[str] = []
+        self.state = "READY"
+        self.computed = 0
         self.url = ""
         self._server = aio.server()
 
@@ -90,12 +94,25 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
         del request, context
         self.loads.append("load")
+        self.computed = 0
         return service_pb2.RepositoryModelLoadResponse()
 
     async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
         del request, context
         self.loads.append("unload")
         return service_pb2.RepositoryModelUnloadResponse()
+
+    async def RepositoryIndex(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        del request, context
+        reply = service_pb2.RepositoryIndexResponse()
+        reply.models.add(name=self.config.name, version="1", state=self.state)
+        return reply
+
+    async def ModelStatistics(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        del context
+        reply = service_pb2.ModelStatisticsResponse()
+        reply.model_stats.add(name=request.name, version="1").inference_stats.success.count = self.computed
+        return reply
 
     async def ModelInfer(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
         tensors = {
@@ -114,6 +131,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         if self.error is not None:
             await context.abort(*self.error)
         outputs = self.change(self._answer(tensors, [each.name for each in request.outputs]))
+        self.computed += 1
         reply = service_pb2.ModelInferResponse(model_name=request.model_name, model_version="1")
         for name, value in outputs.items():
             reply.outputs.add(name=name, datatype=_DATATYPES[value.dtype.name], shape=value.shape)

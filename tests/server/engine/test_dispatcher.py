@@ -141,6 +141,7 @@ def test_every_job_ends_once_and_limits_hold_whoever_cancels_when(
         flat = [job for mine in jobs for job in mine]
         await ended(flat)
         await working.close()
+        assert handler.most_running <= max_in_flight
         for run in handler.runs:
             assert len(run) <= 16
             # Jobs of unequal length are padded to the longest, within the bound; a long one goes alone.
@@ -237,7 +238,7 @@ async def test_closing_fails_what_waits_and_what_does_not_end(monkeypatch: pytes
     assert (running.ends, waiting.ends) == (["failed"], ["failed"])
 
 
-async def test_what_would_fail_anyway_does_not_wait_for_runs_that_hang() -> None:
+async def test_a_refusal_ends_what_waits_and_what_hangs() -> None:
     handler = Recorder()
     working = dispatcher(handler, max_in_flight=1)
     hanging, waiting, late = Job(50), Job(50), Job(50)
@@ -247,9 +248,30 @@ async def test_what_would_fail_anyway_does_not_wait_for_runs_that_hang() -> None
     handler.refused = RunError(Failure(Status.UNAVAILABLE, "gone"))
     assert working.submit([late])
     assert late.ends == ["failed"]
-    await ended([waiting])
-    assert (waiting.ends, hanging.ends) == (["failed"], [])
+    await ended([waiting, hanging])
+    assert (waiting.ends, hanging.ends, handler.cancelled) == (["failed"], ["failed"], 1)
+    handler.refused = None
     handler.gate.set()
-    await ended([hanging])
-    assert hanging.ends == ["done"]
+    again = Job(50)
+    assert working.submit([again])
+    await ended([again])
+    assert again.ends == ["done"]
+    await working.close()
+
+
+async def test_texts_of_unequal_lengths_are_no_way_around_the_limit_and_short_ones_do_not_wait_for_all_long_ones() -> (
+    None
+):
+    handler = Recorder()
+    working = dispatcher(handler, max_in_flight=2, max_run_tokens=60)
+    jobs = [[Job(length) for length in (50, 4, 4)] for _ in range(6)]
+    for mine in jobs:
+        working.submit(mine)
+    await asyncio.sleep(0)
+    assert (handler.running, working.in_flight) == (2, 2)
+    handler.gate.set()
+    await ended([job for mine in jobs for job in mine])
+    assert handler.most_running == 2
+    lengths = [run[0].length for run in handler.runs]
+    assert 4 in lengths[: len(lengths) // 2]
     await working.close()

@@ -10,7 +10,7 @@ HEARD = {
     ("UNAVAILABLE", "Socket closed"): Kind.UNREACHABLE,
     ("CANCELLED", "CANCELLED"): Kind.UNREACHABLE,
     ("UNAVAILABLE", "[request id: <id_unknown>] Exceeds maximum queue size"): Kind.QUEUE_FULL,
-    ("UNAVAILABLE", "Request timeout expired"): Kind.LATE,
+    ("UNAVAILABLE", "Request timeout expired"): Kind.QUEUE_TIMEOUT,
     ("UNAVAILABLE", "Server is stopping, scheduler for model has stopped accepting new requests"): Kind.NOT_READY,
     ("NOT_FOUND", "Request for unknown model: 'm' is not found"): Kind.NOT_READY,
     ("NOT_FOUND", "Request for unknown model: 'm' has no available versions"): Kind.NOT_READY,
@@ -39,4 +39,4 @@ def test_every_kind_says_whether_to_try_again_and_nothing_of_the_inside(kind: Ki
 
 
 def test_what_the_caller_or_the_load_is_to_blame_for_does_not_open_the_breaker() -> None:
-    assert {kind for kind in Kind if not MEANINGS[kind].breaks} == {Kind.QUEUE_FULL, Kind.REPLACED}
+    assert {kind for kind in Kind if not MEANINGS[kind].breaks} == {Kind.QUEUE_FULL, Kind.QUEUE_TIMEOUT, Kind.REPLACED}

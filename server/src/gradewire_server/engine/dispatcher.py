@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
@@ -88,6 +89,7 @@ class AsyncDispatcher(Generic[J, R]):
         self._handler = handler
         self._limits = limits
         self._queue: FairQueue[J] = FairQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._planned: deque[Sequence[J]] = deque()
         self._running: dict[asyncio.Task[None], Sequence[J]] = {}
         self._loop = asyncio.get_running_loop()
         self._sweeping: asyncio.TimerHandle | None = None
@@ -113,7 +115,7 @@ class AsyncDispatcher(Generic[J, R]):
     async def close(self) -> None:
         """Fails what is queued, waits a little for what is running, then fails that too."""
         self._closed = True
-        queued = self._queue.drain()
+        queued = self._drain()
         if queued:
             self._handler.failed(queued, ClosedError("the dispatcher was closed"))
         if self._running:
@@ -124,35 +126,62 @@ class AsyncDispatcher(Generic[J, R]):
             await asyncio.wait(self._running)
 
     def _dispatch(self) -> None:
-        limits = self._limits
-        now_s = self._loop.time()
-        while len(self._running) < limits.max_in_flight and self._queue.jobs:
-            idle = max(1, limits.parallel_runs - len(self._running))
-            share = max(-(-self._queue.tokens // idle), limits.run_overhead_tokens)
-            taken, dropped = self._queue.take(
-                max_tokens=min(limits.max_run_tokens, share),
-                max_jobs=limits.max_run_texts,
-                wanted=lambda job: job.wanted(now_s),
-            )
-            for job in dropped:
-                self._handler.dropped(job)
-            if taken:
-                runs = plan_runs(taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens)
-                for run in runs:
-                    task = self._loop.create_task(self._work(run))
-                    self._running[task] = run
-                    task.add_done_callback(self._ended)
+        while len(self._running) < self._limits.max_in_flight and (self._planned or self._queue.jobs):
+            if not self._planned:
+                self._plan()
+                continue
+            # What was planned goes first: put back into the queue, short texts would wait behind every long one.
+            run = self._wanted(self._planned.popleft())
+            if run:
+                task = self._loop.create_task(self._work(run))
+                self._running[task] = run
+                task.add_done_callback(self._ended)
         if self._running and self._sweeping is None:
             self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep)
 
+    def _plan(self) -> None:
+        limits = self._limits
+        now_s = self._loop.time()
+        idle = max(1, limits.parallel_runs - len(self._running))
+        share = max(-(-self._queue.tokens // idle), limits.run_overhead_tokens)
+        taken, dropped = self._queue.take(
+            max_tokens=min(limits.max_run_tokens, share),
+            max_jobs=limits.max_run_texts,
+            wanted=lambda job: job.wanted(now_s),
+        )
+        for job in dropped:
+            self._handler.dropped(job)
+        if taken:
+            self._planned += plan_runs(
+                taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
+            )
+
+    def _wanted(self, jobs: Sequence[J]) -> list[J]:
+        now_s = self._loop.time()
+        wanted = [job for job in jobs if job.wanted(now_s)]
+        for job in jobs:
+            if not job.wanted(now_s):
+                self._handler.dropped(job)
+        return wanted
+
+    def _drain(self) -> list[J]:
+        jobs = [job for run in self._planned for job in run]
+        self._planned.clear()
+        return jobs + self._queue.drain()
+
     def _sweep(self) -> None:
-        """Cancels runs that nobody waits for any more; one text that is wanted keeps its whole run."""
+        """Cancels runs that nobody waits for any more, one text that is wanted keeps its whole run; and hopeless ones.
+
+        What is cancelled and wanted comes back, and fails by the refusal as the queue does.
+        """
         refusal = self._handler.refusal()
-        if refusal is not None and self._queue.jobs:
-            self._handler.failed(self._queue.drain(), refusal)
+        if refusal is not None:
+            waiting = self._drain()
+            if waiting:
+                self._handler.failed(waiting, refusal)
         now_s = self._loop.time()
         for task, jobs in self._running.items():
-            if not any(job.wanted(now_s) for job in jobs):
+            if refusal is not None or not any(job.wanted(now_s) for job in jobs):
                 task.cancel()
         self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep) if self._running else None
 
@@ -176,12 +205,11 @@ class AsyncDispatcher(Generic[J, R]):
         self._dispatch()
 
     def _give_back(self, jobs: Sequence[J]) -> None:
-        now_s = self._loop.time()
-        wanted = [job for job in jobs if job.wanted(now_s)]
-        for job in jobs:
-            if not job.wanted(now_s):
-                self._handler.dropped(job)
+        wanted = self._wanted(jobs)
+        refusal = self._handler.refusal()
         if wanted and self._closed:
             self._handler.failed(wanted, ClosedError("the dispatcher was closed"))
-        elif wanted:
+        elif wanted and refusal is not None:
+            self._handler.failed(wanted, refusal)
+        else:
             self._queue.push(wanted)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
-from gradewire_models.errors import ModelError
+from gradewire_models.errors import ModelBrokenError, ModelError
 from gradewire_models.repository import BuiltModel, list_built, load_built
 from gradewire_server.engine.config import ComputeConfig, EngineConfig, TritonConfig
 from gradewire_server.engine.dispatcher import AsyncDispatcher, DispatchLimits
@@ -24,12 +26,14 @@ from gradewire_server.engine.triton_check import check_catalog, check_served, wr
 from gradewire_server.engine.triton_errors import Kind, TritonError
 from gradewire_server.engine.triton_keeper import TritonKeeper
 from gradewire_server.engine.triton_link import TritonLink
-from gradewire_server.engine.triton_model import TritonModel, TritonRuns
+from gradewire_server.engine.triton_model import TritonModel, TritonRuns, Watch
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
 from gradewire_server.engine.vector_engine import VectorEngine
 
 _REPLACING_S: Final = 0.2
 _RUN_OVERHEAD_TOKENS: Final = 24
+_MOST_PROBES: Final = 8
+_PROBE_STEP_TOKENS: Final = 8
 _WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
 
 
@@ -55,6 +59,7 @@ class TritonSource:
         self.link = TritonLink(config)
         self.asked: Callable[[str], None] = _nobody
         self.doubted: Callable[[str], None] = _nobody
+        self.flawed: Callable[[str], None] = _nobody
 
     def opened(self, name: str) -> TritonModel | None:
         """What a name was last opened as."""
@@ -74,21 +79,26 @@ class TritonSource:
 
     async def open(self, name: str, *, namespace: str) -> EncoderParts:
         """See `ModelSource.open`."""
-        model, tokenizer = await asyncio.to_thread(self._read, name)
+        try:
+            model, tokenizer = await asyncio.to_thread(self._read, name)
+        except ModelBrokenError:
+            self.asked(name)  # whoever mends it does not have to tell us
+            raise
         self.asked(name)
         check_catalog(model)
         warm_up = [each.ids for each in tokenizer.encode(_WARM_UP)]
-        runner = TritonModel(
-            self.link,
-            model,
-            probe_ids=warm_up[0],
-            telemetry=self._telemetry,
-            doubted=lambda: self.doubted(name),
-        )
         self._opening_errors.pop(name, None)
         try:
             served = await self.link.served(name)
             check_served(model, served)
+            parallel = max(1, served.instances)
+            runner = TritonModel(
+                self.link,
+                model,
+                probes=_probes(warm_up[0], model.max_tokens, min(parallel + 1, _MOST_PROBES)),
+                telemetry=self._telemetry,
+                watch=Watch(doubted=lambda: self.doubted(name), flawed=lambda: self.flawed(name)),
+            )
             for ids in warm_up:
                 await runner.infer([ids], with_tokens=True)
         except TritonError as error:
@@ -97,7 +107,6 @@ class TritonSource:
                 raise wrong_graph(model, error) from error
             raise NotNowError(model, error.meaning.failure) from error
         self._models[name] = runner
-        parallel = max(1, served.instances)
         limits = DispatchLimits(
             max_in_flight=self._config.max_in_flight or parallel + 1,
             parallel_runs=parallel,
@@ -154,7 +163,7 @@ class TritonEngine(VectorEngine):
     ) -> None:
         super().__init__(config, stores, telemetry, source)
         self._keeper = keep(self._library)
-        source.asked, source.doubted = self._keeper.follow, self._keeper.wake
+        source.asked, source.doubted, source.flawed = self._keeper.follow, self._keeper.wake, self._keeper.flawed
 
     @classmethod
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
@@ -187,6 +196,14 @@ class TritonEngine(VectorEngine):
         """See `VectorEngine.close`."""
         await self._keeper.close()
         await super().close()
+
+
+def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
+    """Variations of a short text, each in another step of lengths as long as the model takes it."""
+    return [
+        np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
+        for number in range(count)
+    ]
 
 
 def _nobody(name: str) -> None:

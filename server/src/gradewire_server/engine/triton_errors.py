@@ -14,6 +14,7 @@ class Kind(StrEnum):
     UNREACHABLE = "unreachable"
     NOT_READY = "not_ready"
     QUEUE_FULL = "queue_full"
+    QUEUE_TIMEOUT = "queue_timeout"
     LATE = "late"
     DENIED = "denied"
     REFUSED = "refused"
@@ -43,7 +44,10 @@ MEANINGS: Final[dict[Kind, Meaning]] = {
     Kind.UNREACHABLE: Meaning(_unavailable("the encoder's Triton server cannot be reached; try again"), breaks=True),
     Kind.NOT_READY: Meaning(_unavailable("Triton does not have the model ready; try again"), breaks=True),
     Kind.QUEUE_FULL: Meaning(_unavailable("Triton's queue is full; try again later"), breaks=False),
-    Kind.LATE: Meaning(_unavailable("Triton did not answer within triton_timeout_s; try again"), breaks=True),
+    Kind.QUEUE_TIMEOUT: Meaning(
+        _unavailable("Triton kept this in its queue for longer than it allows; try again later"), breaks=False
+    ),
+    Kind.LATE: Meaning(_unavailable("Triton did not answer in time; try again"), breaks=True),
     Kind.DENIED: Meaning(
         _unavailable("Triton refuses this server's credentials; trying again helps once its operator has set them"),
         breaks=True,
@@ -71,12 +75,15 @@ _BY_CODE: Final = {
 # Triton says UNAVAILABLE for several things; its words tell them apart.
 _BY_WORDS: Final = (
     ("maximum queue size", Kind.QUEUE_FULL),
-    ("timeout expired", Kind.LATE),
+    ("timeout expired", Kind.QUEUE_TIMEOUT),
     ("not ready", Kind.NOT_READY),
     ("no available versions", Kind.NOT_READY),
     ("stopping", Kind.NOT_READY),
     ("unloading", Kind.NOT_READY),
 )
+
+OVERLOAD: Final = frozenset({Kind.QUEUE_FULL, Kind.QUEUE_TIMEOUT})
+"""More to do than can be done in time; nothing is wrong with the model while it does something."""
 
 
 class TritonError(Exception):

@@ -2,27 +2,24 @@
 
 import asyncio
 import logging
-import time
 from typing import Final, Protocol
 
 from gradewire_server.domain.result import Failure
 from gradewire_server.engine.config import TritonConfig
 from gradewire_server.engine.model_shelf import ModelLibrary
-from gradewire_server.engine.triton_errors import Kind, TritonError
+from gradewire_server.engine.triton_case import Case
+from gradewire_server.engine.triton_errors import OVERLOAD, Kind, TritonError
 from gradewire_server.engine.triton_link import TritonLink
 from gradewire_server.engine.triton_model import TritonModel
+from gradewire_server.engine.triton_repair import Repair
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
 
 _log = logging.getLogger(__name__)
 
-_MISSING_PATIENCE_S: Final = 3.0
-"""Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
 _LATE_LOOKS: Final = 2
 """Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
-_FAILED_PROBES: Final = 2
-"""Probes in a row that must fail before a model is unloaded: loading some of them takes minutes."""
-_FIRST_PAUSE_S: Final = 5.0
-_LONGEST_PAUSE_S: Final = 60.0
+_BREATH_S: Final = 0.25
+"""Between looks, however often something seems wrong."""
 
 
 class OpenedModels(Protocol):
@@ -59,19 +56,25 @@ class TritonKeeper:
         self._link = source.link
         self._config = config
         self._telemetry = telemetry
-        self._followed: dict[str, _Followed] = {}
-        self._may_mend = config.repair
+        self._followed: dict[str, Case] = {}
+        self._repair = Repair(source.link, telemetry, allowed=config.repair)
 
     def follow(self, name: str) -> None:
         """Keeps an eye on a model from now on."""
         if name not in self._followed:
-            followed = self._followed[name] = _Followed()
+            followed = self._followed[name] = Case()
             followed.task = asyncio.get_running_loop().create_task(self._keep(name, followed))
 
     def wake(self, name: str) -> None:
         """Looks at a model now."""
         if name in self._followed:
             self._followed[name].doubted.set()
+
+    def flawed(self, name: str) -> None:
+        """Notes that a run failed and went well when it was sent again; looks at the model now."""
+        if name in self._followed:
+            self._followed[name].signs.add()
+            self.wake(name)
 
     async def close(self) -> None:
         """Looks no more."""
@@ -80,7 +83,7 @@ class TritonKeeper:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep(self, name: str, followed: "_Followed") -> None:
+    async def _keep(self, name: str, followed: Case) -> None:
         while True:
             try:
                 async with asyncio.timeout(self._config.poll_s):
@@ -93,26 +96,15 @@ class TritonKeeper:
                 await self._look(name, followed, doubted=doubted)
             except Exception:  # noqa: BLE001 - whatever it was, it is logged and the next look may go well
                 _log.exception("looking at model %s in Triton failed", name)
+            await asyncio.sleep(min(self._config.poll_s, _BREATH_S))
 
-    async def _look(self, name: str, followed: "_Followed", *, doubted: bool) -> None:
+    async def _look(self, name: str, followed: Case, *, doubted: bool) -> None:
         model = self._source.opened(name) if name in self._library.loaded else None
         try:
-            served = await self._link.served(name)
-            followed.answered()
             if model is None:
-                await self._reload(name, followed)
-                error = self._source.opening_error(name)
-                if error is not None:
-                    followed.note(error.kind)
-                    await self._mend(name, followed, error)
-                return
-            followed.digest = followed.digest or model.description.digest
-            if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
-                _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
-                await self._reload(name, followed)
-            elif doubted or not model.breaker.closed:
-                await model.probe()
-                followed.computed()
+                await self._look_at_awaited(name, followed)
+            else:
+                await self._look_at_loaded(name, followed, model, doubted=doubted)
         except TritonError as error:
             followed.note(error.kind)
             if model is None:
@@ -121,9 +113,50 @@ class TritonKeeper:
                 await self._reload(name, followed)
             elif error.meaning.breaks and (error.kind is not Kind.LATE or followed.late >= _LATE_LOOKS):
                 model.lost(error)
-            await self._mend(name, followed, error)
+        await self._repair.consider(name, followed)
 
-    async def _reload(self, name: str, followed: "_Followed") -> None:
+    async def _look_at_awaited(self, name: str, followed: Case) -> None:
+        await self._link.served(name)
+        followed.answered()
+        await self._reload(name, followed)
+        error = self._source.opening_error(name)
+        if error is not None:
+            followed.note(error.kind)
+            await self._progress(name, followed, error)
+
+    async def _look_at_loaded(self, name: str, followed: Case, model: TritonModel, *, doubted: bool) -> None:
+        served = await self._link.served(name)
+        followed.answered()
+        followed.digest = followed.digest or model.description.digest
+        if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
+            _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
+            await self._reload(name, followed)
+            return
+        if not doubted and model.breaker.closed and not followed.signs:
+            return
+        try:
+            well = await model.probe()
+        except TritonError as error:
+            followed.note(error.kind)
+            moves = await self._progress(name, followed, error)
+            if error.kind in OVERLOAD:
+                # A queue that is full because somebody is served is none of the model's faults.
+                model.breaker.succeeded() if moves else model.lost(error)
+            elif error.kind is Kind.REPLACED:
+                await self._reload(name, followed)
+            return
+        if well:
+            followed.computed()
+        else:
+            followed.signs.add()
+
+    async def _progress(self, name: str, followed: Case, error: TritonError) -> bool:
+        """Whether Triton computes something for somebody, where a probe of ours was not computed in time."""
+        if error.kind is not Kind.LATE and error.kind not in OVERLOAD:
+            return False
+        return followed.unanswered(await self._repair.completed(name))
+
+    async def _reload(self, name: str, followed: Case) -> None:
         loaded = await self._library.reload(name)
         if isinstance(loaded, Failure):
             return
@@ -131,62 +164,6 @@ class TritonKeeper:
             self._telemetry.switches.labels(name).inc()
             _log.warning("model %s was replaced: digest %s, before %s", name, loaded.status.digest, followed.digest)
         followed.digest = loaded.status.digest
-
-    async def _mend(self, name: str, followed: "_Followed", error: TritonError) -> None:
-        """Has Triton load what it lacks, and load anew what fails, now and then."""
-        now_s = time.monotonic()
-        if not self._may_mend or now_s < followed.not_before_s:
-            return
-        missing = followed.missing_since_s is not None and now_s > followed.missing_since_s + _MISSING_PATIENCE_S
-        if not missing and followed.failed < _FAILED_PROBES:
-            return
-        followed.not_before_s = now_s + followed.pause_s
-        followed.pause_s = min(2 * followed.pause_s, _LONGEST_PAUSE_S)
-        outcome = "done"
-        try:
-            if error.kind is Kind.FAILED:
-                followed.failed = 0
-                await self._link.unload(name)
-            await self._link.load(name)
-            _log.warning("model %s was loaded anew in Triton", name)
-            followed.doubted.set()
-        except TritonError as refusal:
-            outcome = "failed"
-            if "not allowed" in str(refusal):
-                self._may_mend, outcome = False, "not_allowed"
-            _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
-        self._telemetry.repairs.labels(name, outcome).inc()
-
-
-class _Followed:
-    """What is known of one model."""
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
-        self.doubted = asyncio.Event()
-        self.digest = ""
-        self.missing_since_s: float | None = None
-        self.not_before_s = 0.0
-        self.pause_s = _FIRST_PAUSE_S
-        self.late = 0
-        self.failed = 0
-
-    def answered(self) -> None:
-        """Triton has told of the model."""
-        self.missing_since_s, self.late = None, 0
-
-    def computed(self) -> None:
-        """It has computed something."""
-        self.failed, self.pause_s = 0, _FIRST_PAUSE_S
-
-    def note(self, kind: Kind) -> None:
-        """A look has ended with an error."""
-        self.late += kind is Kind.LATE
-        self.failed = self.failed + 1 if kind is Kind.FAILED else 0
-        if kind is Kind.NOT_READY:
-            self.missing_since_s = self.missing_since_s or time.monotonic()
-        else:
-            self.missing_since_s = None
 
 
 def _same(model: TritonModel, digest: str | None, fingerprint: str | None) -> bool:

@@ -76,6 +76,22 @@ class TritonLink:
             )
         return served_from_wire(reply.config.SerializeToString())
 
+    async def states(self, model: str) -> frozenset[str]:
+        """What Triton's index says of a model's versions: READY, LOADING, UNLOADING, UNAVAILABLE; empty: unknown."""
+        with _translated():
+            index = await self._client.get_model_repository_index(
+                headers=self._headers, client_timeout=self._control_timeout_s
+            )
+        return frozenset(each.state for each in index.models if each.name == model)
+
+    async def completed(self, model: str) -> int:
+        """Requests that a model has answered well since it was loaded."""
+        with _translated():
+            reply = await self._client.get_inference_statistics(
+                model, headers=self._headers, client_timeout=self._control_timeout_s
+            )
+        return sum(each.inference_stats.success.count for each in reply.model_stats)
+
     async def load(self, model: str) -> None:
         """Has Triton load a model, or what has changed of it."""
         with _translated():

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +19,7 @@ from gradewire_server.engine.encoder import Encoder, RunError, RunResult, token_
 from gradewire_server.engine.flight import Flight
 from gradewire_server.engine.lengths import pad
 from gradewire_server.engine.run_output import RunOutput
-from gradewire_server.engine.triton_errors import Kind, TritonError
+from gradewire_server.engine.triton_errors import OVERLOAD, Kind, TritonError
 from gradewire_server.engine.triton_link import TritonLink
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
 
@@ -25,6 +27,25 @@ _log = logging.getLogger(__name__)
 
 _FAILURES_TO_OPEN: Final = 3
 _FAILURE_WINDOW_S: Final = 10.0
+_PROBE_TIMEOUT_S: Final = 5.0
+_LOG_AGAIN_S: Final = 10.0
+_DEADLINE_SLACK_S: Final = 0.05
+"""An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
+_DOUBTFUL: Final = frozenset({Kind.REPLACED, Kind.NOT_READY, Kind.LATE, Kind.FAILED})
+_OUT_OF_TIME: Final = frozenset({Kind.LATE, Kind.QUEUE_TIMEOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Whom a model tells that something may be wrong with it.
+
+    Attributes:
+        doubted: It should be looked at now.
+        flawed: A run failed and went well when it was sent again: that was not the run's fault.
+    """
+
+    doubted: Callable[[], None]
+    flawed: Callable[[], None]
 
 
 class TritonModel:
@@ -33,9 +54,10 @@ class TritonModel:
     Args:
         link: Where Triton is.
         model: Its description here, which Triton's was found to equal.
-        probe_ids: A short text, for finding out whether it computes.
+        probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
+            not join them and every instance that is idle gets one: for finding out whether it computes.
         telemetry: Where errors are counted.
-        doubted: Told when an answer came from another graph, or Triton lacks the model: look at it now.
+        watch: Who looks after it.
     """
 
     def __init__(
@@ -43,15 +65,17 @@ class TritonModel:
         link: TritonLink,
         model: BuiltModel,
         *,
-        probe_ids: NDArray[np.int32],
+        probes: Sequence[NDArray[np.int32]],
         telemetry: TritonTelemetry,
-        doubted: Callable[[], None],
+        watch: Watch,
     ) -> None:
         self.description = model
         self._link = link
-        self._probe_ids = probe_ids
+        self._probes = probes
         self._telemetry = telemetry
-        self._doubted = doubted
+        self._doubted = watch.doubted
+        self.flawed = watch.flawed
+        self._computed_s = self._logged_s = -math.inf
         self.last_error: TritonError | None = None
         self.breaker = Breaker(
             failures_to_open=_FAILURES_TO_OPEN,
@@ -99,25 +123,61 @@ class TritonModel:
             _check_vectors(tokens, (*padded.shape, model.dims))
         return RunOutput(answer[model.sentence_output], tokens)
 
-    async def probe(self) -> None:
-        """Has one text computed, though the breaker be open; the outcome decides about it.
+    async def probe(self) -> bool:
+        """Has a few texts computed at a time, though the breaker be open; the outcome decides about it.
+
+        Returns:
+            Whether every one went well. Where some did the model is of use, and yet something is wrong with it.
 
         Raises:
-            TritonError: It failed.
+            TritonError: None went well, or the graph is another one.
         """
         self.breaker.probing()
-        try:
-            await self.infer([self._probe_ids], with_tokens=False)
-        except TritonError as error:
-            if error.kind is not Kind.QUEUE_FULL:  # a full queue is a sign of life
-                self.lost(error)
-                raise
+        timeout_s = min(self._link.timeout_s, _PROBE_TIMEOUT_S)
+        errors = [
+            error
+            for error in await asyncio.gather(*(self._probe(ids, timeout_s) for ids in self._probes))
+            if error is not None
+        ]
+        replaced = [error for error in errors if error.kind is Kind.REPLACED]
+        if replaced or len(errors) == len(self._probes):
+            worst = (replaced or errors)[0]
+            if worst.kind not in OVERLOAD:
+                self.lost(worst)
+            raise worst
         self.breaker.succeeded()
+        failed = [error for error in errors if error.kind is Kind.FAILED]
+        for error in failed:
+            self._log(error)
+        return not failed
+
+    async def _probe(self, ids: NDArray[np.int32], timeout_s: float) -> TritonError | None:
+        try:
+            await self.infer([ids], with_tokens=False, timeout_s=timeout_s)
+        except TritonError as error:
+            return error
+        return None
 
     def lost(self, error: TritonError) -> None:
         """Takes note that it is of no use now, however few inferences have failed."""
         self._log(error)
         self.breaker.open()
+
+    def computed(self) -> None:
+        """A run went well."""
+        self._computed_s = time.monotonic()
+        self.breaker.succeeded()
+
+    def failed_once(self, error: TritonError) -> None:
+        """Counts an inference that failed and will be sent again."""
+        self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
+        self._log(error)
+        self._doubted()
+
+    def overdue(self, sent_s: float) -> None:
+        """A run's callers have given up; where nothing else went well meanwhile it may hang."""
+        if self._computed_s < sent_s:
+            self._doubted()
 
     def note(self, error: TritonError) -> None:
         """Counts an inference that failed, and draws the conclusions."""
@@ -125,12 +185,15 @@ class TritonModel:
         self._log(error)
         if error.meaning.breaks:
             self.breaker.failed()
-        if error.kind in {Kind.REPLACED, Kind.NOT_READY}:
+        if error.kind in _DOUBTFUL:
             self._doubted()
 
     def _log(self, error: TritonError) -> None:
-        if self.breaker.closed or self.last_error is None or self.last_error.kind is not error.kind:
+        now_s = time.monotonic()
+        known = self.last_error is not None and self.last_error.kind is error.kind
+        if not known or now_s > self._logged_s + _LOG_AGAIN_S:
             _log.warning("model %s in Triton: %s: %s", self.description.name, error.kind.value, error)
+            self._logged_s = now_s
         self.last_error = error
 
     def _check_graph(self, fingerprint: NDArray[Any], rows: int) -> None:
@@ -166,25 +229,44 @@ class TritonRuns:
         refusal = self.refusal()
         if refusal is not None:
             raise refusal
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise DeadlinePassedError
         with_tokens = any(job.with_tokens for job in jobs)
+        sent_s = time.monotonic()
         self._in_flight.inc()
         try:
-            timeout_s = min(left_s, self._timeout_s)
-            output = await model.infer(token_ids(jobs), with_tokens=with_tokens, timeout_s=timeout_s)
+            output = await self._infer(jobs, with_tokens=with_tokens, deadline_s=deadline_s)
         except TritonError as error:
-            if error.kind is Kind.LATE and left_s <= self._timeout_s:
+            if error.kind in _OUT_OF_TIME and time.monotonic() > deadline_s - _DEADLINE_SLACK_S:
+                model.overdue(sent_s)
                 raise DeadlinePassedError from error
             model.note(error)
             raise RunError(error.meaning.failure) from error
         finally:
             self._in_flight.dec()
-        model.breaker.succeeded()
+        model.computed()
         if with_tokens:
             return await asyncio.to_thread(self._encoder.read, jobs, output, started_s)
         return self._encoder.read(jobs, output, started_s)
+
+    async def _infer(self, jobs: Sequence[Flight], *, with_tokens: bool, deadline_s: float) -> RunOutput:
+        """Sends a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
+        model = self._model
+        first: TritonError | None = None
+        while True:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise DeadlinePassedError
+            timeout_s = min(left_s, self._timeout_s)
+            try:
+                output = await model.infer(token_ids(jobs), with_tokens=with_tokens, timeout_s=timeout_s)
+            except TritonError as error:
+                if error.kind is not Kind.FAILED or first is not None or not model.breaker.closed:
+                    raise
+                first = error
+                model.failed_once(error)
+            else:
+                if first is not None:
+                    model.flawed()
+                return output
 
 
 def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:
