@@ -1,5 +1,6 @@
 """Graphs for GPUs, computed on the CPU: no GPU was ever there."""
 
+import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,14 +14,14 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from tests.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
-from gradewire_models.build import build_model, verify_built
+from gradewire_models.build import build_model, check_acceptance, verify_built
 from gradewire_models.build.recipes import make_graph, serving_of
 from gradewire_models.build.reference import reference_vectors
 from gradewire_models.build.seal import seal
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import read_config
-from gradewire_models.errors import BuildError
+from gradewire_models.errors import BuildError, ModelNotBuiltError
 from gradewire_models.repository import load_built
 from gradewire_models.runtime import onnxruntime
 from gradewire_models.serving import Copies
@@ -132,6 +133,29 @@ def test_a_variant_is_built_beside_its_base(tmp_path: Path, bert: Package, preci
     checks = verify_built(tmp_path, variant.name, variant)
     assert all(check.passed for check in checks)
     assert "computed on the CPU" in checks[0].detail
+
+
+def test_a_variant_for_gpus_has_to_keep_scores_too_as_far_as_a_cpu_can_tell(tmp_path: Path, bert: Package) -> None:
+    variant = variant_of(bert.model, "fp16")
+    build_model(variant, tmp_path, wheels=bert.wheels)
+    words = [" ".join(f"w{(3 * row + step) % 60}" for step in range(2 + row % 5)) for row in range(501)]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        "\n".join(
+            json.dumps({"question": words[row], "references": [words[row + 1]], "prediction": words[row - 7]})
+            for row in range(500)
+        )
+    )
+    with pytest.raises(ModelNotBuiltError, match=bert.model.name):
+        check_acceptance(tmp_path, variant.name, rows)
+    build_model(bert.model, tmp_path, wheels=bert.wheels)
+    checks = {check.name: check for check in check_acceptance(tmp_path, variant.name, rows)}
+    assert {name: check.passed for name, check in checks.items()} == {
+        "operators": True,
+        "scores of sbert": True,
+        "scores of sfve": True,
+    }
+    assert "computed on the CPU" in checks["scores of sbert"].detail
 
 
 def test_a_variant_that_strays_from_the_reference_is_not_installed(tmp_path: Path, bert: Package) -> None:

@@ -49,7 +49,7 @@ def list_models(repository: Path) -> None:
 @click.option(
     "--rows",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON lines with question, references and prediction, on which variants for CPUs are compared with their "
+    help="JSON lines with question, references and prediction, on which variants are compared with their "
     "base; of more than 500, 500 are taken. Without it gradewire's own 504.",
 )
 @REPOSITORY_OPTION
@@ -57,8 +57,9 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path) -> None:
     """Check built models; without a NAME all that are built.
 
     Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths, alone
-    and in mixed batches, with those an independent computation gave when the model was built. A variant for CPUs has
-    to give nearly the scores of its base as well, which has to be built for that. Exit status 1 when a check fails.
+    and in mixed batches, with those an independent computation gave when the model was built. A variant has to give
+    nearly the scores of its base as well, which has to be built for that; one for GPUs is run on the CPU for it. Exit
+    status 1 when a check fails.
     """
     try:
         from gradewire_models.build import check_acceptance, verify_built  # noqa: PLC0415 - as in `build`

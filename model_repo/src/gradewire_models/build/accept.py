@@ -44,7 +44,7 @@ class ScoreChange:
 
 
 def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """What `accept_variant` says of a built model; nothing of a model of its own, or of one for GPUs.
+    """What `accept_variant` says of a built model; nothing of a model of its own.
 
     Args:
         repository: Where the model and its base lie.
@@ -59,13 +59,13 @@ def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Che
         variant = load_built(repository, name)
     except ModelBrokenError:
         return []  # which is what the check of its files says already
-    if not variant.base or not variant.on_cpu:
+    if not variant.base:
         return []
     return accept_variant(repository, name, variant.base, own_rows() if path is None else read_rows(path))
 
 
 def accept_variant(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compares the scores of the model `name` with those of `base`, both built.
+    """Compares the scores of the model `name` with those of `base`, both built and both run on the CPU.
 
     Raises:
         ModelNotBuiltError: One of them is not there; the message says how to build it.
@@ -73,6 +73,8 @@ def accept_variant(repository: Path, name: str, base: str, rows: AnswerRows) -> 
     """
     variant, original = load_built(repository, name), load_built(repository, base)
     whose = f"against {base} on {len(rows.rows)} rows ({rows.origin}, SHA-256 {rows.sha256[:12]})"
+    if not variant.on_cpu:
+        whose += ", computed on the CPU, which says little about the GPU it is for"
     checks = [_check_operators(variant)]
     if len(rows.rows) < ROWS:
         checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few to accept on: {ROWS}"))
