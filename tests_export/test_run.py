@@ -122,7 +122,7 @@ def custom_code(directory: Path) -> None:
         (custom_code, ExportOptions(), "code that comes with a model is never run"),
         (lambda at: change_config(at, model_type="unheard-of"), ExportOptions(), "cannot load"),
         (lambda at: (at / "model.safetensors").write_bytes(b"torn"), ExportOptions(), "cannot load"),
-        (lambda _: None, ExportOptions(max_tokens=41), "cannot take 41 tokens"),
+        (lambda _: None, ExportOptions(max_tokens=41), r"cannot take 41 tokens .*: lower --max-tokens to 40$"),
         (lambda _: None, ExportOptions(token_layers=(2,)), "lies between 1 and 1"),
     ],
 )

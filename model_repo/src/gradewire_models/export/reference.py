@@ -16,6 +16,7 @@ from gradewire_models.export.modules import Pooling
 
 _SHORT_LENGTHS = (1, 2, 3, 5, 8, 13, 24, 48, 90)
 _SEED = 20261122
+_NEAR = 8
 
 Ids = NDArray[np.int64]
 
@@ -60,7 +61,9 @@ def reference_vectors(model: Any, pooling: Pooling, token_layers: Sequence[int],
             with torch.inference_mode():
                 found = model(input_ids=torch.from_numpy(ids)[None], output_hidden_states=True)
         except (IndexError, RuntimeError) as error:
-            raise ExportError(f"the model cannot take {len(ids)} tokens ({error}): lower --max-tokens") from error
+            raise ExportError(
+                f"the model cannot take {len(ids)} tokens ({error}): lower --max-tokens{_how_far(model, ids)}"
+            ) from error
         for layer in token_layers:
             tokens[layer].append(found.hidden_states[layer][0].numpy())
         tokens[last].append(found.last_hidden_state[0].numpy())
@@ -70,6 +73,18 @@ def reference_vectors(model: Any, pooling: Pooling, token_layers: Sequence[int],
         sentences=np.stack(sentences),
         tokens_by_layer={layer: np.concatenate(rows) for layer, rows in tokens.items()},
     )
+
+
+def _how_far(model: Any, ids: Ids) -> str:
+    # RoBERTa and its like take fewer tokens than their settings say, by one more than the padding's id.
+    for tokens in range(len(ids) - 1, max(0, len(ids) - _NEAR), -1):
+        try:
+            with torch.inference_mode():
+                model(input_ids=torch.from_numpy(ids[:tokens])[None])
+        except (IndexError, RuntimeError):
+            continue
+        return f" to {tokens}"
+    return ""
 
 
 def _sentence(found: Any, pooling: Pooling) -> NDArray[np.float32]:
