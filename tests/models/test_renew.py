@@ -50,6 +50,7 @@ WRONG = [
     (("kind: KIND_CPU", "kind: KIND_GPU"), "instance_group kind is KIND_GPU"),
     (('input_data_file: "long_attention_mask"', 'input_data_file: "nothing"'), "model_warmup long is"),
     (("num_versions: 1", "num_versions: 2"), "version_policy"),
+    (("response_cache {", "response_cache { enable: true"), "response_cache is 'enable: true', not ''"),
     (('string_value: "24"', 'string_value: "25"'), "gradewire.dims is '25', not '24'"),
 ]
 
