@@ -37,6 +37,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         config: What ModelConfig answers with; may be changed.
         change: Applied to the outputs of every inference before they are sent.
         error: What every inference fails with, as (code, details); None: it does not.
+        errors: What the next inferences fail with, one each.
         gate: Inferences wait for it.
         requests: Inputs of all inferences so far.
         deadlines_s: Time that each of them was given.
@@ -58,6 +59,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         self.config = text_format.Parse((directory / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
         self.change: Callable[[Tensors], Tensors] = lambda outputs: outputs
         self.error: tuple[grpc.StatusCode, str] | None = None
+        self.errors: list[tuple[grpc.StatusCode, str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.requests: list[Tensors] = []
@@ -128,8 +130,9 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        if self.error is not None:
-            await context.abort(*self.error)
+        error = self.errors.pop() if self.errors else self.error
+        if error is not None:
+            await context.abort(*error)
         outputs = self.change(self._answer(tensors, [each.name for each in request.outputs]))
         self.computed += 1
         reply = service_pb2.ModelInferResponse(model_name=request.model_name, model_version="1")

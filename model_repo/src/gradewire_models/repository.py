@@ -26,6 +26,8 @@ REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 _OTHER_OUTPUTS = {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT}
 
 _log = logging.getLogger(__name__)
+_told_of: dict[Path, str] = {}
+"""What was logged last about each broken model: repositories are listed again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,9 @@ def default_repository() -> Path:
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
     """Lists the models of a repository by name.
 
-    Files are checked by size, not by digest. A model that is broken is left out and logged as a warning; `load_built`
-    says what is wrong with it. A repository that does not exist holds no models. Without `graphs` these need not be
-    here: whoever runs the models has them.
+    Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
+    thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
+    `graphs` these need not be here: whoever runs the models has them.
     """
     models = []
     for config in sorted(repository.glob(f"*/{CONFIG_FILE}")):
@@ -112,7 +114,11 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
         try:
             models.append(_describe(config.parent, graph=graphs)[0])
         except ModelBrokenError as error:
-            _log.warning("%s", error)
+            if _told_of.get(config.parent) != str(error):
+                _told_of[config.parent] = str(error)
+                _log.warning("%s", error)
+        else:
+            _told_of.pop(config.parent, None)
     return models
 
 
@@ -221,7 +227,8 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
     if config.name != directory.name:
         raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
     if found != sizes:
-        said = ", ".join(f"{path.name} {sizes[path]}, not {found[path]} bytes" for path in sizes)
+        wrong = [path for path in sizes if found[path] != sizes[path]]
+        said = ", ".join(f"{path.name} {sizes[path]}, not {found[path]} bytes" for path in wrong)
         raise _broken(directory, f"{CONFIG_FILE} says {said}")
     if not set(outputs) >= _OTHER_OUTPUTS:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")

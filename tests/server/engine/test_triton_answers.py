@@ -154,59 +154,6 @@ async def test_an_inference_is_cancelled_once_nobody_waits_for_any_of_its_texts(
             await asyncio.sleep(0.01)
 
 
-async def test_failures_open_the_breaker_then_calls_fail_at_once_and_a_probe_closes_it(
-    engine: TritonEngine, fake: FakeTriton, registry: CollectorRegistry
-) -> None:
-    fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy at /secret")
-    for number in range(3):
-        failures = await ask(engine, f"text {number}")
-        assert [failure.status for failure in failures.values()] == [Status.UNAVAILABLE]
-        assert "try again" in failures[0].message
-        assert "secret" not in failures[0].message
-    health = engine.health()
-    assert health.models == {MODEL: False}
-    assert "cannot compute" in health.troubles[MODEL]
-    assert registry.get_sample_value(
-        "gradewire_engine_triton_breaker_state", {"model": MODEL, "state": "open"}
-    ) or registry.get_sample_value("gradewire_engine_triton_breaker_state", {"model": MODEL, "state": "half_open"})
-    before = len(fake.requests)
-    assert len(await ask(engine, *(f"more {number}" for number in range(20)))) == 20
-    assert all(len(request["input_ids"]) == 1 for request in fake.requests[before:]), "nothing but probes"
-    async with asyncio.timeout(20):
-        while "load" not in fake.loads:  # noqa: ASYNC110 - the other side's list has no event
-            await asyncio.sleep(0.01)
-    assert fake.loads[:2] == ["unload", "load"]
-    fake.error = None
-    async with asyncio.timeout(20):
-        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
-            await asyncio.sleep(0.01)
-    assert not await ask(engine, "well again")
-
-
-async def test_a_model_that_fails_already_at_start_is_mended_too(fake: FakeTriton, minilm: Path) -> None:
-    fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy")
-    config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
-    engine = await TritonEngine.open(config, CollectorRegistry())
-    assert engine.health().models == {MODEL: False}
-    async with asyncio.timeout(20):
-        while fake.loads != ["unload", "load"]:  # noqa: ASYNC110 - the other side's list has no event
-            await asyncio.sleep(0.01)
-    fake.error = None
-    async with asyncio.timeout(20):
-        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
-            await asyncio.sleep(0.01)
-    await engine.close()
-
-
-async def test_one_failure_is_no_reason_to_unload_a_model(engine: TritonEngine, fake: FakeTriton) -> None:
-    fake.error = (grpc.StatusCode.INTERNAL, "a hiccup")
-    assert await ask(engine, "a text")
-    fake.error = None
-    await asyncio.sleep(0.3)
-    assert not await ask(engine, "a text")
-    assert fake.loads == []
-
-
 async def test_what_is_in_memory_is_answered_while_triton_fails(engine: TritonEngine, fake: FakeTriton) -> None:
     assert not await ask(engine, "known")
     fake.error = (grpc.StatusCode.INTERNAL, "gone")

@@ -51,6 +51,7 @@ class ModelLibrary:
         default: The default model's name.
         loaded: By name.
         awaited: Models that somebody asked for and that cannot be used now, with what was said.
+        unusable: The default model and those that were loaded or awaited once, where they are of no use, and why.
     """
 
     def __init__(
@@ -62,11 +63,13 @@ class ModelLibrary:
         self._assemble = assemble
         self.loaded: dict[str, LoadedModel] = {}
         self.awaited: dict[str, Failure] = {}
+        self.unusable: dict[str, str] = {}
         self._by_reference: dict[str, LoadedModel] = {}
         self._loading: dict[str, asyncio.Task[LoadedModel | Failure]] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         self._broken: dict[str, tuple[_Stamp, str]] = {}
         self._described: dict[str, ModelStatus] = {}
+        self._logged: dict[str, str] = {}
 
     def find(self, reference: str) -> LoadedModel | None:
         """A model that is loaded."""
@@ -103,6 +106,12 @@ class ModelLibrary:
                 if status.state == "built":
                     return status
                 return Failure(Status.MODEL_UNAVAILABLE, status.message)
+        try:
+            self._source.describe(name)
+        except ModelBrokenError as error:
+            return Failure(Status.MODEL_UNAVAILABLE, _why_not(name, error))
+        except ModelError:
+            _log.debug("nobody knows of a model %r", name)
         return Failure(
             Status.MODEL_UNAVAILABLE,
             f"there is no model {name!r}; known are: {', '.join(status.name for status in self.statuses())}",
@@ -133,12 +142,12 @@ class ModelLibrary:
             self.awaited[name] = error.failure
             self._described[name] = _status(error.model, state="built", is_default=name == self.default)
             self._put(name, None)
+            self._forgive(name)
             return error.failure
         except UnusableError as error:
             return self._unusable(name, str(error))
         except ModelError as error:
-            _log.warning("model %s cannot be loaded: %s", name, error)
-            return self._unusable(name, _why_not(name, error))
+            return self._unusable(name, _why_not(name, error), log=str(error))
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
             return self._unusable(name, f"model {name!r} cannot be loaded; the server's log says why")
@@ -147,6 +156,7 @@ class ModelLibrary:
         self._put(name, loaded)
         self.awaited.pop(name, None)
         self._broken.pop(name, None)
+        self._forgive(name)
         return loaded
 
     def _put(self, name: str, loaded: LoadedModel | None) -> None:
@@ -168,7 +178,17 @@ class ModelLibrary:
         if name in self.awaited:
             self.awaited[name] = failure
 
-    def _unusable(self, name: str, message: str) -> Failure:
+    def _forgive(self, name: str) -> None:
+        self.unusable.pop(name, None)
+        self._logged.pop(name, None)
+
+    def _unusable(self, name: str, message: str, *, log: str = "") -> Failure:
+        # Of names that nobody has seen well nothing is kept: callers may invent as many as they like.
+        kept = name == self.default or name in self.loaded or name in self.awaited or name in self.unusable
+        if log and self._logged.get(name) != log:
+            _log.warning("model %s cannot be loaded: %s", name, log)
+        if kept:
+            self.unusable[name], self._logged[name] = message, log
         self._put(name, None)
         self.awaited.pop(name, None)
         for model in self._source.listed():

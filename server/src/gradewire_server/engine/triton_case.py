@@ -11,7 +11,7 @@ _MISSING_PATIENCE_S: Final = 3.0
 """Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
 _SIGNS: Final = 3
 _SIGNS_SPAN_S: Final = 2.0
-_SIGNS_GAP_S: Final = 5.0
+_SIGNS_GAP_S: Final = 10.0
 """So many signs, over so long, none later than this after the one before: loading some models takes minutes."""
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
@@ -109,6 +109,8 @@ class Case:
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)
         self._stuck = 0 if moved else self._stuck + 1
+        if self.signs and not moved:
+            self.signs.add()  # it waits behind others that fail, a second each
         return moved
 
     @property

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 _FAILURES_TO_OPEN: Final = 3
 _FAILURE_WINDOW_S: Final = 10.0
-_PROBE_TIMEOUT_S: Final = 5.0
+PROBE_TIMEOUT_S: Final = 5.0
 _LOG_AGAIN_S: Final = 10.0
 _DEADLINE_SLACK_S: Final = 0.05
 """An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
@@ -132,15 +132,17 @@ class TritonModel:
         Raises:
             TritonError: None went well, or the graph is another one.
         """
+        # Of one that fails all that matters is whether it computes at all, and every failure may keep others waiting.
+        probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
-        timeout_s = min(self._link.timeout_s, _PROBE_TIMEOUT_S)
+        timeout_s = min(self._link.timeout_s, PROBE_TIMEOUT_S)
         errors = [
             error
-            for error in await asyncio.gather(*(self._probe(ids, timeout_s) for ids in self._probes))
+            for error in await asyncio.gather(*(self._probe(ids, timeout_s) for ids in probes))
             if error is not None
         ]
         replaced = [error for error in errors if error.kind is Kind.REPLACED]
-        if replaced or len(errors) == len(self._probes):
+        if replaced or len(errors) == len(probes):
             worst = (replaced or errors)[0]
             if worst.kind not in OVERLOAD:
                 self.lost(worst)

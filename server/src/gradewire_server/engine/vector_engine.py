@@ -95,7 +95,7 @@ class VectorEngine(Engine):
         library = self._library
         troubles = {name: self._source.trouble(name) for name in library.loaded}
         troubles |= {name: failure.message for name, failure in library.awaited.items()}
-        troubles = {name: why for name, why in troubles.items() if why}
+        troubles = {name: why for name, why in (library.unusable | troubles).items() if why}
         preloaded = [name or library.default for name in self._config.preload]
         told = dict.fromkeys([*preloaded, *(name for name in self._told if name in library.loaded or name in troubles)])
         models = {name: name in library.loaded and name not in troubles for name in told}
