@@ -133,6 +133,33 @@ async def test_a_stub_that_died_is_mended(
         assert server.check(weights)
 
 
+async def test_one_of_two_stubs_that_died_is_mended_once_by_two_fronts(
+    tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
+) -> None:
+    async with (
+        front(tmp_path / "one", repository, triton.url) as one,
+        front(tmp_path / "two", repository, triton.url) as two,
+    ):
+        async with traffic(one, fresh_texts(31), callers=2), traffic(two, fresh_texts(32), callers=1):
+            await asyncio.sleep(0.5)
+            stubs = triton.stub_pids()
+            loads = triton.log().count(f'"loading: {MODEL}:1"')
+            os.kill(stubs[0], signal.SIGKILL)
+            killed_s = asyncio.get_running_loop().time()
+            async with asyncio.timeout(40):
+                while len(set(triton.stub_pids()) - set(stubs)) < len(stubs) or not triton.is_model_ready(MODEL):  # noqa: ASYNC110 - processes
+                    await asyncio.sleep(0.1)
+            mended_s = asyncio.get_running_loop().time()
+            await asyncio.sleep(4)
+        _log.info("mended %.2f s after the stub was killed", mended_s - killed_s)
+        assert triton.log().count(f'"loading: {MODEL}:1"') == loads + 1
+        for server in (one, two):
+            failures = server.failures()
+            assert all(f.status == "UNAVAILABLE" and RETRY.search(f.message) for f in failures), failures
+            assert not [failure for failure in failures if failure.sent_s > mended_s + 2]
+            assert server.check(weights)
+
+
 async def test_a_stub_that_died_stays_so_where_mending_is_not_allowed(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:

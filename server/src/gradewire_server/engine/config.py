@@ -7,6 +7,7 @@ from pathlib import Path
 from gradewire_server.engine.workers import usable_cores
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PORTS = 65_536
 _MIB = 1 << 20
 _GIB = 1 << 30
 
@@ -171,7 +172,8 @@ class TritonConfig:
 
     def __post_init__(self) -> None:
         host, _, port = self.url.rpartition(":")
-        if not host or not port.isdigit() or "/" in self.url:
+        usable = port.isascii() and port.isdigit() and 0 < int(port) < _PORTS
+        if not host or not usable or "/" in self.url or any(letter.isspace() for letter in self.url):
             raise ValueError("triton_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("triton_tls_cert and triton_tls_key go together: set both or neither")

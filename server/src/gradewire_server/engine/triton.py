@@ -26,7 +26,8 @@ from gradewire_server.engine.triton_check import check_catalog, check_served, wr
 from gradewire_server.engine.triton_errors import Kind, TritonError
 from gradewire_server.engine.triton_keeper import TritonKeeper
 from gradewire_server.engine.triton_link import TritonLink
-from gradewire_server.engine.triton_model import TritonModel, TritonRuns, Watch
+from gradewire_server.engine.triton_model import TritonModel, Watch
+from gradewire_server.engine.triton_runs import TritonRuns
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
 from gradewire_server.engine.vector_engine import VectorEngine
 

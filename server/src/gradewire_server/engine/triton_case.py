@@ -13,6 +13,7 @@ _SIGNS: Final = 3
 _SIGNS_SPAN_S: Final = 2.0
 _SIGNS_GAP_S: Final = 10.0
 """So many signs, over so long, none later than this after the one before: loading some models takes minutes."""
+_SIGNS_FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
@@ -48,8 +49,9 @@ class Signs:
 
     @property
     def last(self) -> bool:
-        """Whether they have gone on for long enough."""
-        return bool(self) and self._count >= _SIGNS and self._last_s - self._first_s >= _SIGNS_SPAN_S
+        """Whether they have gone on for long enough, until now."""
+        fresh = self._clock() - self._last_s <= _SIGNS_FRESH_S
+        return fresh and self._count >= _SIGNS and self._last_s - self._first_s >= _SIGNS_SPAN_S
 
 
 class Case:
@@ -75,6 +77,7 @@ class Case:
         self._pause_s = _FIRST_PAUSE_S
         self._stuck = 0
         self._completed: int | None = None
+        self._counted: int | None = None
 
     def answered(self) -> None:
         """Triton has told of the model."""
@@ -96,6 +99,12 @@ class Case:
             self._missing_since_s = None
         if kind is not Kind.LATE and kind not in OVERLOAD:
             self._stuck = 0
+
+    def counted(self, completed: int | None) -> None:
+        """What it has computed since it was loaded; less than before means that somebody has loaded it anew."""
+        if completed is not None and self._counted is not None and completed < self._counted:
+            self.loaded_anew()
+        self._counted = completed
 
     def unanswered(self, completed: int | None) -> bool:
         """A probe was not computed in time.
@@ -132,4 +141,4 @@ class Case:
     def loaded_anew(self) -> None:
         """It was loaded, by whomever: what was seen before says nothing any more."""
         self.signs.clear()
-        self._stuck, self._completed, self._missing_since_s = 0, None, None
+        self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None

@@ -134,6 +134,8 @@ class TritonKeeper:
             return
         if not doubted and model.breaker.closed and not followed.signs:
             return
+        if followed.signs:
+            followed.counted(await self._repair.completed(name))
         try:
             well = await model.probe()
         except TritonError as error:
@@ -147,8 +149,6 @@ class TritonKeeper:
             return
         if well:
             followed.computed()
-        else:
-            followed.signs.add()
 
     async def _progress(self, name: str, followed: Case, error: TritonError) -> bool:
         """Whether Triton computes something for somebody, where a probe of ours was not computed in time."""

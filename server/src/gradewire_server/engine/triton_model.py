@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from gradewire_models.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
 from gradewire_models.repository import BuiltModel
 from gradewire_server.engine.breaker import Breaker
-from gradewire_server.engine.dispatcher import DeadlinePassedError
-from gradewire_server.engine.encoder import Encoder, RunError, RunResult, token_ids
-from gradewire_server.engine.flight import Flight
 from gradewire_server.engine.lengths import pad
 from gradewire_server.engine.run_output import RunOutput
 from gradewire_server.engine.triton_errors import OVERLOAD, Kind, TritonError
@@ -29,10 +26,7 @@ _FAILURES_TO_OPEN: Final = 3
 _FAILURE_WINDOW_S: Final = 10.0
 PROBE_TIMEOUT_S: Final = 5.0
 _LOG_AGAIN_S: Final = 10.0
-_DEADLINE_SLACK_S: Final = 0.05
-"""An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
 _DOUBTFUL: Final = frozenset({Kind.REPLACED, Kind.NOT_READY, Kind.LATE, Kind.FAILED})
-_OUT_OF_TIME: Final = frozenset({Kind.LATE, Kind.QUEUE_TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class Watch:
 
     Attributes:
         doubted: It should be looked at now.
-        flawed: A run failed and went well when it was sent again: that was not the run's fault.
+        flawed: A probe failed, or a run that went well when it was sent again: that was not the text's fault.
     """
 
     doubted: Callable[[], None]
@@ -157,6 +151,8 @@ class TritonModel:
         try:
             await self.infer([ids], with_tokens=False, timeout_s=timeout_s)
         except TritonError as error:
+            if error.kind is Kind.FAILED:
+                self.flawed()
             return error
         return None
 
@@ -170,6 +166,10 @@ class TritonModel:
         self._computed_s = time.monotonic()
         self.breaker.succeeded()
 
+    def computed_since(self, since_s: float) -> bool:
+        """Whether a run went well since then."""
+        return self._computed_s > since_s
+
     def failed_once(self, error: TritonError) -> None:
         """Counts an inference that failed and will be sent again."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
@@ -178,7 +178,7 @@ class TritonModel:
 
     def overdue(self, sent_s: float) -> None:
         """A run's callers have given up; where nothing else went well meanwhile it may hang."""
-        if self._computed_s < sent_s:
+        if not self.computed_since(sent_s):
             self._doubted()
 
     def note(self, error: TritonError) -> None:
@@ -205,70 +205,6 @@ class TritonModel:
         if not (fingerprint == expected).all():
             found = sorted(set(fingerprint.ravel().tolist()))
             raise TritonError(Kind.REPLACED, f"vectors of the graph {found} instead of {expected}")
-
-
-class TritonRuns:
-    """An encoder's runs in Triton; see `RunHandler`."""
-
-    def __init__(self, encoder: Encoder, model: TritonModel, telemetry: TritonTelemetry, *, timeout_s: float) -> None:
-        self._encoder = encoder
-        self._model = model
-        self._timeout_s = timeout_s
-        self._in_flight = telemetry.in_flight.labels(model.description.name)
-        self.done = encoder.done
-        self.failed = encoder.failed
-        self.dropped = encoder.dropped
-
-    def refusal(self) -> RunError | None:
-        """Why no run would go well now: the breaker is not closed."""
-        error = self._model.last_error
-        return None if self._model.breaker.closed or error is None else RunError(error.meaning.failure)
-
-    async def run(self, jobs: Sequence[Flight], /, *, deadline_s: float) -> RunResult:
-        """Computes one run."""
-        started_s = time.perf_counter()
-        model = self._model
-        refusal = self.refusal()
-        if refusal is not None:
-            raise refusal
-        with_tokens = any(job.with_tokens for job in jobs)
-        sent_s = time.monotonic()
-        self._in_flight.inc()
-        try:
-            output = await self._infer(jobs, with_tokens=with_tokens, deadline_s=deadline_s)
-        except TritonError as error:
-            if error.kind in _OUT_OF_TIME and time.monotonic() > deadline_s - _DEADLINE_SLACK_S:
-                model.overdue(sent_s)
-                raise DeadlinePassedError from error
-            model.note(error)
-            raise RunError(error.meaning.failure) from error
-        finally:
-            self._in_flight.dec()
-        model.computed()
-        if with_tokens:
-            return await asyncio.to_thread(self._encoder.read, jobs, output, started_s)
-        return self._encoder.read(jobs, output, started_s)
-
-    async def _infer(self, jobs: Sequence[Flight], *, with_tokens: bool, deadline_s: float) -> RunOutput:
-        """Sends a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
-        model = self._model
-        first: TritonError | None = None
-        while True:
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0:
-                raise DeadlinePassedError
-            timeout_s = min(left_s, self._timeout_s)
-            try:
-                output = await model.infer(token_ids(jobs), with_tokens=with_tokens, timeout_s=timeout_s)
-            except TritonError as error:
-                if error.kind is not Kind.FAILED or first is not None or not model.breaker.closed:
-                    raise
-                first = error
-                model.failed_once(error)
-            else:
-                if first is not None:
-                    model.flawed()
-                return output
 
 
 def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:

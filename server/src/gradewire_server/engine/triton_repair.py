@@ -36,17 +36,15 @@ class Repair:
         """Mends a model if it is time to."""
         if not self._allowed or time.monotonic() < case.not_before_s:
             return
-        if not (case.missing or case.stuck or case.signs.last):
+        ill = case.stuck or case.signs.last
+        if not ill and not case.missing:
             return
-        ill = not case.missing
-        before = await self.completed(name)
-        await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
         outcome = "done"
         try:
-            states = await self._link.states(name)
-            if states & _CHANGING or ill != ("READY" in states):
-                return  # somebody is at it, or has been
-            if ill and await self._others_loaded(name, case, before):
+            before = await self._state(name)
+            await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
+            now = await self._state(name)
+            if not _still_so(before, now, ill=ill, stuck=case.stuck):
                 return
             case.mending()
             if ill:
@@ -71,11 +69,17 @@ class Repair:
             _log.debug("no statistics of model %s: %s", name, error)
             return None
 
-    async def _others_loaded(self, name: str, case: Case, before: int | None) -> bool:
-        """Whether it was loaded anew, which sets its count back, or computes what it did not before."""
-        now = await self.completed(name)
-        fresh = before is not None and now is not None and now < before
-        if fresh or (case.stuck and now != before):
-            case.loaded_anew()
-            return True
+    async def _state(self, name: str) -> tuple[frozenset[str], int | None]:
+        return await self._link.states(name), await self.completed(name)
+
+
+def _still_so(
+    before: tuple[frozenset[str], int | None], now: tuple[frozenset[str], int | None], *, ill: bool, stuck: bool
+) -> bool:
+    """Whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
+    if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
         return False
+    if before[1] is None or now[1] is None:
+        return True
+    # A load sets the count back; and what computes anything at all does not hang.
+    return now[1] == before[1] if stuck else now[1] >= before[1]
