@@ -122,6 +122,9 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
     [
         ({"backend": "triton", "triton_url": "http://host:8001"}, "triton_url must be HOST:PORT"),
         ({"backend": "triton", "triton_url": "host"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": "host:0"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": "host:65536"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": " host:8001"}, "triton_url must be HOST:PORT"),
         ({"backend": "triton", "triton_tls_ca": "/c"}, "need triton_tls"),
         ({"backend": "triton", "triton_tls": True, "triton_tls_cert": "/c"}, "triton_tls_cert and triton_tls_key go"),
         ({"backend": "cloud"}, "backend: .*--backend"),

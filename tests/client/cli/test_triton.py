@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gradewire.cli.group import gradewire
-from gradewire_models.triton.state import StateDirectory
+from gradewire_models.triton.state import Addresses, StateDirectory
 from gradewire_models.triton.supervise import stop_detached
 
 COMMAND = (sys.executable, "-c", "from gradewire.cli import main; main()", "triton")
@@ -55,6 +55,17 @@ def test_up_status_and_down(state: str, minilm: Path) -> None:
     assert triton("down", state).exit_code == 0
     assert triton("status", state).exit_code == 1
     assert "no Triton server runs" in triton("down", state).stderr
+
+
+def test_status_says_what_does_not_answer(state: str, tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path / "state")
+    with socket.create_server(("127.0.0.1", 0)) as silent, directory.hold():
+        http = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        directory.announce(Addresses(grpc="127.0.0.1:1", http=http, metrics=http, log="its.log"))
+        status = triton("status", state)
+    assert status.exit_code == 1
+    assert f"{http}/v2/health/ready does not answer within 3 s" in status.stderr
+    assert "its log: its.log" in status.stderr
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from gradewire_models.errors import ModelError
 from gradewire_models.repository import default_repository
 from gradewire_models.triton.environment import ENVIRONMENT_VARIABLE, default_environment, ensure_environment
 from gradewire_models.triton.server_options import ServerOptions
-from gradewire_models.triton.state import Addresses, StateDirectory, default_state
+from gradewire_models.triton.state import Addresses, StateDirectory, default_state, why_not_ready
 from gradewire_models.triton.supervise import run_detached, run_in_foreground, stop_detached
 
 P = ParamSpec("P")
@@ -116,10 +116,13 @@ def down(state: Path) -> None:
 @_STATE
 @_one_line_errors
 def status(state: Path) -> None:
-    """Say where the server of --state listens; exit code 1 when none is ready."""
+    """Say where the server of --state listens; exit code 1 when none is ready, or it does not answer."""
     addresses = StateDirectory(state).addresses()
     if addresses is None:
         raise click.ClickException(f"no Triton server is ready in {state}")
+    silence = why_not_ready(addresses)
+    if silence:
+        raise click.ClickException(f"the Triton server of {state} was started, and {silence}; its log: {addresses.log}")
     _show(addresses)
 
 

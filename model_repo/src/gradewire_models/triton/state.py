@@ -3,6 +3,8 @@
 import fcntl
 import json
 import os
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,6 +30,19 @@ class Addresses:
     http: str
     metrics: str
     log: str
+
+
+def why_not_ready(addresses: Addresses, *, timeout_s: float = 3.0) -> str:
+    """Asks a server whether it is ready; why not, or an empty text where it is."""
+    url = f"{addresses.http}/v2/health/ready"
+    try:
+        with urllib.request.urlopen(url, timeout=timeout_s):  # noqa: S310 - our own server's address
+            return ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"{url} says that it is not ready ({error.code})"
+    except OSError as error:
+        return f"{url} does not answer within {timeout_s:g} s ({error})"
 
 
 def default_state() -> Path:
