@@ -87,6 +87,7 @@ async def test_a_text_is_computed_once_however_many_ask(
     texts = [f"asked for by many, number {number}" for number in range(12)]
     before = triton.inference_count(MINILM)
     replies = await asyncio.gather(*(engine.embed("", texts, windows(12)) for _ in range(5)))
+    triton.wait_for_inference_count(MINILM, before + 12)
     assert triton.inference_count(MINILM) - before == 12
     assert all(np.array_equal(reply.values, replies[0].values) for reply in replies)
     sources = np.concatenate([reply.sources for reply in replies]).tolist()
