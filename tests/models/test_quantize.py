@@ -69,10 +69,20 @@ def test_nbits_vectors_stay_near_those_of_the_weights(packages: dict[str, Packag
 
 
 @pytest.mark.parametrize("activations", ["row", "static"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("outliers", [0, 2])
 def test_onnxruntime_takes_its_integer_kernel_for_every_product(
-    bert: Package, activations: str, tmp_path: Path
+    bert: Package, activations: str, smoothing: float, outliers: int, tmp_path: Path
 ) -> None:
-    graph = write(bert, int8_variant(bert, activations=activations, excluded=("layer_1.down", "layer_2.up")))
+    model = int8_variant(
+        bert,
+        activations=activations,
+        smoothing=smoothing,
+        outliers=outliers,
+        hidden_outliers=outliers,
+        excluded=("layer_1.down", "layer_2.up"),
+    )
+    graph = write(bert, model)
     open_graph(graph, tmp_path / "optimised.onnx")
     kinds = Counter(node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node)
     assert kinds["MatMulIntegerToFloat"] == 4 * LAYERS - 2

@@ -23,6 +23,8 @@ from gradewire_models.build.quantize_product import Activations, ProductWriter, 
 from gradewire_models.build.quantize_rounding import Array64
 
 Places: TypeAlias = NDArray[np.intp]
+# A bias, or the name of what is to be added.
+Added: TypeAlias = Array64 | NDArray[np.float32] | str
 
 # Constants of the graph come from sums whose last bits differ between machines: rounded to a grid they do not.
 _MEAN_GRID = 1024.0
@@ -89,15 +91,16 @@ class _LayerWriter:
             return self._replace_up(node, layer, excluded=excluded)
         if excluded:
             return False
-        entering, weight_name, added = node.input
+        entering, weight_name, third = node.input
         weight = self._editor.value(weight_name).astype(np.float64)
+        added: Added = third
         if part == "down":
             product, added = self._write_down(node, weight, layer)
         elif part == "attention_out":
             product = self._write(node.name, entering, weight, self.rows[part], after_gelu=False)
         else:
-            product, added = self._write_evened(node, weight, self._editor.value(added), self.rows[part])
-        self._nodes.op("Add", product, added, name=node.output[0])
+            product, added = self._write_evened(node, weight, self._editor.value(third), self.rows[part])
+        self._add(node.output[0], product, added)
         return True
 
     def _replace_up(self, node: onnx.NodeProto, layer: str, *, excluded: bool) -> bool:
@@ -114,11 +117,17 @@ class _LayerWriter:
             self._gemm(node.output[0], entering, weight, bias)
         else:
             product, added = self._write_evened(node, weight, bias, self.rows["up"])
-            self._nodes.op("Add", product, added, name=node.output[0])
+            self._add(node.output[0], product, added)
         return True
 
-    def _gemm(self, name: str, entering: str, weight: Array64, added: Array64 | NDArray[np.float32] | str) -> str:
-        # `added` is a bias, or the name of what is there already.
+    def _add(self, name: str, product: str, added: Added) -> None:
+        if isinstance(added, str):
+            self._nodes.op("Add", product, added, name=name)
+        else:
+            # An addition of constants becomes part of a Gemm before the integer kernel is looked for, which has none.
+            self._nodes.op("Sub", product, self._nodes.floats(f"{name}.negated_bias", -added), name=name)
+
+    def _gemm(self, name: str, entering: str, weight: Array64, added: Added) -> str:
         nodes = self._nodes
         third = added if isinstance(added, str) else nodes.floats(f"{name}.left_bias", added)
         return nodes.op("Gemm", entering, nodes.floats(f"{name}.left_weight", weight), third, name=name)
@@ -138,11 +147,11 @@ class _LayerWriter:
 
     def _write_evened(
         self, node: onnx.NodeProto, weight: Array64, bias: NDArray[np.float32], rows: Array64
-    ) -> tuple[str, str]:
+    ) -> tuple[str, Added]:
         settings = self._settings
         if not settings.smoothing and not settings.outliers:
             product = self._write(node.name, node.input[0], weight, rows, after_gelu=False)
-            return product, self._nodes.floats(f"{node.name}.bias", bias)
+            return product, bias
         mean = np.rint(rows.mean(axis=0) * _MEAN_GRID) / _MEAN_GRID
         size = np.abs(rows - mean).max(axis=0)
         scale = _even(size, weight, settings.smoothing)
@@ -158,7 +167,7 @@ class _LayerWriter:
         )
         whole = bias + _times(np.where(factor, mean, 0), weight)
         if not apart.size:
-            return product, self._nodes.floats(f"{node.name}.bias", whole)
+            return product, whole
         few = self._nodes.constant(f"{node.name}.outliers", apart)
         chosen = self._nodes.op("Gather", node.input[0], few, name=f"{node.name}.few", axis=1)
         return product, self._gemm(f"{node.name}.few_product", chosen, weight[apart], whole)
