@@ -31,18 +31,22 @@ class Server:
         http: Base URL of HTTP.
         process: Its process.
         triton: Processes of the Triton behind it, if there is one.
+        triton_metrics: URL of that Triton's metrics, or empty.
     """
 
     address: str
     http: str
     process: psutil.Process
     triton: Sequence[psutil.Process]
+    triton_metrics: str
 
-    def metric(self, name: str) -> float:
-        """Sum of a metric's samples, over all labels."""
-        with urllib.request.urlopen(f"{self.http}/metrics", timeout=30) as reply:  # noqa: S310 - our own server
-            families = text_string_to_metric_families(reply.read().decode())
-        return sum(sample.value for family in families for sample in family.samples if sample.name == name)
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of a metric's samples that carry `labels`."""
+        return _sum(f"{self.http}/metrics", name, labels)
+
+    def triton_metric(self, name: str) -> float:
+        """The same of Triton's."""
+        return _sum(self.triton_metrics, name, {})
 
 
 @contextmanager
@@ -55,6 +59,7 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []
+        triton_metrics = ""
         flags = {"port": "0", "http-port": str(free_port()), "disk-directory": "", **options}
         if engine == "triton":
             state = Path(stack.enter_context(TemporaryDirectory()))
@@ -62,6 +67,7 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
             backend = TritonProcess(environment, ServerOptions(default_repository(), (default_model().name,)), state)
             stack.enter_context(backend)
             triton.append(psutil.Process(backend.pid))
+            triton_metrics = backend.metrics_url
             flags |= {"backend": "triton", "triton-url": backend.grpc_url}
         command = [_GRADEWIRE, "serve", *(text for name, value in flags.items() for text in (f"--{name}", value))]
         process, line = stack.enter_context(started(command))
@@ -70,6 +76,7 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
             http=f"http://127.0.0.1:{flags['http-port']}",
             process=psutil.Process(process.pid),
             triton=triton,
+            triton_metrics=triton_metrics,
         )
 
 
@@ -86,6 +93,13 @@ def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str
     finally:
         process.terminate()
         process.wait(timeout=_STOP_S)
+
+
+def _sum(url: str, name: str, labels: Mapping[str, str]) -> float:
+    with urllib.request.urlopen(url, timeout=30) as reply:  # noqa: S310 - our own servers
+        families = text_string_to_metric_families(reply.read().decode())
+    samples = [sample for family in families for sample in family.samples if sample.name == name]
+    return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
 
 def free_port() -> int:

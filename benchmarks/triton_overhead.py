@@ -30,6 +30,9 @@ _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
 _COMPARED_ROWS = 500
 _BATCH = 64
+_COUNT = "nv_inference_count"
+_COUNTING_S = 3.0
+"""Triton renews its metrics every two seconds."""
 
 
 class Way:
@@ -68,13 +71,16 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
     """Scores the same rows with both engines, both empty, and prints the largest difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
+    counted = ways["triton"].server.triton_metric(_COUNT)
     for name, way in ways.items():
         scores: list[float] = []
         for start in range(0, len(answers), _BATCH):
             scores += way.scores(answers[start : start + _BATCH], _SMILE)
-        computed = way.server.metric("gradewire_engine_tokens_total")
-        print(f"{name}: {len(scores)} rows, mean score {np.mean(scores):.6f}, {computed:,.0f} tokens encoded")
+        computed = way.server.metric("gradewire_engine_texts_total", source="computed")
+        print(f"{name}: {len(scores)} rows, mean score {np.mean(scores):.6f}, {computed:,.0f} texts computed")
         found[name] = np.array(scores)
+    time.sleep(_COUNTING_S)
+    print(f"Triton's own count of inferences rose by {ways['triton'].server.triton_metric(_COUNT) - counted:,.0f}")
     gap = float(np.abs(found["embedded"] - found["triton"]).max())
     print(f"largest difference of a score over {len(answers)} rows (SMILE v1): {gap:.1e} (goal: < 2e-4)\n")
 
