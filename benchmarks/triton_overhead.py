@@ -30,7 +30,7 @@ _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
 _COMPARED_ROWS = 500
 _BATCH = 64
-_COUNT = "nv_inference_count"
+_COUNT = "nv_inference_count_total"  # as the parser names it
 _COUNTING_S = 3.0
 """Triton renews its metrics every two seconds."""
 

@@ -10,9 +10,10 @@ import click
 
 from gradewire._codes import error_for
 from gradewire._forks import keep_for_good
-from gradewire.errors import GradewireError, InvalidRequest, NotReady
+from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_dataplane, run
+from gradewire_server.engine.opening import engine_type
 from gradewire_server.rpc.dataplane import Dataplane
 from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
 from gradewire_server.settings import Settings, SettingsError, setting_infos
@@ -38,6 +39,7 @@ class EmbeddedTransport:
 
     Raises:
         InvalidRequest: A setting is unknown or has a value that cannot be used.
+        ImportError: What the engine runs on is not installed.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -45,6 +47,7 @@ class EmbeddedTransport:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
             raise InvalidRequest(f"embedded: {error}") from error
+        engine_type(self._settings.engine_config())  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
@@ -168,8 +171,13 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
 
     Raises:
         InvalidRequest: A setting is unknown or has a value that cannot be used.
+        MissingExtra: What the engine runs on is not installed.
     """
     settings = _load(values)
+    try:
+        engine_type(settings.engine_config())
+    except ImportError as error:
+        raise MissingExtra.of(f"backend = {settings.backend}", error) from error
     return run(settings, started=lambda port: ready(f"{settings.host}:{port}"))
 
 

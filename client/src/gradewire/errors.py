@@ -20,6 +20,8 @@ GradewireError
 A bad item never raises: it is answered with a status (`gradewire.Status`). Every message says what to do next.
 """
 
+from typing import Self
+
 
 class GradewireError(Exception):
     """Root of the tree; catch it to catch all."""
@@ -83,3 +85,11 @@ class ForkedClient(GradewireError):  # noqa: N818 - reads as what happened, like
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names
     """A part that is installed separately; the message holds the command."""
+
+    @classmethod
+    def of(cls, what: str, error: ImportError) -> Self:
+        """What to tell somebody for whom `what` cannot be imported; an error in our own packages is raised as it is."""
+        package = (error.name or "").partition(".")[0]
+        if isinstance(error, GradewireError) or package.startswith("gradewire"):
+            raise error
+        return cls(f"{what} needs {error.name}, which is not installed: pip install 'gradewire[server]'")

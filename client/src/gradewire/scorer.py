@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from gradewire.async_client import AsyncClient
 from gradewire.client import Client
-from gradewire.errors import GradewireError, MissingExtra
+from gradewire.errors import MissingExtra
 from gradewire.transport import Transport
 
 # No network is in the way, so a deadline only bounds the computing itself.
@@ -44,10 +44,7 @@ def embedded_transport(**settings: Any) -> Transport:
     """The transport of `Scorer.embedded`; raises as that does."""
     try:
         from gradewire._embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
+
+        return EmbeddedTransport(settings)
     except ImportError as error:
-        if isinstance(error, GradewireError) or (error.name or "").startswith("gradewire"):
-            raise
-        raise MissingExtra(
-            f"the embedded engine needs {error.name}, which is not installed: pip install 'gradewire[server]'"
-        ) from error
-    return EmbeddedTransport(settings)
+        raise MissingExtra.of("the embedded engine", error) from error

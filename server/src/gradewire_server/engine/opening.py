@@ -1,9 +1,31 @@
 """Opens the engine that the settings ask for; the other one is not even imported."""
 
-from prometheus_client import CollectorRegistry
+from __future__ import annotations
 
-from gradewire_server.engine.config import EngineConfig
-from gradewire_server.engine.vector_engine import VectorEngine
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from gradewire_server.engine.config import EngineConfig
+    from gradewire_server.engine.embedded import EmbeddedEngine
+    from gradewire_server.engine.triton import TritonEngine
+    from gradewire_server.engine.vector_engine import VectorEngine
+
+
+def engine_type(config: EngineConfig) -> type[EmbeddedEngine | TritonEngine]:
+    """The engine that is asked for, imported now.
+
+    Raises:
+        ImportError: What it runs on is not installed; its `name` says what.
+    """
+    if config.triton is not None:
+        from gradewire_server.engine.triton import TritonEngine  # noqa: PLC0415 - an extra that others need not have
+
+        return TritonEngine
+    from gradewire_server.engine.embedded import EmbeddedEngine  # noqa: PLC0415 - brings ONNX Runtime
+
+    return EmbeddedEngine
 
 
 async def open_engine(config: EngineConfig, registry: CollectorRegistry) -> VectorEngine:
@@ -15,11 +37,6 @@ async def open_engine(config: EngineConfig, registry: CollectorRegistry) -> Vect
 
     Raises:
         OSError: A certificate cannot be read.
+        ImportError: As `engine_type`.
     """
-    if config.triton is not None:
-        from gradewire_server.engine.triton import TritonEngine  # noqa: PLC0415 - an extra that others need not have
-
-        return await TritonEngine.open(config, registry)
-    from gradewire_server.engine.embedded import EmbeddedEngine  # noqa: PLC0415 - brings ONNX Runtime
-
-    return await EmbeddedEngine.open(config, registry)
+    return await engine_type(config).open(config, registry)
