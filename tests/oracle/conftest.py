@@ -11,6 +11,7 @@ from tests.oracle.oracle import PRESETS, Encoder, Reference, references_of
 from tests.oracle.rows import Row, oracle_rows
 
 from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, ScoredResult
 from gradewire_server.engine.config import EngineConfig
 from gradewire_server.engine.embedded import EmbeddedEngine
@@ -46,7 +47,7 @@ def grade(minilm: Path, rows: list[Row]) -> Iterator[Grade]:
         def emit(item: int, _metric: int, scored: ScoredResult) -> None:
             results[item] = scored.result
 
-        request = MetricRequest(metric, metric.parameters_type(preset=preset, model=MODEL), None)
+        request = MetricRequest(metric, metric.parameters_type(preset=preset, model=MODEL), NO_MODEL)
         loop.run_until_complete(Scorer(engine).score(items, [request], emit=emit))
         return [results[index] for index in range(len(items))]
 

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -35,6 +36,7 @@ def token_vectors(text: str, max_tokens: int) -> TokenVectors:
         sentence=rounded / np.linalg.norm(rounded),
         tokens=tokens,
         offsets=np.array(kept, dtype=np.int32).reshape(-1, 2),
+        ids=np.array([zlib.crc32(text[a:b].lower().encode()) & 0x7FFFFFFF for a, b in kept], dtype=np.int32),
         truncated=len(spans) > max_tokens,
     )
 

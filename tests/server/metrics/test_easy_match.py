@@ -6,13 +6,14 @@ import pytest
 from tests.support.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, Status
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.parameters import EasyMatchParameters
 
 
 def grade(prediction: str, *references: str) -> Any:
-    return Table().run(EasyMatch().score(Item("1", "", references, prediction), EasyMatchParameters(), None))
+    return Table().run(EasyMatch().score(Item("1", "", references, prediction), EasyMatchParameters(), NO_MODEL))
 
 
 @pytest.mark.parametrize(
@@ -32,8 +33,8 @@ def test_one_where_the_words_stand_in_the_prediction(prediction: str, reference:
 
 
 def test_the_first_reference_that_is_found_is_named() -> None:
-    assert grade("a cat and a dog", "bird", "dogs", "cat") == MetricResult(score=1.0, matched_reference=1)
-    assert grade("a cat", "bird") == MetricResult(score=0.0)
+    assert grade("a cat and a dog", "bird", "dogs", "cat") == MetricResult(score=1.0, matched_reference=1, correct=True)
+    assert grade("a cat", "bird") == MetricResult(score=0.0, correct=False)
 
 
 def test_bad_items_have_a_status_and_no_score() -> None:

@@ -6,13 +6,14 @@ import pytest
 from tests.support.programs import Table
 
 from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, Status
 from gradewire_server.metrics.exact_match import ExactMatch
 from gradewire_server.metrics.parameters import ExactMatchParameters
 
 
 def grade(prediction: str, *references: str) -> Any:
-    return Table().run(ExactMatch().score(Item("1", "", references, prediction), ExactMatchParameters(), None))
+    return Table().run(ExactMatch().score(Item("1", "", references, prediction), ExactMatchParameters(), NO_MODEL))
 
 
 @pytest.mark.parametrize(
@@ -37,8 +38,8 @@ def test_one_where_equal_but_for_case_punctuation_articles_and_space(
 
 
 def test_the_first_reference_that_matches_is_named() -> None:
-    assert grade("Cat", "dog", "the cat", "cat") == MetricResult(score=1.0, matched_reference=1)
-    assert grade("Cat", "dog") == MetricResult(score=0.0)
+    assert grade("Cat", "dog", "the cat", "cat") == MetricResult(score=1.0, matched_reference=1, correct=True)
+    assert grade("Cat", "dog") == MetricResult(score=0.0, correct=False)
 
 
 def test_bad_items_have_a_status_and_no_score() -> None:

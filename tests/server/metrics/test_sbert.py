@@ -6,6 +6,7 @@ import pytest
 from tests.support.programs import Table, at
 
 from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.parameters import SbertParameters
@@ -15,7 +16,7 @@ VECTORS = {"y": at(0), "near": at(60), "far": at(180), "near too": at(-60)}
 
 
 def grade(*references: str, table: Table, prediction: str = "y") -> Any:
-    return table.run(Sbert().score(Item("1", "", references, prediction), SbertParameters(model="m"), None))
+    return table.run(Sbert().score(Item("1", "", references, prediction), SbertParameters(model="m"), NO_MODEL))
 
 
 def test_the_best_reference_counts_and_the_first_of_equals_is_named() -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.support.programs import Table, at
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, ParameterError
+from gradewire_server.domain.metric import Calibration, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, SmileParts, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.parameters import SmileParameters
@@ -32,7 +32,7 @@ VECTORS = {
 
 def smile(item: Item = ITEM, calibration: Calibration | None = None, *, table: Table | None = None, **kw: Any) -> Any:
     table = table or Table(VECTORS)
-    return table.run(Smile().score(item, SmileParameters(**kw), calibration))
+    return table.run(Smile().score(item, SmileParameters(**kw), ModelFacts(calibration)))
 
 
 def test_v1() -> None:

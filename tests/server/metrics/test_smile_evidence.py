@@ -10,6 +10,7 @@ from tests.support.programs import Table, at
 
 import gradewire_server.metrics.smile as smile_module
 from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, EmbedTokens, Tier
 from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile import Smile
@@ -49,11 +50,11 @@ def test_looking_at_fewer_windows_changes_nothing(
 ) -> None:
     item = Item("1", "q", references, prediction)
     parameters = SmileParameters(preset=preset, sentence_weight=weight)
-    found = AnyTable().run(Smile().score(item, parameters, None))
+    found = AnyTable().run(Smile().score(item, parameters, NO_MODEL))
     original = smile_module.smile_texts
     try:
         smile_module.smile_texts = exhaustive_texts  # the slow way, for comparison
-        expected = AnyTable().run(Smile().score(item, parameters, None))
+        expected = AnyTable().run(Smile().score(item, parameters, NO_MODEL))
     finally:
         smile_module.smile_texts = original
     assert abs(found.score - expected.score) < 1e-6
@@ -67,7 +68,7 @@ def test_a_reference_said_word_for_word_asks_for_sentences_only() -> None:
     for preset in SmilePreset:
         table = Table({prediction: at(0), "w3": at(0), "w8 w9": at(90)})
         item = Item("1", "q", ("w3", "w8 w9"), prediction)
-        result = table.run(Smile().score(item, SmileParameters(preset=preset), None))
+        result = table.run(Smile().score(item, SmileParameters(preset=preset), NO_MODEL))
         assert (result.matched_reference, result.parts.keyword, result.parts.best_window) == (0, 1.0, "w3")
         (needs,) = table.rounds
         assert [(type(need), need.tier) for need in needs] == [(Embed, Tier.PREDICTION), (Embed, Tier.REFERENCE)]
@@ -79,7 +80,7 @@ def test_another_reference_that_can_still_win_is_looked_at() -> None:
     for preset, kinds in ((SmilePreset.V1, [Embed, Embed]), (SmilePreset.FAST, [Embed, Embed])):
         table = Table(vectors)
         item = Item("1", "q", ("w4", "w2 w1"), "w1 w3 w2 w4")
-        result = table.run(Smile().score(item, SmileParameters(preset=preset), None))
+        result = table.run(Smile().score(item, SmileParameters(preset=preset), NO_MODEL))
         # w4: .3 * .5 + .7 * (1 + 1) / 2 = .85; w2 w1: k = (1 + cos 40°) / 2 = .88302, .3 + .7 * .94151 = .95906
         assert abs(result.score - 0.95906) < 1e-5
         assert (result.matched_reference, result.parts.best_window) == (1, "w1 w3")

@@ -10,6 +10,7 @@ from tests.support.hash_engine import token_vectors
 from tests.support.programs import Table, at
 
 from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, EmbedTokens, Tier, TokenVectors
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.parameters import SmileParameters
@@ -27,6 +28,7 @@ def tokens_of(text: str, vectors: dict[str, tuple[float, float]], *, truncated: 
         sentence=np.array(at(0), dtype=np.float32),
         tokens=np.array([vectors[token] for _, token in found], dtype=np.float32),
         offsets=np.array([(start, start + len(token)) for start, token in found], dtype=np.int32),
+        ids=np.arange(len(found), dtype=np.int32),
         truncated=truncated,
     )
 
@@ -92,6 +94,7 @@ def test_a_repeated_window_is_judged_by_its_best_place_and_named_once() -> None:
         sentence=np.array(at(0), dtype=np.float32),
         tokens=np.array([at(90), at(10), at(80), at(0), at(20)], dtype=np.float32),
         offsets=np.array([(0, 2), (3, 5), (6, 8), (9, 11), (12, 14)], dtype=np.int32),
+        ids=np.arange(5, dtype=np.int32),
         truncated=False,
     )
     assert chosen(texts_for("x", prediction=text), tokens, at(0)) == {1: ("cd", "ab", "gh")}
@@ -107,7 +110,7 @@ VECTORS = {
 
 def run(table: Table, *references: str, prediction: str = PREDICTION) -> Any:
     item = Item("1", "", references, prediction)
-    return table.run(Smile().score(item, SmileParameters(preset="fast"), None))
+    return table.run(Smile().score(item, SmileParameters(preset="fast"), NO_MODEL))
 
 
 def test_the_score_is_that_of_the_shortlist_alone() -> None:

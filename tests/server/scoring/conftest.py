@@ -7,6 +7,7 @@ import hypothesis
 import pytest
 from tests.support.hash_engine import HashEngine
 
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest
 
@@ -27,6 +28,6 @@ def request_for() -> Callable[..., MetricRequest]:
         metric = REGISTRY[name]
         if metric.info.needs_model:
             parameters = {"model": "hash", **parameters}
-        return MetricRequest(metric, metric.parameters_type(**parameters), None)
+        return MetricRequest(metric, metric.parameters_type(**parameters), NO_MODEL)
 
     return make

@@ -12,6 +12,7 @@ from tests.support.hash_engine import HashEngine
 
 from gradewire_server.domain.engine import EmbedReply
 from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
@@ -158,7 +159,7 @@ async def test_a_metric_that_raises_fails_alone_and_logs_no_text(
     engine: HashEngine, request_for: Make, caplog: pytest.LogCaptureFixture, rounds: int
 ) -> None:
     broken: Any = Broken(rounds=rounds)
-    requests = [MetricRequest(broken, broken.parameters_type(model="hash"), None), request_for("smile")]
+    requests = [MetricRequest(broken, broken.parameters_type(model="hash"), NO_MODEL), request_for("smile")]
     with caplog.at_level(logging.ERROR):
         results = await score(engine, ITEMS[:2], requests)
     assert [results[i, 0].result.status for i in range(2)] == [Status.INTERNAL] * 2
@@ -272,7 +273,7 @@ async def test_cancelling_cancels_the_calls(engine: HashEngine, request_for: Mak
 async def test_cancelling_some_leaves_the_others_right(turns_until_cancel: list[int]) -> None:
     engine = HashEngine()
     smile = REGISTRY["smile"]
-    requests = [MetricRequest(smile, smile.parameters_type(preset=p, model="hash"), None) for p in ("v1", "fast")]
+    requests = [MetricRequest(smile, smile.parameters_type(preset=p, model="hash"), NO_MODEL) for p in ("v1", "fast")]
     expected = await score(HashEngine(), ITEMS, requests)
     tasks = [asyncio.create_task(score(engine, ITEMS, requests)) for _ in turns_until_cancel]
     for turn in range(13):

@@ -147,6 +147,97 @@ SYNTHETIC_MODE_PREPARED: SyntheticMode.ValueType  # 3
 """Compare with the answers stored by References.Prepare under ScoreRequest.reference_set."""
 Global___SyntheticMode: _TypeAlias = SyntheticMode  # noqa: Y015
 
+class _Corpus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CorpusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Corpus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CORPUS_UNSPECIFIED: _Corpus.ValueType  # 0
+    CORPUS_NONE: _Corpus.ValueType  # 1
+    """No weights: every token counts alike. The default of bertscore; cider has no such form."""
+    CORPUS_REQUEST: _Corpus.ValueType  # 2
+    """The references of the request's items. The default of cider. A stream has no such corpus."""
+    CORPUS_PREPARED: _Corpus.ValueType  # 3
+    """The references that References.Prepare was given for ScoreRequest.reference_set with this metric."""
+
+class Corpus(_Corpus, metaclass=_CorpusEnumTypeWrapper):
+    """Which references the weights of rare words (idf) are counted over."""
+
+CORPUS_UNSPECIFIED: Corpus.ValueType  # 0
+CORPUS_NONE: Corpus.ValueType  # 1
+"""No weights: every token counts alike. The default of bertscore; cider has no such form."""
+CORPUS_REQUEST: Corpus.ValueType  # 2
+"""The references of the request's items. The default of cider. A stream has no such corpus."""
+CORPUS_PREPARED: Corpus.ValueType  # 3
+"""The references that References.Prepare was given for ScoreRequest.reference_set with this metric."""
+Global___Corpus: _TypeAlias = Corpus  # noqa: Y015
+
+class _Measure:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MeasureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Measure.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MEASURE_UNSPECIFIED: _Measure.ValueType  # 0
+    MEASURE_F1: _Measure.ValueType  # 1
+    """The default."""
+    MEASURE_PRECISION: _Measure.ValueType  # 2
+    MEASURE_RECALL: _Measure.ValueType  # 3
+
+class Measure(_Measure, metaclass=_MeasureEnumTypeWrapper):
+    """Which of precision, recall and their harmonic mean becomes the score."""
+
+MEASURE_UNSPECIFIED: Measure.ValueType  # 0
+MEASURE_F1: Measure.ValueType  # 1
+"""The default."""
+MEASURE_PRECISION: Measure.ValueType  # 2
+MEASURE_RECALL: Measure.ValueType  # 3
+Global___Measure: _TypeAlias = Measure  # noqa: Y015
+
+class _VqaConsensus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VqaConsensusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaConsensus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VQA_CONSENSUS_UNSPECIFIED: _VqaConsensus.ValueType  # 0
+    VQA_CONSENSUS_LEAVE_ONE_OUT: _VqaConsensus.ValueType  # 1
+    """The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references."""
+    VQA_CONSENSUS_DIRECT: _VqaConsensus.ValueType  # 2
+    """min(1, agreeing / 3)."""
+
+class VqaConsensus(_VqaConsensus, metaclass=_VqaConsensusEnumTypeWrapper):
+    """How annotators that gave the prediction's answer become a score."""
+
+VQA_CONSENSUS_UNSPECIFIED: VqaConsensus.ValueType  # 0
+VQA_CONSENSUS_LEAVE_ONE_OUT: VqaConsensus.ValueType  # 1
+"""The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references."""
+VQA_CONSENSUS_DIRECT: VqaConsensus.ValueType  # 2
+"""min(1, agreeing / 3)."""
+Global___VqaConsensus: _TypeAlias = VqaConsensus  # noqa: Y015
+
+class _MeteorSynonyms:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MeteorSynonymsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MeteorSynonyms.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    METEOR_SYNONYMS_UNSPECIFIED: _MeteorSynonyms.ValueType  # 0
+    METEOR_SYNONYMS_WORDNET: _MeteorSynonyms.ValueType  # 1
+    """WordNet's, whose files the server must have. The default."""
+    METEOR_SYNONYMS_NONE: _MeteorSynonyms.ValueType  # 2
+    """Words and stems only; a different, lower score."""
+
+class MeteorSynonyms(_MeteorSynonyms, metaclass=_MeteorSynonymsEnumTypeWrapper): ...
+
+METEOR_SYNONYMS_UNSPECIFIED: MeteorSynonyms.ValueType  # 0
+METEOR_SYNONYMS_WORDNET: MeteorSynonyms.ValueType  # 1
+"""WordNet's, whose files the server must have. The default."""
+METEOR_SYNONYMS_NONE: MeteorSynonyms.ValueType  # 2
+"""Words and stems only; a different, lower score."""
+Global___MeteorSynonyms: _TypeAlias = MeteorSynonyms  # noqa: Y015
+
 @_typing.final
 class Item(_message.Message):
     """Messages that several services share. Rules that hold everywhere:
@@ -214,6 +305,15 @@ class MetricSpec(_message.Message):
     EXACT_MATCH_FIELD_NUMBER: _builtins.int
     EASY_MATCH_FIELD_NUMBER: _builtins.int
     SBERT_FIELD_NUMBER: _builtins.int
+    SFVE_FIELD_NUMBER: _builtins.int
+    BERTSCORE_FIELD_NUMBER: _builtins.int
+    VQA_ACCURACY_FIELD_NUMBER: _builtins.int
+    SOFT_VQA_ACCURACY_FIELD_NUMBER: _builtins.int
+    LEXICAL_MATCH_FIELD_NUMBER: _builtins.int
+    ROUGE_L_FIELD_NUMBER: _builtins.int
+    BLEU_FIELD_NUMBER: _builtins.int
+    METEOR_FIELD_NUMBER: _builtins.int
+    CIDER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def smile(self) -> Global___SmileParameters: ...
     @_builtins.property
@@ -222,6 +322,24 @@ class MetricSpec(_message.Message):
     def easy_match(self) -> Global___EasyMatchParameters: ...
     @_builtins.property
     def sbert(self) -> Global___SbertParameters: ...
+    @_builtins.property
+    def sfve(self) -> Global___SfveParameters: ...
+    @_builtins.property
+    def bertscore(self) -> Global___BertscoreParameters: ...
+    @_builtins.property
+    def vqa_accuracy(self) -> Global___VqaAccuracyParameters: ...
+    @_builtins.property
+    def soft_vqa_accuracy(self) -> Global___SoftVqaAccuracyParameters: ...
+    @_builtins.property
+    def lexical_match(self) -> Global___LexicalMatchParameters: ...
+    @_builtins.property
+    def rouge_l(self) -> Global___RougeLParameters: ...
+    @_builtins.property
+    def bleu(self) -> Global___BleuParameters: ...
+    @_builtins.property
+    def meteor(self) -> Global___MeteorParameters: ...
+    @_builtins.property
+    def cider(self) -> Global___CiderParameters: ...
     def __init__(
         self,
         *,
@@ -229,12 +347,21 @@ class MetricSpec(_message.Message):
         exact_match: Global___ExactMatchParameters | None = ...,
         easy_match: Global___EasyMatchParameters | None = ...,
         sbert: Global___SbertParameters | None = ...,
+        sfve: Global___SfveParameters | None = ...,
+        bertscore: Global___BertscoreParameters | None = ...,
+        vqa_accuracy: Global___VqaAccuracyParameters | None = ...,
+        soft_vqa_accuracy: Global___SoftVqaAccuracyParameters | None = ...,
+        lexical_match: Global___LexicalMatchParameters | None = ...,
+        rouge_l: Global___RougeLParameters | None = ...,
+        bleu: Global___BleuParameters | None = ...,
+        meteor: Global___MeteorParameters | None = ...,
+        cider: Global___CiderParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["easy_match", b"easy_match", "exact_match", b"exact_match", "metric", b"metric", "sbert", b"sbert", "smile", b"smile"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["easy_match", b"easy_match", "exact_match", b"exact_match", "metric", b"metric", "sbert", b"sbert", "smile", b"smile"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -331,6 +458,267 @@ class SbertParameters(_message.Message):
 Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
+class SfveParameters(_message.Message):
+    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y", -1 to 1; the closest reference counts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As SmileParameters.model; SFVE's own checkpoints are trained for it, any other encoder works too."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
+
+@_typing.final
+class BertscoreParameters(_message.Message):
+    """BERTScore: tokens of prediction and reference, each matched with its closest one by cosine."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    MEASURE_FIELD_NUMBER: _builtins.int
+    LAYER_FIELD_NUMBER: _builtins.int
+    IDF_FIELD_NUMBER: _builtins.int
+    RESCALE_FIELD_NUMBER: _builtins.int
+    WITH_QUESTION_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As SmileParameters.model."""
+    measure: Global___Measure.ValueType
+    layer: _builtins.int
+    """Hidden layer whose vectors are compared, 1 for the first; unset: the model's own choice. Models.List says which it has."""
+    idf: Global___Corpus.ValueType
+    """Weights of tokens."""
+    rescale: _builtins.bool
+    """Stretch the values so that unrelated texts come near 0, with the model's baseline for the layer."""
+    with_question: _builtins.bool
+    """Compare "Q R" with "Q Y" (KNVQA-Eval's form) in place of the answers alone."""
+    threshold: _builtins.float
+    """Score from which the answer counts as right; unset: no verdict. KNVQA-Eval takes 0.5."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        measure: Global___Measure.ValueType = ...,
+        layer: _builtins.int | None = ...,
+        idf: Global___Corpus.ValueType = ...,
+        rescale: _builtins.bool = ...,
+        with_question: _builtins.bool = ...,
+        threshold: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_layer", b"_layer", "_threshold", b"_threshold", "layer", b"layer", "threshold", b"threshold"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_layer", b"_layer", "_threshold", b"_threshold", "idf", b"idf", "layer", b"layer", "measure", b"measure", "model", b"model", "rescale", b"rescale", "threshold", b"threshold", "with_question", b"with_question"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__layer: _TypeAlias = _typing.Literal["layer"]  # noqa: Y015
+    _WhichOneofArgType__layer: _TypeAlias = _typing.Literal["_layer", b"_layer"]  # noqa: Y015
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__layer) -> _WhichOneofReturnType__layer | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
+
+Global___BertscoreParameters: _TypeAlias = BertscoreParameters  # noqa: Y015
+
+@_typing.final
+class VqaAccuracyParameters(_message.Message):
+    """VQA accuracy, 0 to 1: how many annotators gave the predicted answer. `Item.references` holds one answer per annotator,
+    repeated ones included.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONSENSUS_FIELD_NUMBER: _builtins.int
+    VERDICT_CUT_FIELD_NUMBER: _builtins.int
+    consensus: Global___VqaConsensus.ValueType
+    verdict_cut: _builtins.float
+    """Score from which the answer counts as right, above 0 to 1; unset: any agreeing annotator."""
+    def __init__(
+        self,
+        *,
+        consensus: Global___VqaConsensus.ValueType = ...,
+        verdict_cut: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__verdict_cut: _TypeAlias = _typing.Literal["verdict_cut"]  # noqa: Y015
+    _WhichOneofArgType__verdict_cut: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_cut) -> _WhichOneofReturnType__verdict_cut | None: ...
+
+Global___VqaAccuracyParameters: _TypeAlias = VqaAccuracyParameters  # noqa: Y015
+
+@_typing.final
+class SoftVqaAccuracyParameters(_message.Message):
+    """As VqaAccuracyParameters, with 1 - character error rate in place of equality."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONSENSUS_FIELD_NUMBER: _builtins.int
+    VERDICT_CUT_FIELD_NUMBER: _builtins.int
+    consensus: Global___VqaConsensus.ValueType
+    verdict_cut: _builtins.float
+    """Score from which the answer counts as right, above 0 to 1; unset: no verdict."""
+    def __init__(
+        self,
+        *,
+        consensus: Global___VqaConsensus.ValueType = ...,
+        verdict_cut: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__verdict_cut: _TypeAlias = _typing.Literal["verdict_cut"]  # noqa: Y015
+    _WhichOneofArgType__verdict_cut: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_cut) -> _WhichOneofReturnType__verdict_cut | None: ...
+
+Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # noqa: Y015
+
+@_typing.final
+class LexicalMatchParameters(_message.Message):
+    """1 if a reference occurs in the prediction as KNVQA-Eval matches them, else 0."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LexicalMatchParameters: _TypeAlias = LexicalMatchParameters  # noqa: Y015
+
+@_typing.final
+class RougeLParameters(_message.Message):
+    """ROUGE-L, 0 to 1: longest common subsequence of words."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEASURE_FIELD_NUMBER: _builtins.int
+    STEM_FIELD_NUMBER: _builtins.int
+    measure: Global___Measure.ValueType
+    stem: _builtins.bool
+    """Compare word stems (Porter)."""
+    def __init__(
+        self,
+        *,
+        measure: Global___Measure.ValueType = ...,
+        stem: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["measure", b"measure", "stem", b"stem"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RougeLParameters: _TypeAlias = RougeLParameters  # noqa: Y015
+
+@_typing.final
+class BleuParameters(_message.Message):
+    """Sentence BLEU over all references, 0 to 1, smoothed as sacrebleu does."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_NGRAM_FIELD_NUMBER: _builtins.int
+    max_ngram: _builtins.int
+    """Longest n-gram, 1 to 4; unset: 4."""
+    def __init__(
+        self,
+        *,
+        max_ngram: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram", "max_ngram", b"max_ngram"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram", "max_ngram", b"max_ngram"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_ngram: _TypeAlias = _typing.Literal["max_ngram"]  # noqa: Y015
+    _WhichOneofArgType__max_ngram: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_ngram) -> _WhichOneofReturnType__max_ngram | None: ...
+
+Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
+
+@_typing.final
+class MeteorParameters(_message.Message):
+    """METEOR, 0 to 1: words matched as they are, by stem and by synonym, with a penalty for broken order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SYNONYMS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    BETA_FIELD_NUMBER: _builtins.int
+    GAMMA_FIELD_NUMBER: _builtins.int
+    synonyms: Global___MeteorSynonyms.ValueType
+    alpha: _builtins.float
+    """Weight of precision against recall, 0 to 1; unset: 0.9."""
+    beta: _builtins.float
+    """Exponent of the penalty, 0 to 100; unset: 3."""
+    gamma: _builtins.float
+    """Weight of the penalty, 0 to 1; unset: 0.5."""
+    def __init__(
+        self,
+        *,
+        synonyms: Global___MeteorSynonyms.ValueType = ...,
+        alpha: _builtins.float | None = ...,
+        beta: _builtins.float | None = ...,
+        gamma: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_beta", b"_beta", "_gamma", b"_gamma", "alpha", b"alpha", "beta", b"beta", "gamma", b"gamma"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_beta", b"_beta", "_gamma", b"_gamma", "alpha", b"alpha", "beta", b"beta", "gamma", b"gamma", "synonyms", b"synonyms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__beta: _TypeAlias = _typing.Literal["beta"]  # noqa: Y015
+    _WhichOneofArgType__beta: _TypeAlias = _typing.Literal["_beta", b"_beta"]  # noqa: Y015
+    _WhichOneofReturnType__gamma: _TypeAlias = _typing.Literal["gamma"]  # noqa: Y015
+    _WhichOneofArgType__gamma: _TypeAlias = _typing.Literal["_gamma", b"_gamma"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__beta) -> _WhichOneofReturnType__beta | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gamma) -> _WhichOneofReturnType__gamma | None: ...
+
+Global___MeteorParameters: _TypeAlias = MeteorParameters  # noqa: Y015
+
+@_typing.final
+class CiderParameters(_message.Message):
+    """CIDEr-D over all references, 0 to 10; n-grams weighted by how rare they are in a corpus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CORPUS_FIELD_NUMBER: _builtins.int
+    corpus: Global___Corpus.ValueType
+    def __init__(
+        self,
+        *,
+        corpus: Global___Corpus.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["corpus", b"corpus"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
+
+@_typing.final
 class Provenance(_message.Message):
     """What one needs to get the same number again."""
 
@@ -354,7 +742,7 @@ class Provenance(_message.Message):
     line: _builtins.str
     """All of these on one line, which the command and the Python client read back as a metric."""
     reference_set: _builtins.str
-    """The call's reference set where the metric reads its synthetic answers (SYNTHETIC_MODE_PREPARED), else empty."""
+    """The call's reference set where the metric reads something of it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is."""
@@ -494,6 +882,181 @@ class SmileParts(_message.Message):
 Global___SmileParts: _TypeAlias = SmileParts  # noqa: Y015
 
 @_typing.final
+class BertscoreParts(_message.Message):
+    """Of the reference that gave the score; after rescaling where that is asked for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRECISION_FIELD_NUMBER: _builtins.int
+    RECALL_FIELD_NUMBER: _builtins.int
+    F1_FIELD_NUMBER: _builtins.int
+    CORPUS_FIELD_NUMBER: _builtins.int
+    precision: _builtins.float
+    recall: _builtins.float
+    f1: _builtins.float
+    corpus: _builtins.str
+    """With idf: what the weights were counted over, NAME:DOCUMENTS:DIGEST."""
+    def __init__(
+        self,
+        *,
+        precision: _builtins.float = ...,
+        recall: _builtins.float = ...,
+        f1: _builtins.float = ...,
+        corpus: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["corpus", b"corpus", "f1", b"f1", "precision", b"precision", "recall", b"recall"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BertscoreParts: _TypeAlias = BertscoreParts  # noqa: Y015
+
+@_typing.final
+class VqaParts(_message.Message):
+    """Of vqa_accuracy and soft_vqa_accuracy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGREEING_FIELD_NUMBER: _builtins.int
+    ANNOTATORS_FIELD_NUMBER: _builtins.int
+    COMPARED_PREDICTION_FIELD_NUMBER: _builtins.int
+    agreeing: _builtins.int
+    """Annotators whose answer equals the prediction."""
+    annotators: _builtins.int
+    compared_prediction: _builtins.str
+    """The prediction as it was compared: normalised, unless the annotators are unanimous."""
+    def __init__(
+        self,
+        *,
+        agreeing: _builtins.int = ...,
+        annotators: _builtins.int = ...,
+        compared_prediction: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreeing", b"agreeing", "annotators", b"annotators", "compared_prediction", b"compared_prediction"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VqaParts: _TypeAlias = VqaParts  # noqa: Y015
+
+@_typing.final
+class RougeLParts(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRECISION_FIELD_NUMBER: _builtins.int
+    RECALL_FIELD_NUMBER: _builtins.int
+    F1_FIELD_NUMBER: _builtins.int
+    precision: _builtins.float
+    recall: _builtins.float
+    f1: _builtins.float
+    def __init__(
+        self,
+        *,
+        precision: _builtins.float = ...,
+        recall: _builtins.float = ...,
+        f1: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["f1", b"f1", "precision", b"precision", "recall", b"recall"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RougeLParts: _TypeAlias = RougeLParts  # noqa: Y015
+
+@_typing.final
+class BleuParts(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRECISIONS_FIELD_NUMBER: _builtins.int
+    BREVITY_PENALTY_FIELD_NUMBER: _builtins.int
+    PREDICTION_WORDS_FIELD_NUMBER: _builtins.int
+    REFERENCE_WORDS_FIELD_NUMBER: _builtins.int
+    brevity_penalty: _builtins.float
+    prediction_words: _builtins.int
+    reference_words: _builtins.int
+    """Of the reference whose length is closest."""
+    @_builtins.property
+    def precisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Modified n-gram precisions after smoothing, for 1 to max_ngram."""
+
+    def __init__(
+        self,
+        *,
+        precisions: _abc.Iterable[_builtins.float] | None = ...,
+        brevity_penalty: _builtins.float = ...,
+        prediction_words: _builtins.int = ...,
+        reference_words: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brevity_penalty", b"brevity_penalty", "precisions", b"precisions", "prediction_words", b"prediction_words", "reference_words", b"reference_words"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BleuParts: _TypeAlias = BleuParts  # noqa: Y015
+
+@_typing.final
+class MeteorParts(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRECISION_FIELD_NUMBER: _builtins.int
+    RECALL_FIELD_NUMBER: _builtins.int
+    PENALTY_FIELD_NUMBER: _builtins.int
+    MATCHES_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    precision: _builtins.float
+    recall: _builtins.float
+    penalty: _builtins.float
+    """Share taken off for broken order."""
+    matches: _builtins.int
+    chunks: _builtins.int
+    def __init__(
+        self,
+        *,
+        precision: _builtins.float = ...,
+        recall: _builtins.float = ...,
+        penalty: _builtins.float = ...,
+        matches: _builtins.int = ...,
+        chunks: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "matches", b"matches", "penalty", b"penalty", "precision", b"precision", "recall", b"recall"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MeteorParts: _TypeAlias = MeteorParts  # noqa: Y015
+
+@_typing.final
+class CiderParts(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BY_ORDER_FIELD_NUMBER: _builtins.int
+    CORPUS_FIELD_NUMBER: _builtins.int
+    corpus: _builtins.str
+    """What the weights were counted over, NAME:DOCUMENTS:DIGEST."""
+    @_builtins.property
+    def by_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Score of 1- to 4-grams; their mean is the score."""
+
+    def __init__(
+        self,
+        *,
+        by_order: _abc.Iterable[_builtins.float] | None = ...,
+        corpus: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_order", b"by_order", "corpus", b"corpus"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CiderParts: _TypeAlias = CiderParts  # noqa: Y015
+
+@_typing.final
 class MetricResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -504,6 +1067,13 @@ class MetricResult(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     MATCHED_REFERENCE_FIELD_NUMBER: _builtins.int
     SMILE_FIELD_NUMBER: _builtins.int
+    BERTSCORE_FIELD_NUMBER: _builtins.int
+    VQA_FIELD_NUMBER: _builtins.int
+    ROUGE_L_FIELD_NUMBER: _builtins.int
+    BLEU_FIELD_NUMBER: _builtins.int
+    METEOR_FIELD_NUMBER: _builtins.int
+    CIDER_FIELD_NUMBER: _builtins.int
+    CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
     metric_index: _builtins.int
@@ -515,10 +1085,24 @@ class MetricResult(_message.Message):
     """For people: what went wrong and what to do. Never holds text of other items or internals."""
     matched_reference: _builtins.int
     """Index of the reference that gave the score."""
+    correct: _builtins.bool
+    """Whether the answer counts as right, where the metric gives a verdict."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___Warning.ValueType]: ...
     @_builtins.property
     def smile(self) -> Global___SmileParts: ...
+    @_builtins.property
+    def bertscore(self) -> Global___BertscoreParts: ...
+    @_builtins.property
+    def vqa(self) -> Global___VqaParts: ...
+    @_builtins.property
+    def rouge_l(self) -> Global___RougeLParts: ...
+    @_builtins.property
+    def bleu(self) -> Global___BleuParts: ...
+    @_builtins.property
+    def meteor(self) -> Global___MeteorParts: ...
+    @_builtins.property
+    def cider(self) -> Global___CiderParts: ...
     @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
     @_builtins.property
@@ -533,19 +1117,30 @@ class MetricResult(_message.Message):
         warnings: _abc.Iterable[Global___Warning.ValueType] | None = ...,
         matched_reference: _builtins.int | None = ...,
         smile: Global___SmileParts | None = ...,
+        bertscore: Global___BertscoreParts | None = ...,
+        vqa: Global___VqaParts | None = ...,
+        rouge_l: Global___RougeLParts | None = ...,
+        bleu: Global___BleuParts | None = ...,
+        meteor: Global___MeteorParts | None = ...,
+        cider: Global___CiderParts | None = ...,
+        correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_matched_reference", b"_matched_reference", "_score", b"_score", "cache_hits", b"cache_hits", "matched_reference", b"matched_reference", "parts", b"parts", "score", b"score", "smile", b"smile", "timing", b"timing"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_matched_reference", b"_matched_reference", "_score", b"_score", "cache_hits", b"cache_hits", "matched_reference", b"matched_reference", "message", b"message", "metric_index", b"metric_index", "parts", b"parts", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
+    _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
     _WhichOneofReturnType__matched_reference: _TypeAlias = _typing.Literal["matched_reference"]  # noqa: Y015
     _WhichOneofArgType__matched_reference: _TypeAlias = _typing.Literal["_matched_reference", b"_matched_reference"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__matched_reference) -> _WhichOneofReturnType__matched_reference | None: ...
     @_typing.overload

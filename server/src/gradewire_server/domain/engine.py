@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.metric import Calibration
-from gradewire_server.domain.needs import PreparedAnswers, Tier, TokenVectors
+from gradewire_server.domain.metric import NO_MODEL, ModelFacts
+from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Timing
 
 
@@ -54,7 +54,7 @@ class ModelStatus:
     max_tokens: int
     licence: str
     numeric_class: str
-    calibration: Calibration | None = None
+    facts: ModelFacts = NO_MODEL
 
 
 class Engine(Protocol):
@@ -76,14 +76,32 @@ class Engine(Protocol):
         """
 
     async def embed_tokens(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+        self,
+        model: str,
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
+        *,
+        layer: int = 0,
+        deadline_s: float | None = None,
     ) -> TokensReply:
-        """Token vectors of distinct `texts`; otherwise as `embed`."""
+        """Token vectors of distinct `texts`, of `layer` as in `EmbedTokens`; otherwise as `embed`."""
 
     async def prepared_answers(
         self, reference_set: str, question: str, references: Sequence[str]
     ) -> PreparedAnswers | Failure:
         """Synthetic answers stored for the references of a question in a set."""
+
+    async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
+        """Token ids of each text as `embed_tokens` numbers them, special ones left out, cut where the model cuts."""
+
+    async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
+        """Synonyms by word, of WordNet's files where they are; MODEL_UNAVAILABLE says what to install."""
+
+    async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
+        """The questions and references that a set's corpus was prepared with; NOT_PREPARED where there are none."""
+
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
+        """Adds entries to a set's corpus, durably; one that is there already changes nothing."""
 
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
         """Stores synthetic answers by reference, durably (no time to live); the same content again changes nothing.

@@ -1,10 +1,10 @@
 """What the rest of the server knows of a metric."""
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.needs import Corpus, Preparation, Program
 
 
 class ParameterError(ValueError):
@@ -29,6 +29,45 @@ class Parameters(Protocol):
     @property
     def model(self) -> str:
         """Encoder or judge, "" for none."""
+
+    @property
+    def reads_prepared(self) -> bool:
+        """Whether the score depends on the call's reference set, which its line names then."""
+
+    @property
+    def corpus(self) -> Corpus:
+        """Which references weights are counted over; NONE where there are no weights."""
+
+    def resolved(self, facts: "ModelFacts") -> Self:
+        """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainParameters:
+    """Base of parameters: no model, nothing prepared, no corpus, nothing to resolve; a metric says what it has instead.
+
+    A dataclass that has a field of one of these names overrides it.
+    """
+
+    @property
+    def model(self) -> str:
+        """No model."""
+        return ""
+
+    @property
+    def reads_prepared(self) -> bool:
+        """Whether a corpus is a prepared one."""
+        return self.corpus is Corpus.PREPARED
+
+    @property
+    def corpus(self) -> Corpus:
+        """No weights."""
+        return Corpus.NONE
+
+    def resolved(self, facts: "ModelFacts") -> Self:
+        """Nothing depends on the model."""
+        del facts
+        return self
 
 
 P = TypeVar("P", bound=Parameters)
@@ -67,6 +106,37 @@ class Calibration:
     sentence_weight: float
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLayer:
+    """A hidden layer whose token vectors a model gives.
+
+    Attributes:
+        number: 1 for the first.
+        baseline: Precision, recall and F1 of BERTScore on unrelated texts, for rescaling; None where unmeasured.
+    """
+
+    number: int
+    baseline: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a metric may know of the model it runs on; all empty for metrics without one.
+
+    Attributes:
+        calibration: Of SMILE, or None.
+        token_layers: Layers that token vectors can be had of, ascending.
+        bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
+    """
+
+    calibration: Calibration | None = None
+    token_layers: tuple[TokenLayer, ...] = ()
+    bertscore_layer: int = 0
+
+
+NO_MODEL = ModelFacts()
+
+
 class Metric(Protocol, Generic[P]):
     """A pure scoring rule: no I/O, no clock, no model. One file in metrics/, one line in its registry."""
 
@@ -78,7 +148,7 @@ class Metric(Protocol, Generic[P]):
     def parameters_type(self) -> type[P]:
         """Dataclass of its parameters; constructing it validates and raises ParameterError."""
 
-    def score(self, item: Item, parameters: P, calibration: Calibration | None) -> Program:
+    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
         """A program that grades the item; it checks the item itself (blank references, blank prediction)."""
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:

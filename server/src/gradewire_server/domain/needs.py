@@ -9,9 +9,9 @@ returns a MetricResult. `ask` makes one round typed and short:
         return MetricResult.failed(vectors)
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Hashable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -62,11 +62,19 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTokens:
-    """Token vectors (last layer) of each text, with the sentence vector of the same pass."""
+    """Token vectors of each text, with the sentence vector of the same pass.
+
+    Attributes:
+        model: As `Embed`.
+        texts: As `Embed`.
+        tier: How long they are worth keeping.
+        layer: Hidden layer, 1 for the first, its special tokens included; 0: the last layer without them.
+    """
 
     model: str
     texts: tuple[str, ...]
     tier: Tier
+    layer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +83,17 @@ class TokenVectors:
 
     Attributes:
         sentence: float32[dims], equal to what Embed answers for the text.
-        tokens: float32[tokens, dims], not normalised, special tokens left out, rounded to float16 before first use.
-        offsets: int32[tokens, 2], half-open character ranges in the text.
+        tokens: float32[tokens, dims], not normalised, rounded to float16 before first use; special tokens are left out
+            where no layer was asked for.
+        offsets: int32[tokens, 2], half-open character ranges in the text; (0, 0) for special tokens.
+        ids: int32[tokens], the model's token numbers; -1 for special tokens.
         truncated: The text was longer than the model reads.
     """
 
     sentence: NDArray[np.float32]
     tokens: NDArray[np.float32]
     offsets: NDArray[np.int32]
+    ids: NDArray[np.int32]
     truncated: bool
 
 
@@ -97,8 +108,69 @@ class PreparedSynthetic:
 PreparedAnswers: TypeAlias = tuple[str | None, ...]
 """Answer to PreparedSynthetic: one per reference, None where nothing is stored."""
 
-Need: TypeAlias = Embed | EmbedTokens | PreparedSynthetic
-Answer: TypeAlias = Vectors | tuple[TokenVectors, ...] | PreparedAnswers | Failure
+
+class Corpus(StrEnum):
+    """Whose references are counted for the weights of rare words; values as gradewire.v1.Corpus."""
+
+    NONE = "none"
+    REQUEST = "request"
+    PREPARED = "prepared"
+
+
+class Terms(StrEnum):
+    """What is counted in a corpus."""
+
+    NGRAMS = "ngrams"  # word n-grams of CIDEr, once per entry: an entry's references are one document
+    TOKENS = "tokens"  # a model's tokens, once per distinct reference: each reference is a document
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusStatistics:
+    """In how many documents of a corpus each term occurs.
+
+    Attributes:
+        corpus: REQUEST or PREPARED.
+        terms: What is counted.
+        model: Whose tokens, NAME@DIGEST; "" for n-grams.
+    """
+
+    corpus: Corpus
+    terms: Terms
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFrequencies:
+    """Answer to CorpusStatistics; shared by all items of the request, never to be changed.
+
+    Attributes:
+        name: For people and for the result: NAME:DOCUMENTS:DIGEST, NAME "request" or the reference set, DIGEST 12 hex
+            digits over the corpus.
+        documents: At least 1.
+        counts: By term: a tuple of 1 to 4 words, or a token number.
+    """
+
+    name: str
+    documents: int
+    counts: Mapping[Hashable, int]
+
+
+ReferenceEntries: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""Distinct (question, references) of a corpus, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindSynonyms:
+    """Synonyms of lower-case `words` by WordNet; answered with `Synonyms`."""
+
+    words: tuple[str, ...]
+
+
+Synonyms: TypeAlias = Mapping[str, frozenset[str]]
+"""By word: single words that share a sense with it, itself among them where WordNet knows it; else empty."""
+
+Need: TypeAlias = Embed | EmbedTokens | PreparedSynthetic | CorpusStatistics | FindSynonyms
+Answer: TypeAlias = Vectors | tuple[TokenVectors, ...] | PreparedAnswers | DocumentFrequencies | Synonyms | Failure
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
 """A metric at work on one item."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
@@ -111,6 +183,10 @@ def ask(need: Embed, /) -> Generator[tuple[Need, ...], Any, Vectors | Failure]: 
 def ask(need: EmbedTokens, /) -> Generator[tuple[Need, ...], Any, tuple[TokenVectors, ...] | Failure]: ...
 @overload
 def ask(need: PreparedSynthetic, /) -> Generator[tuple[Need, ...], Any, PreparedAnswers | Failure]: ...
+@overload
+def ask(need: CorpusStatistics, /) -> Generator[tuple[Need, ...], Any, DocumentFrequencies | Failure]: ...
+@overload
+def ask(need: FindSynonyms, /) -> Generator[tuple[Need, ...], Any, Synonyms | Failure]: ...
 def ask(need: Need, /) -> Generator[tuple[Need, ...], Any, Any]:
     """One round with one need; returns its answer. For several at once: `answers = yield (need, need, …)`."""
     (answer,) = yield (need,)

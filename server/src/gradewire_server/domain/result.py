@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TypeAlias
 
 
 class Status(IntEnum):
@@ -49,6 +50,66 @@ class SmileParts:
 
 
 @dataclass(frozen=True, slots=True)
+class BertscoreParts:
+    """Of the reference that gave the score; `corpus` as in `DocumentFrequencies.name`, empty without idf."""
+
+    precision: float
+    recall: float
+    f1: float
+    corpus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VqaParts:
+    """Of vqa_accuracy and soft_vqa_accuracy; fields as in gradewire.v1.VqaParts."""
+
+    agreeing: int
+    annotators: int
+    compared_prediction: str
+
+
+@dataclass(frozen=True, slots=True)
+class RougeLParts:
+    """Of the reference that gave the score, 0 to 1 each."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class BleuParts:
+    """Modified n-gram precisions after smoothing (0 to 1, for 1 to max_ngram) and what shortens the score."""
+
+    precisions: tuple[float, ...]
+    brevity_penalty: float
+    prediction_words: int
+    reference_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeteorParts:
+    """Of the reference that gave the score; `penalty` is the share taken off for broken order."""
+
+    precision: float
+    recall: float
+    penalty: float
+    matches: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class CiderParts:
+    """Scores of 1- to 4-grams, 0 to 10 each, and what the weights were counted over (`DocumentFrequencies.name`)."""
+
+    by_order: tuple[float, ...]
+    corpus: str
+
+
+Parts: TypeAlias = SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts
+
+
+@dataclass(frozen=True, slots=True)
 class MetricResult:
     """Score or failure of one metric on one item.
 
@@ -59,6 +120,7 @@ class MetricResult:
         warnings: Remarks beside a score that stands.
         matched_reference: Index of the reference that gave the score.
         parts: What the score is made of.
+        correct: Whether the answer counts as right; None where the metric gives no verdict.
     """
 
     score: float | None
@@ -66,7 +128,8 @@ class MetricResult:
     message: str = ""
     warnings: tuple[Warning, ...] = ()
     matched_reference: int | None = None
-    parts: SmileParts | None = None
+    parts: Parts | None = None
+    correct: bool | None = None
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):

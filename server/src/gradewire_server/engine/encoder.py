@@ -183,7 +183,7 @@ class Encoder:
             tokens = tokenized[row]
             if result and job.with_tokens and output.tokens is not None and tokens.kept is not None:
                 assert tokens.offsets is not None  # noqa: S101 - for mypy: both are there or none
-                result = encode_tokens(result, output.tokens[row, tokens.kept], tokens.offsets)
+                result = encode_tokens(result, output.tokens[row, tokens.kept], tokens.offsets, tokens.ids[tokens.kept])
             bodies.append(_NOT_FINITE if result is None else result)
         longest = max(len(tokens.ids) for tokens in tokenized)
         return RunResult(bodies, longest * len(jobs), time.perf_counter() - started_s)

@@ -12,13 +12,16 @@ from gradewire_server.engine.codec import decode_bodies
 _COUNT_BYTES = 4
 
 
-def encode_tokens(sentence_body: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32]) -> bytes | None:
+def encode_tokens(
+    sentence_body: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32], ids: NDArray[np.int32]
+) -> bytes | None:
     """Body of one text.
 
     Args:
         sentence_body: Of the same text; its flags become this body's.
         tokens: float32[n, dims] of the tokens that stand for text.
         offsets: int32[n, 2].
+        ids: int32[n].
 
     Returns:
         None where a value is not finite.
@@ -28,19 +31,23 @@ def encode_tokens(sentence_body: bytes, tokens: NDArray[np.float32], offsets: ND
     if not np.isfinite(rounded).all():
         return None
     count = len(offsets).to_bytes(_COUNT_BYTES, "little")
-    return b"".join((count, offsets.astype("<i4").tobytes(), rounded.tobytes(), sentence_body))
+    return b"".join(
+        (count, offsets.astype("<i4").tobytes(), ids.astype("<i4").tobytes(), rounded.tobytes(), sentence_body)
+    )
 
 
 def decode_tokens(body: bytes, dims: int) -> TokenVectors:
     """The text that `encode_tokens` made `body` of."""
     count = int.from_bytes(body[:_COUNT_BYTES], "little")
     offsets_end = _COUNT_BYTES + 8 * count
-    tokens_end = offsets_end + 2 * count * dims
+    ids_end = offsets_end + 4 * count
+    tokens_end = ids_end + 2 * count * dims
     sentence, truncated = decode_bodies([body[tokens_end:]], dims)
     return TokenVectors(
         sentence=sentence[0],
-        tokens=np.frombuffer(body, "<f2", count * dims, offsets_end).reshape(count, dims).astype(np.float32),
+        tokens=np.frombuffer(body, "<f2", count * dims, ids_end).reshape(count, dims).astype(np.float32),
         offsets=np.frombuffer(body, "<i4", 2 * count, _COUNT_BYTES).reshape(count, 2).astype(np.int32),
+        ids=np.frombuffer(body, "<i4", count, offsets_end).astype(np.int32),
         truncated=bool(truncated[0]),
     )
 

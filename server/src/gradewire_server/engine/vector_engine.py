@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
 from gradewire_server.domain.needs import PreparedAnswers, Tier
-from gradewire_server.domain.result import Failure
+from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.cache import VectorCache
 from gradewire_server.engine.config import EngineConfig
 from gradewire_server.engine.encoder import Encoder
@@ -117,9 +117,18 @@ class VectorEngine(Engine):
         return reply
 
     async def embed_tokens(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+        self,
+        model: str,
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
+        *,
+        layer: int = 0,
+        deadline_s: float | None = None,
     ) -> TokensReply:
         """See `Engine.embed_tokens`."""
+        if layer:
+            missing = Failure(Status.INVALID_PARAMETER, f"layer: {layer} cannot be had of {model}")
+            return failed_tokens(missing, len(texts))
         loaded = self._library.find(model) or await self._library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))

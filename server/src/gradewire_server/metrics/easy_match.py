@@ -4,7 +4,7 @@ Source: SMILE, section on baselines ("can be found within the model response"); 
 """
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, MetricInfo
+from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -33,9 +33,9 @@ class EasyMatch:
     )
     parameters_type = EasyMatchParameters
 
-    def score(self, item: Item, parameters: EasyMatchParameters, calibration: Calibration | None) -> Program:
+    def score(self, item: Item, parameters: EasyMatchParameters, facts: ModelFacts) -> Program:
         """Asks for nothing."""
-        del parameters, calibration
+        del parameters, facts
         yield from ()
         failure = check_item(item)
         if failure is not None:
@@ -43,8 +43,8 @@ class EasyMatch:
         prediction = normalise(item.prediction)
         for index, reference in enumerate(item.references):
             if contains(prediction, normalise(reference)):
-                return MetricResult(score=1.0, matched_reference=index)
-        return MetricResult(score=0.0)
+                return MetricResult(score=1.0, matched_reference=index, correct=True)
+        return MetricResult(score=0.0, correct=False)
 
     def prepare(self, entry: ReferenceEntry, parameters: EasyMatchParameters) -> Preparation:
         """Asks for nothing."""

@@ -7,7 +7,7 @@ import re
 import string
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, MetricInfo
+from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -47,9 +47,9 @@ class ExactMatch:
     )
     parameters_type = ExactMatchParameters
 
-    def score(self, item: Item, parameters: ExactMatchParameters, calibration: Calibration | None) -> Program:
+    def score(self, item: Item, parameters: ExactMatchParameters, facts: ModelFacts) -> Program:
         """Asks for nothing."""
-        del parameters, calibration
+        del parameters, facts
         yield from ()
         failure = check_item(item)
         if failure is not None:
@@ -57,8 +57,8 @@ class ExactMatch:
         prediction = squad_normalise(item.prediction)
         for index, reference in enumerate(item.references):
             if squad_normalise(reference) == prediction:
-                return MetricResult(score=1.0, matched_reference=index)
-        return MetricResult(score=0.0)
+                return MetricResult(score=1.0, matched_reference=index, correct=True)
+        return MetricResult(score=0.0, correct=False)
 
     def prepare(self, entry: ReferenceEntry, parameters: ExactMatchParameters) -> Preparation:
         """Asks for nothing."""

@@ -3,8 +3,9 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
-from gradewire_server.domain.metric import ParameterError, ParameterInfo
+from gradewire_server.domain.metric import ParameterError, ParameterInfo, PlainParameters
 
 MODEL_INFO = ParameterInfo(
     name="model",
@@ -12,6 +13,8 @@ MODEL_INFO = ParameterInfo(
     default_value="",
     allowed="a built encoder; empty: the default one",
 )
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class SmilePreset(StrEnum):
@@ -32,7 +35,7 @@ class SyntheticMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SmileParameters:
+class SmileParameters(PlainParameters):
     """Parameters of `smile`.
 
     Attributes:
@@ -51,8 +54,8 @@ class SmileParameters:
     model: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "preset", _member(SmilePreset, "preset", self.preset))
-        object.__setattr__(self, "synthetic", _member(SyntheticMode, "synthetic", self.synthetic))
+        object.__setattr__(self, "preset", member(SmilePreset, "preset", self.preset))
+        object.__setattr__(self, "synthetic", member(SyntheticMode, "synthetic", self.synthetic))
         if self.sentence_weight is None:
             object.__setattr__(self, "sentence_weight", 0.5 if self.preset is SmilePreset.REFERENCE_CODE else 0.3)
         elif not (math.isfinite(self.sentence_weight) and 0 <= self.sentence_weight <= 1):
@@ -64,8 +67,14 @@ class SmileParameters:
         assert self.sentence_weight is not None  # noqa: S101 - tells the type checker what __post_init__ has done
         return self.sentence_weight
 
+    @property
+    def reads_prepared(self) -> bool:
+        """Whether the synthetic answers are prepared ones."""
+        return self.synthetic is SyntheticMode.PREPARED
 
-def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
+
+def member(kind: type[E], field: str, value: str) -> E:
+    """The member of an enum that `value` names; raises ParameterError naming `field` and the choices."""
     try:
         return kind(value)
     except ValueError:
@@ -73,27 +82,17 @@ def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
 
 
 @dataclass(frozen=True, slots=True)
-class SbertParameters:
+class SbertParameters(PlainParameters):
     """Parameters of `sbert`: `model` is the plain name of the encoder."""
 
     model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ExactMatchParameters:
+class ExactMatchParameters(PlainParameters):
     """`exact_match` has no parameters."""
-
-    @property
-    def model(self) -> str:
-        """No model."""
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
-class EasyMatchParameters:
+class EasyMatchParameters(PlainParameters):
     """`easy_match` has no parameters."""
-
-    @property
-    def model(self) -> str:
-        """No model."""
-        return ""

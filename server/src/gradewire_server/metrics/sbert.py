@@ -4,7 +4,7 @@ Source: Reimers and Gurevych 2019, "Sentence-BERT"; the baseline of that name in
 """
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, MetricInfo
+from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.checks import check_item, check_references
@@ -29,9 +29,9 @@ class Sbert:
     )
     parameters_type = SbertParameters
 
-    def score(self, item: Item, parameters: SbertParameters, calibration: Calibration | None) -> Program:
+    def score(self, item: Item, parameters: SbertParameters, facts: ModelFacts) -> Program:
         """One round: the prediction and its references."""
-        del calibration
+        del facts
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)

@@ -5,7 +5,7 @@ what it leaves open.
 """
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, MetricInfo, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -46,7 +46,7 @@ class Smile:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
-    def score(self, item: Item, parameters: SmileParameters, calibration: Calibration | None) -> Program:
+    def score(self, item: Item, parameters: SmileParameters, facts: ModelFacts) -> Program:
         """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
         One more round before them where synthetic answers are prepared ones.
@@ -63,7 +63,7 @@ class Smile:
         evidence = yield from gather(texts, parameters)
         if isinstance(evidence, Failure):
             return MetricResult.failed(evidence)
-        return grade(texts, evidence, parameters, calibration)
+        return grade(texts, evidence, parameters, facts.calibration)
 
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
         """Asks for the sentence and the keywords of every reference."""

@@ -133,11 +133,13 @@ def grade(
     score, s, lex = float(scores[best]), float(sentence[best]), float((exact[best] + keyword[best]) / 2)
     threshold = _threshold(parameters, calibration)
     bin_ = smile_bin(score)
+    correct = bin_ >= CORRECT_BIN if threshold is None else score >= threshold
     warnings = (Warning.TRUNCATED,) if evidence.truncated else ()
     return MetricResult(
         score=score,
         warnings=warnings if threshold is not None else (*warnings, Warning.UNCALIBRATED),
         matched_reference=indices[best],
+        correct=correct,
         parts=SmileParts(
             sentence=s,
             keyword=float(keyword[best]),
@@ -145,7 +147,7 @@ def grade(
             lexical=lex,
             best_window=evidence.keywords[indices[best]].window,
             bin=bin_,
-            correct=bin_ >= CORRECT_BIN if threshold is None else score >= threshold,
+            correct=correct,
             harmonic_mean=harmonic_mean(s, lex) if parameters.preset is SmilePreset.REFERENCE_CODE else None,
         ),
     )

@@ -1,16 +1,41 @@
 """Items and results between the wire and the domain."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.result import CacheHits, Failure, ScoredResult, SmileParts, Status
+from gradewire_server.domain.result import (
+    BertscoreParts,
+    BleuParts,
+    CacheHits,
+    CiderParts,
+    Failure,
+    MeteorParts,
+    Parts,
+    RougeLParts,
+    ScoredResult,
+    SmileParts,
+    Status,
+    VqaParts,
+)
 from gradewire_server.rpc.errors import InvalidRequestError
 from gradewire_server.rpc.limits import MAX_REFERENCE_SET_BYTES, Limits
 from gradewire_server.rpc.normal_form import TooManyMarksError, has_long_run, nfc
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
+_PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
+    {
+        SmileParts: "smile",
+        BertscoreParts: "bertscore",
+        VqaParts: "vqa",
+        RougeLParts: "rouge_l",
+        BleuParts: "bleu",
+        MeteorParts: "meteor",
+        CiderParts: "cider",
+    }
+)
 
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:
@@ -83,7 +108,9 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
     if result.warnings:
         message.warnings.extend(map(int, result.warnings))  # type: ignore[arg-type]
     if result.parts is not None:
-        _fill_smile(message.smile, result.parts)
+        _fill_parts(message, result.parts)
+    if result.correct is not None:
+        message.correct = result.correct
     if diagnostics:
         fill_hits(message.cache_hits, scored.cache_hits)
         timing = message.timing
@@ -102,16 +129,16 @@ def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
     message.computed = hits.computed
 
 
-def _fill_smile(message: types_pb2.SmileParts, parts: SmileParts) -> None:
-    message.sentence = parts.sentence
-    message.keyword = parts.keyword
-    message.exact = parts.exact
-    message.lexical = parts.lexical
-    message.best_window = parts.best_window
-    message.bin = parts.bin
-    message.correct = parts.correct
-    if parts.harmonic_mean is not None:
-        message.harmonic_mean = parts.harmonic_mean
+def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
+    """Writes parts into the message of their kind, field by field: both sides have the same names."""
+    target: Any = getattr(message, _PARTS[type(parts)])
+    target.SetInParent()
+    for name in type(parts).__slots__:
+        value = getattr(parts, name)
+        if isinstance(value, tuple):
+            getattr(target, name).extend(value)
+        elif value is not None:
+            setattr(target, name, value)
 
 
 def _over_limit(reference_count: int, limits: Limits) -> Failure | None:

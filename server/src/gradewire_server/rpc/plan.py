@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.engine import Engine, ModelStatus
-from gradewire_server.domain.metric import Calibration, Metric, ParameterError, Parameters
+from gradewire_server.domain.metric import NO_MODEL, Metric, ModelFacts, ParameterError, Parameters
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.rpc.capabilities import USABLE_STATES, why_unusable
 from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
@@ -18,7 +18,6 @@ from gradewire_server.rpc.parameters import read_parameters, write_line, write_s
 from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
-_PREPARED: Final = "prepared"
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHED_SPEC_BYTES: Final = 1024
 
@@ -39,11 +38,7 @@ class MetricPlan:
     def provenance_in(self, reference_set: str) -> types_pb2.Provenance:
         """The provenance in a call with a reference set, which it names where the metric reads answers of it."""
         request = self.request
-        if (
-            not reference_set
-            or isinstance(request, Failure)
-            or getattr(request.parameters, "synthetic", "") != _PREPARED
-        ):
+        if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
             return self.provenance
         named = types_pb2.Provenance(reference_set=reference_set)
         named.MergeFrom(self.provenance)
@@ -58,7 +53,7 @@ class Planner:
     def __init__(self, engine: Engine, metrics: Mapping[str, Metric[Any]]) -> None:
         self._engine = engine
         self._metrics = metrics
-        self._cache: OrderedDict[tuple[bytes, str, Calibration | None], MetricPlan] = OrderedDict()
+        self._cache: OrderedDict[tuple[bytes, str, ModelFacts], MetricPlan] = OrderedDict()
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
         """Resolves the metrics of a call.
@@ -102,7 +97,7 @@ class Planner:
     def _cached(
         self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None
     ) -> MetricPlan:
-        key = (spec.SerializeToString(), model.digest if model else "", model.calibration if model else None)
+        key = (spec.SerializeToString(), model.digest if model else "", model.facts if model else NO_MODEL)
         plan = self._cache.get(key)
         if plan is not None:
             self._cache.move_to_end(key)
@@ -142,7 +137,8 @@ def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatu
     name = model.name if model else ""
     digest = model.digest if model else ""
     parameters = read_parameters(message, metric, path, model=name)
-    calibration = model.calibration if model else None
+    facts = model.facts if model else NO_MODEL
+    parameters = parameters.resolved(facts)
     provenance = types_pb2.Provenance(
         metric=write_spec(metric.info.name, parameters),
         name=metric.info.name,
@@ -152,7 +148,7 @@ def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatu
         line=write_line(metric, parameters, digest),
     )
     pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
-    return MetricPlan(MetricRequest(metric=metric, parameters=pinned, calibration=calibration), provenance)
+    return MetricPlan(MetricRequest(metric=metric, parameters=pinned, facts=facts), provenance)
 
 
 def _with_model(parameters: Parameters, model: str) -> Parameters:

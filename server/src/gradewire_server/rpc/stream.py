@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import MetricResult, ScoredResult
+from gradewire_server.domain.result import MetricResult, Parts, ScoredResult, SmileParts, VqaParts
 from gradewire_server.rpc.convert import fill_result, read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.pace import Pace
@@ -225,8 +225,15 @@ class _Reply:
         fill_result(target.results.add(), metric_index, scored, diagnostics=diagnostics)
         self._results += 1
         parts = scored.result.parts
-        self._chars += len(scored.result.message) + (len(parts.best_window) if parts is not None else 0)
+        self._chars += len(scored.result.message) + _text_chars(parts)
         item.missing -= 1
         if item.missing == 0:
             target.complete = True
             self.completed += 1
+
+
+def _text_chars(parts: Parts | None) -> int:
+    """Characters of those parts that hold text of the item, which are all that can be long."""
+    if isinstance(parts, SmileParts):
+        return len(parts.best_window)
+    return len(parts.compared_prediction) if isinstance(parts, VqaParts) else 0

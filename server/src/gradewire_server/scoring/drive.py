@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from typing import Any, Generic
 
 from gradewire_server.domain.engine import Engine
-from gradewire_server.domain.needs import Answer, Embed, EmbedTokens, Need, Tier
+from gradewire_server.domain.needs import Answer, Embed, EmbedTokens, Need, PreparedSynthetic, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import AnyJob, Call, EmbedCall, PreparedCall, TokensCall
 from gradewire_server.scoring.jobs import Done, Job, K, R
@@ -89,8 +89,8 @@ class Drive(Generic[K, R]):
             self._call(Embed, need.model).add(job, slot, need.texts, need.tier)
         elif isinstance(need, EmbedTokens):
             self._call(EmbedTokens, need.model).add(job, slot, need.texts, need.tier)
-        else:
-            self._call(type(need), "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
+        elif isinstance(need, PreparedSynthetic):
+            self._call(PreparedSynthetic, "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
 
     def _call(self, kind: type[Need], model: str) -> Call[Any]:
         call = self._open.get((kind, model))

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, Metric, Parameters
+from gradewire_server.domain.metric import Metric, ModelFacts, Parameters
 from gradewire_server.domain.needs import Program
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.scoring.drive import Drive
@@ -26,12 +26,12 @@ class MetricRequest:
     Attributes:
         metric: From the registry.
         parameters: Of its `parameters_type`; the model is NAME or NAME@DIGEST.
-        calibration: Of that model, or None.
+        facts: Of that model; empty for metrics without one.
     """
 
     metric: Metric[Any]
     parameters: Parameters
-    calibration: Calibration | None
+    facts: ModelFacts
 
 
 class Scorer:
@@ -98,5 +98,5 @@ def _programs(
     for item_index, item in enumerate(items):
         for metric_index, request in enumerate(requests):
             if isinstance(request, MetricRequest):
-                program = request.metric.score(item, request.parameters, request.calibration)
+                program = request.metric.score(item, request.parameters, request.facts)
                 yield (item_index, metric_index), program
