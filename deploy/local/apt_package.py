@@ -1,0 +1,93 @@
+"""Debian packages without installing them: downloaded by apt, unpacked into the user's cache."""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+_TIMEOUT_S = 300
+
+
+class PackageMissingError(RuntimeError):
+    """A package cannot be had; the message says why and what to do."""
+
+
+def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Path:
+    """Takes a package and the named dependencies; two processes may ask at once, and later calls download nothing.
+
+    Nothing is configured and no script of a package runs: the files lie as they would below "/", and whoever runs a
+    program among them points it to its libraries.
+
+    Args:
+        package: Debian's name of it.
+        dependencies: Names of further packages whose files go into the same tree.
+        cache: Directory for the trees; the user's cache directory unless given.
+
+    Returns:
+        The root of the tree: `unpacked("prometheus") / "usr/bin/prometheus"`.
+
+    Raises:
+        PackageMissingError: apt is not there, or cannot get one of them.
+    """
+    names = (package, *dependencies)
+    key = package
+    if dependencies:
+        key += "-" + hashlib.sha256(" ".join(sorted(dependencies)).encode()).hexdigest()[:12]
+    directory = (cache or platformdirs.user_cache_path("gradewire")) / key
+    directory.mkdir(parents=True, exist_ok=True)
+    tree = directory / "package"
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not tree.exists():
+            _unpack(names, directory, tree)
+    return tree
+
+
+def _unpack(names: tuple[str, ...], directory: Path, tree: Path) -> None:
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        raise PackageMissingError(f"{', '.join(names)}: there is no apt to get it with; install it by hand")
+    with tempfile.TemporaryDirectory(dir=directory) as scratch_name:
+        scratch = Path(scratch_name)
+        _download(names, scratch)
+        archives = sorted(scratch.glob("*.deb"))
+        if len(archives) != len(set(names)):
+            raise PackageMissingError(f"apt gave {len(archives)} archives for {', '.join(names)}")
+        for archive in archives:
+            _run(["dpkg-deb", "--extract", str(archive), str(scratch / "package")], scratch)
+        # Last, so that an interrupted download leaves nothing that looks whole.
+        (scratch / "package").rename(tree)
+
+
+def _download(names: tuple[str, ...], scratch: Path) -> None:
+    """Takes the packages by the machine's own lists, or by fresh ones of ours where those are missing or old."""
+    command = ["apt-get", "--quiet", "--quiet", "-o", "APT::Sandbox::User=root"]
+    private = ["-o", f"Dir::State={scratch}/state", "-o", f"Dir::Cache={scratch}/cache"]
+    try:
+        _run([*command, "download", *names], scratch)
+    except PackageMissingError:
+        for part in ("state/lists/partial", "cache/archives/partial"):
+            (scratch / part).mkdir(parents=True)
+        _run([*command, *private, "update"], scratch)
+        _run([*command, *private, "download", *names], scratch)
+
+
+def _run(command: list[str], directory: Path) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PackageMissingError(f"cannot run `{command[0]}`: {error}") from error
+    if done.returncode:
+        words = " ".join(done.stderr.split())[-500:]
+        raise PackageMissingError(f"`{' '.join(command)}` failed: {words}; install what is missing by hand")

@@ -1,0 +1,5 @@
+"""Debian packages that tests run or read, without installing them: `unpacked("wordnet-base") / "usr/share/wordnet"`."""
+
+from deploy.local.apt_package import PackageMissingError, unpacked
+
+__all__ = ["PackageMissingError", "unpacked"]
