@@ -14,9 +14,7 @@ def test_the_tree_holds_the_packages_files_and_is_taken_once(tmp_path: Path, mon
     assert unpacked("wordnet-sense-index", "netbase", cache=tmp_path) == tree
 
 
-def test_a_package_that_is_not_there_is_named_and_leaves_no_tree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_not_there_is_named_and_leaves_no_tree(tmp_path: Path) -> None:
     with pytest.raises(PackageMissingError, match="no-such-package-of-debian"):
         unpacked("no-such-package-of-debian", cache=tmp_path)
     assert not list(tmp_path.glob("*/package"))
