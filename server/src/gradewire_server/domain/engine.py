@@ -100,6 +100,9 @@ class Engine(Protocol):
     async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
         """The questions and references that a set's corpus was prepared with; NOT_PREPARED where there are none."""
 
+    async def entries_revision(self, reference_set: str) -> str | Failure:
+        """Differs once `entries` would answer otherwise, and costs next to nothing; NOT_PREPARED as there."""
+
     async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
         """Adds entries to a set's corpus, durably; one that is there already changes nothing."""
 

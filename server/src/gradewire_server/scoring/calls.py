@@ -3,20 +3,31 @@
 import asyncio
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.engine import EmbedReply, Engine, TokensReply
-from gradewire_server.domain.needs import Answer, PreparedAnswers, Source, Tier, TokenVectors, Vectors
+from gradewire_server.domain.needs import (
+    Answer,
+    CorpusStatistics,
+    DocumentFrequencies,
+    PreparedAnswers,
+    Source,
+    Tier,
+    TokenVectors,
+    Vectors,
+)
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.scoring.jobs import Job
 
 T = TypeVar("T", bound=Hashable)
 AnyJob: TypeAlias = Job[Any, Any]
 Positions: TypeAlias = range | list[int]
+CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
+"""Counts a corpus, or answers with what it counted before."""
 _MAX_LOOKUPS_AT_ONCE = 64
 
 
@@ -176,4 +187,21 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
             )
 
     def _answer(self, positions: Positions) -> PreparedAnswers | Failure:
+        return self._found[positions[0]]
+
+
+class StatisticsCall(Call[CorpusStatistics]):
+    """Counts of a corpus, which all items share."""
+
+    def __init__(self, count: CountCorpus) -> None:
+        super().__init__(model="")
+        self._count = count
+        self._found: list[DocumentFrequencies | Failure] = []
+
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """As `Call.ask`; counting has no deadline, for what is counted is of use to the next request."""
+        del engine, deadline_s
+        self._found = await asyncio.gather(*map(self._count, self._index))
+
+    def _answer(self, positions: Positions) -> DocumentFrequencies | Failure:
         return self._found[positions[0]]

@@ -8,9 +8,18 @@ from collections.abc import Generator, Iterable
 from typing import Any, Generic
 
 from gradewire_server.domain.engine import Engine
-from gradewire_server.domain.needs import Answer, Embed, EmbedTokens, Need, PreparedSynthetic, Tier
+from gradewire_server.domain.needs import (
+    Answer,
+    CorpusStatistics,
+    DocumentFrequencies,
+    Embed,
+    EmbedTokens,
+    Need,
+    PreparedSynthetic,
+    Tier,
+)
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.scoring.calls import AnyJob, Call, EmbedCall, PreparedCall, TokensCall
+from gradewire_server.scoring.calls import AnyJob, Call, CountCorpus, EmbedCall, PreparedCall, StatisticsCall, TokensCall
 from gradewire_server.scoring.jobs import Done, Job, K, R
 
 MAX_TEXTS_PER_CALL = 2048
@@ -24,6 +33,11 @@ DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the detai
 logger = logging.getLogger(__name__)
 
 
+async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
+    """Answers where nothing is scored, so that there is nothing to weigh."""
+    return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
+
+
 class Drive(Generic[K, R]):
     """One run over generators of one request; for `run` to be called once.
 
@@ -32,13 +46,23 @@ class Drive(Generic[K, R]):
         done: Told of each generator as it ends.
         reference_set: Where prepared synthetic answers are looked up; empty: nowhere.
         deadline_s: In `time.monotonic()` seconds, for the engine; None: no deadline.
+        count_corpus: Answers CorpusStatistics.
     """
 
-    def __init__(self, engine: Engine, done: Done[K, R], *, reference_set: str, deadline_s: float | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        done: Done[K, R],
+        *,
+        reference_set: str,
+        deadline_s: float | None,
+        count_corpus: CountCorpus = no_corpus,
+    ) -> None:
         self._engine = engine
         self._done = done
         self._reference_set = reference_set
         self._deadline_s = deadline_s
+        self._count_corpus = count_corpus
         self._open: dict[tuple[type[Need], str], Call[Any]] = {}
         self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
         self._slice_end_s = 0.0
@@ -91,6 +115,8 @@ class Drive(Generic[K, R]):
             self._call(EmbedTokens, need.model).add(job, slot, need.texts, need.tier)
         elif isinstance(need, PreparedSynthetic):
             self._call(PreparedSynthetic, "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
+        elif isinstance(need, CorpusStatistics):
+            self._call(CorpusStatistics, "").add(job, slot, (need,), Tier.REFERENCE)
 
     def _call(self, kind: type[Need], model: str) -> Call[Any]:
         call = self._open.get((kind, model))
@@ -99,6 +125,8 @@ class Drive(Generic[K, R]):
                 call = EmbedCall(model)
             elif kind is EmbedTokens:
                 call = TokensCall(model)
+            elif kind is CorpusStatistics:
+                call = StatisticsCall(self._count_corpus)
             else:
                 call = PreparedCall(self._reference_set)
             self._open[kind, model] = call
