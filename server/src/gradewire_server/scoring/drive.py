@@ -19,7 +19,15 @@ from gradewire_server.domain.needs import (
     Tier,
 )
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.scoring.calls import AnyJob, Call, CountCorpus, EmbedCall, PreparedCall, StatisticsCall, TokensCall
+from gradewire_server.scoring.calls import (
+    AnyJob,
+    Call,
+    CountCorpus,
+    EmbedCall,
+    PreparedCall,
+    StatisticsCall,
+    TokensCall,
+)
 from gradewire_server.scoring.jobs import Done, Job, K, R
 
 MAX_TEXTS_PER_CALL = 2048
