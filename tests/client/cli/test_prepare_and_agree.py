@@ -129,7 +129,7 @@ def test_agree_on_a_file_that_is_not_there_exits_2(command: Command, tmp_path: P
 def test_agree_without_a_label_column_names_the_columns(command: Command, tmp_path: Path) -> None:
     done = command("agree", write_rows(tmp_path / "a.jsonl", [{"references": "a", "prediction": "b"}]))
     assert done.exit_code == 2
-    assert "no column for label (looked for label, human_score, labels); the columns are: references" in done.stderr
+    assert "no column for label (looked for label, human_score, labels, annotations); the columns are: references" in done.stderr
 
 
 def test_prepare_prints_the_name_of_the_set_and_nothing_else(command: Command, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_aliases(references: str, prediction: str, synthetic: str, tmp_path: Pat
 )
 def test_labels(name: str, value: object, label: float | None, tmp_path: Path) -> None:
     path = write(tmp_path / "rows", "jsonl", [{"references": "a", "prediction": "b", name: value}])
-    assert rows_of(path, "jsonl")[0].label == label
+    assert rows_of(path, "jsonl")[0].human.value == label
 
 
 def test_missing_column_names_the_columns_there_are(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ Columns, by the first of these names that a row has:
   references         references reference answers answer golden_answer   (a text or a list; in CSV also a JSON list)
   prediction         prediction pred response candidate
   synthetic_answers  synthetic_answers syn_ans     (each reference as a sentence)
-  label              label human_score labels      (several annotators: their mean)
-  id question caption group dataset model          (optional)
+  label              label human_score             (0/1 or graded)
+  labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
+  id question caption group dataset model flags    (optional)
 """
 
 

@@ -46,11 +46,11 @@ class JudgedColumns:
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
         """The rows with a label; counts the others, those without one apart from those whose label cannot be read."""
         for row in rows:
-            if row.label is not None:
+            if row.human.value is not None:
                 yield row
-            elif row.unreadable_label:
+            elif row.human.unreadable:
                 self.unreadable += 1
-                self.first_unreadable = self.first_unreadable or f"{row.place}: {row.unreadable_label}"
+                self.first_unreadable = self.first_unreadable or f"{row.place}: {row.human.unreadable}"
             else:
                 self.unlabelled += 1
 
@@ -67,7 +67,7 @@ class JudgedColumns:
             score = math.nan if result["score"] is None else result["score"]
             self._scores.setdefault(label, array("d")).append(score)
             self._verdicts.setdefault(label, array("d")).append(math.nan if judged is None else float(judged))
-        self._labels.append(math.nan if row.label is None else row.label)
+        self._labels.append(math.nan if row.human.value is None else row.human.value)
         self._datasets.append(row.dataset)
         self._models.append(row.model)
         self._questions.append(str(row.item.get("question", "")) if row.item else "")

@@ -6,14 +6,14 @@ import hashlib
 import itertools
 import json
 import math
-import reprlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gradewire.cli.labels import HumanLabel, read_labels
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from gradewire.cli.records import Format, Record
 
@@ -26,7 +26,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "synthetic_answers": ("synthetic_answers", "syn_ans"),
     "caption": ("caption",),
     "group": ("group", "dataset"),
-    "label": ("label", "human_score", "labels"),
+    "label": ("label", "human_score"),
+    "labels": ("labels", "annotations"),
+    "flags": ("flags",),
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
@@ -46,10 +48,11 @@ class Row:
         item: What `Client.score` takes; None for a row that cannot be read.
         problem: Why not.
         digest: 32 hex digits over everything that a score or an output row depends on.
-        label: Human label, None where the row has none or it cannot be read.
-        unreadable_label: What stands in its place where it cannot be read, else "".
+        human: What people said of it.
         dataset: Data set; "" without.
         model: Model under test; "" without.
+        group: Any further label to tell rows apart by; "" without.
+        flags: What is said against using the row, for instance that its answer changes over time.
     """
 
     index: int
@@ -58,10 +61,11 @@ class Row:
     item: Mapping[str, Any] | None
     problem: str
     digest: str
-    label: float | None = None
-    unreadable_label: str = ""
+    human: HumanLabel = field(default_factory=HumanLabel)
     dataset: str = ""
     model: str = ""
+    group: str = ""
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ class RowOptions:
     """What the options say of the file.
 
     Attributes:
-        columns: Column of a field, from --map; the field has no other names then.
+        columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several
+            columns, one per annotator, separated by commas.
         where: Allowed values by column, from --where; other rows are skipped.
         needed: Fields without which the file makes no sense.
     """
@@ -81,6 +86,11 @@ class RowOptions:
     def names(self, name: str) -> tuple[str, ...]:
         """Columns in which a field may stand."""
         return (self.columns[name],) if name in self.columns else ALIASES[name]
+
+    def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
+        """Columns with one annotator's labels each; empty where --map names no such, or one column with lists."""
+        mapped = self.columns.get("labels", "")
+        return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +128,16 @@ def open_rows(path: str, format_: Format, records: Iterable[Record], options: Ro
 def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> None:
     columns = list(present)
     listed = ", ".join(map(_printable, columns)) or "none"
-    for column in (*options.columns.values(), *options.where):
+    annotators = options.annotator_columns(columns)
+    mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
+    for column in (*mapped, *annotators, *options.where):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
     for name in options.needed:
-        if not set(options.names(name)) & set(columns):
+        names = options.names(name) + (options.names("labels") if name == "label" else ())
+        if not set(names) & set(columns) and not (name == "label" and annotators):
             raise InputError(
-                f"{path}: no column for {name} (looked for {', '.join(options.names(name))}); "
+                f"{path}: no column for {name} (looked for {', '.join(names)}); "
                 f"the columns are: {listed}. Say which it is with --map {name}=COLUMN"
             )
 
@@ -169,7 +182,8 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
     problem = ""
     if missing:
         problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
-    label, unreadable_label = _read_label(_value(fields, options.names("label")))
+    annotators = options.annotator_columns(fields)
+    listed = [fields.get(column) for column in annotators] or _value(fields, options.names("labels"))
     return Row(
         index=record.index,
         place=record.place,
@@ -177,10 +191,11 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
         item=None if problem else {"id": identifier, **values},
         problem=problem,
         digest=_digest([identifier, values]),
-        label=label,
-        unreadable_label=unreadable_label,
+        human=read_labels(_value(fields, options.names("label")), listed),
         dataset=text("dataset"),
         model=text("model"),
+        group=text("group"),
+        flags=_flags(_value(fields, options.names("flags"))),
     )
 
 
@@ -226,36 +241,11 @@ def _stated(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _read_label(value: Any) -> tuple[float | None, str]:
-    """A label, or what cannot be read as one."""
-    try:
-        return _label(value), ""
-    except (ValueError, OverflowError, RecursionError):
-        return None, reprlib.repr(value)
-
-
-def _label(value: Any) -> float | None:
-    """A label as a number; several annotators' labels as their mean.
-
-    Raises:
-        ValueError: It is no finite number, or a text that looks like a list and is none (OverflowError and
-            RecursionError where these are beyond all bounds).
-    """
-    if isinstance(value, str):
-        text = value.strip().lower()
-        value = {"true": 1.0, "false": 0.0}.get(text, text)
-        if isinstance(value, str) and value.startswith("["):
-            value = json.loads(value)
-    if _is_missing(value) or value in ("", []):
-        return None
-    if isinstance(value, list):
-        labels = [_label(entry) for entry in value]
-        known = [label for label in labels if label is not None]
-        return sum(known) / len(known) if known else None
-    number = float(value) if isinstance(value, str | int | float) else math.nan
-    if not math.isfinite(number):
-        raise ValueError("a label is a finite number")
-    return number
+def _flags(value: Any) -> tuple[str, ...]:
+    """Flags of a row: a list, or words separated by commas."""
+    listed = _cell_list(value) if value is not None else []
+    flags = listed if isinstance(listed, list) else [listed]
+    return tuple(part.strip() for flag in flags for part in str(flag).split(",") if part.strip())
 
 
 def _digest(content: object) -> str:
