@@ -4,13 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_line import format_metric_line, parse_metric_line
-from gradewire.metric_types import Metric, Preset, Sbert, Smile, Synthetic
+from gradewire.metric_line import parameter_names, parse_metric_line, write_line
+from gradewire.metric_types import Metric, Preset, Smile, Synthetic
+from gradewire.metric_types.wire import wire_parameters
 from gradewire_proto.v1 import types_pb2
 
 MetricsLike = str | Metric | Sequence[str | Metric]
+
+# What a call says for all metrics that have the parameter, and how it is refused where none has.
+_SHARED = ("preset", "synthetic", "model")
+_FOR_SOME = {
+    "preset": "preset is for smile, which is not among the metrics: leave it out",
+    "model": "model: none of the metrics uses one, leave it out",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +52,8 @@ class MetricDefaults:
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Resolves metrics.
 
-    A label is the metric's name; where a name is asked for several times, NAME:PRESET, and where that does not tell
-    them apart either, the metric's line.
+    A label is the metric's name; where a name is asked for several times, its line with the preset and those parameters
+    in which they differ.
 
     Args:
         metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, or a sequence of these.
@@ -76,38 +85,33 @@ def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> Metric
             raise InvalidRequest(f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, a line or a metric")
     if not parsed:
         raise InvalidRequest("metrics is empty: name at least one, for instance smile")
-    if defaults.preset is not None and not any(isinstance(metric, Smile) for metric in parsed):
-        raise InvalidRequest("preset is for smile, which is not among the metrics: leave it out")
-    if defaults.model is not None and not any(isinstance(metric, Smile | Sbert) for metric in parsed):
-        raise InvalidRequest("model: none of the metrics uses one, leave it out")
+    for name, way_out in _FOR_SOME.items():
+        if getattr(defaults, name) is not None and not any(name in wire_parameters(metric.name) for metric in parsed):
+            raise InvalidRequest(way_out)
     filled = tuple(_fill(metric, defaults) for metric in parsed)
     specs = tuple(metric.to_spec() for metric in filled)
     return MetricChoice(_labels(filled), filled, specs, _reference_set(filled, defaults))
 
 
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
-    if isinstance(metric, Smile):
-        return replace(
-            metric,
-            preset=metric.preset or defaults.preset,
-            synthetic=metric.synthetic or ("prepared" if metric.reference_set else defaults.synthetic),
-            model=metric.model or defaults.model,
-        )
-    if isinstance(metric, Sbert):
-        return replace(metric, model=metric.model or defaults.model)
-    return metric
+    said: dict[str, Any] = {name: getattr(defaults, name) for name in _SHARED}
+    if metric.prepared_parameter and getattr(metric, "reference_set", None):
+        # Who names a set wants what is in it, whatever the call says of other metrics.
+        said[metric.prepared_parameter] = "prepared"
+    missing = {
+        name: value
+        for name, value in said.items()
+        if value is not None and name in wire_parameters(metric.name) and getattr(metric, name) is None
+    }
+    return replace(metric, **missing)
 
 
 def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
     named = {}
     for metric in metrics:
-        if isinstance(metric, Smile) and metric.reference_set:
-            if metric.synthetic != "prepared":
-                raise InvalidRequest(
-                    f"smile has reference_set={metric.reference_set!r} and synthetic={metric.synthetic!r}: a set is "
-                    "for synthetic='prepared', leave one out"
-                )
-            named[metric.reference_set] = "a metric"
+        if of_metric := getattr(metric, "reference_set", None):
+            metric.check_reference_set()
+            named[of_metric] = "a metric"
     if defaults.reference_set:
         named[defaults.reference_set] = "the call"
     if len(named) > 1:
@@ -122,15 +126,14 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
         replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric for metric in metrics
     ]
     times = Counter(metric.name for metric in explicit)
-    presets = {metric.preset for metric in explicit if isinstance(metric, Smile)}
-    labels: list[str] = []
-    for metric in explicit:
-        if times[metric.name] == 1:
-            labels.append(metric.name)
-        elif isinstance(metric, Smile) and len(presets) == times["smile"]:
-            labels.append(f"smile:{metric.preset}")
-        else:
-            labels.append(format_metric_line(metric))
+    differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
+    labels = [
+        metric.name if times[metric.name] == 1 else write_line(metric, differing[metric.name]) for metric in explicit
+    ]
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:
         raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
     return tuple(labels)
+
+
+def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:
+    return frozenset(key for key in parameter_names(name) if len({getattr(metric, key) for metric in metrics}) > 1)

@@ -5,22 +5,21 @@ Grammar: `NAME[:PRESET][/VERSION][?KEY=VALUE&…]`, keys in alphabetical order, 
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Collection
+from dataclasses import fields
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types import METRIC_TYPES, Metric, Smile
+from gradewire.metric_types import METRIC_TYPES, Metric
+from gradewire.metric_types.wire import wire_parameters
 
 _LINE = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
 )
-_PARAMETERS = {
-    "smile": ("model", "reference_set", "sentence_weight", "synthetic"),
-    "sbert": ("model",),
-    "exact_match": (),
-    "easy_match": (),
-}
+# These two stand before the parameters.
+_HEAD = frozenset({"preset", "version"})
 
 
 @lru_cache(maxsize=256)
@@ -28,7 +27,8 @@ def parse_metric_line(line: str) -> Metric:
     """Reads a metric line.
 
     Raises:
-        InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter.
+        InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter, or a value that
+            the parameter does not take.
     """
     if (match := _LINE.fullmatch(line.strip())) is None:
         raise InvalidRequest(
@@ -39,38 +39,54 @@ def parse_metric_line(line: str) -> Metric:
         raise InvalidRequest(f"{line!r}: there is no metric {name!r}, there are {', '.join(METRIC_TYPES)}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
-        if kind is not Smile:
+        if "preset" not in wire_parameters(name):
             raise InvalidRequest(f"{line!r}: {name} has no presets, leave out ':{match['preset']}'")
         arguments["preset"] = match["preset"]
     if match["version"] is not None:
         arguments["version"] = int(match["version"])
     for pair in match["parameters"].split("&") if match["parameters"] else ():
         key, equals, value = pair.partition("=")
-        if key not in _PARAMETERS[name] or not equals:
+        if key not in parameter_names(name) or not equals:
             raise InvalidRequest(f"{line!r}: {name} has no parameter {pair!r}, it has {_listed(name)}")
         if key in arguments:
             raise InvalidRequest(f"{line!r} says {key} twice: leave one")
-        arguments[key] = _value(line, key, unquote(value))
+        arguments[key] = _value(line, name, key, unquote(value))
     return kind(**arguments)
 
 
 def format_metric_line(metric: Metric) -> str:
     """Writes a metric on one line, with what it says itself; `parse_metric_line` gives an equal metric back."""
-    preset = f":{metric.preset}" if isinstance(metric, Smile) and metric.preset else ""
+    return write_line(metric, parameter_names(metric.name))
+
+
+def write_line(metric: Metric, keys: Collection[str]) -> str:
+    """The line with some of the parameters: those of `keys` that the metric says, preset and version always."""
+    preset = f":{said}" if (said := getattr(metric, "preset", None)) else ""
     version = f"/{metric.version}" if metric.version is not None else ""
-    values = {key: getattr(metric, key) for key in _PARAMETERS[metric.name]}
-    parameters = "&".join(f"{key}={quote(str(value), safe='@')}" for key, value in values.items() if value is not None)
+    values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
+    parameters = "&".join(
+        f"{key}={quote(_text(value), safe='@')}" for key, value in values.items() if value is not None
+    )
     return f"{metric.name}{preset}{version}{'?' if parameters else ''}{parameters}"
 
 
-def _value(line: str, key: str, text: str) -> str | float:
-    if key != "sentence_weight":
-        return text
+@cache
+def parameter_names(name: str) -> tuple[str, ...]:
+    """What may stand behind the question mark of a metric's line, in alphabetical order."""
+    return tuple(sorted({field.name for field in fields(METRIC_TYPES[name])} - _HEAD))
+
+
+def _value(line: str, name: str, key: str, text: str) -> Any:
+    parameter = wire_parameters(name).get(key)
     try:
-        return float(text)
-    except ValueError:
-        raise InvalidRequest(f"{line!r}: sentence_weight={text!r} is no number") from None
+        return text if parameter is None else parameter.parse(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{line!r}: {error}") from None
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _listed(name: str) -> str:
-    return ", ".join(f"{key}=…" for key in _PARAMETERS[name]) or "none"
+    return ", ".join(f"{key}=…" for key in parameter_names(name)) or "none"

@@ -12,10 +12,11 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 from gradewire.errors import DeadlineExceeded
 from gradewire.metric_line import format_metric_line
-from gradewire.metric_types import Smile, metric_of
+from gradewire.metric_types import metric_of
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
@@ -115,10 +116,11 @@ class StubTransport:
 
 def _provenance(spec: types_pb2.MetricSpec, reference_set: str) -> types_pb2.Provenance:
     metric = metric_of(spec, version=1)
-    if not isinstance(metric, Smile) or metric.synthetic != "prepared":
-        reference_set = ""
+    if metric.reads_prepared:
+        said: dict[str, Any] = {"reference_set": reference_set or None}
+        metric = replace(metric, **said)
     else:
-        metric = replace(metric, reference_set=reference_set or None)
+        reference_set = ""
     return types_pb2.Provenance(
         metric=spec, name=metric.name, version=1, line=format_metric_line(metric), reference_set=reference_set
     )

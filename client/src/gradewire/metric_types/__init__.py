@@ -1,0 +1,77 @@
+"""The metrics as values: typed parameters, and their form on the wire."""
+
+from typing import get_args
+
+from gradewire.errors import InvalidRequest
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
+from gradewire.metric_types.wire import wire_parameters
+from gradewire.metric_types.words import (
+    Bleu,
+    Cider,
+    EasyMatch,
+    ExactMatch,
+    LexicalMatch,
+    Meteor,
+    MeteorSynonyms,
+    RougeL,
+    SoftVqaAccuracy,
+    VqaAccuracy,
+    VqaConsensus,
+)
+from gradewire_proto.v1 import types_pb2
+
+__all__ = [
+    "METRIC_TYPES",
+    "PRESETS",
+    "SYNTHETIC_MODES",
+    "Bertscore",
+    "Bleu",
+    "Cider",
+    "Corpus",
+    "EasyMatch",
+    "ExactMatch",
+    "LexicalMatch",
+    "Measure",
+    "Meteor",
+    "MeteorSynonyms",
+    "Metric",
+    "Preset",
+    "RougeL",
+    "Sbert",
+    "Sfve",
+    "Smile",
+    "SoftVqaAccuracy",
+    "Synthetic",
+    "VqaAccuracy",
+    "VqaConsensus",
+    "metric_of",
+]
+
+PRESETS: tuple[str, ...] = get_args(Preset)
+SYNTHETIC_MODES: tuple[str, ...] = get_args(Synthetic)
+
+METRIC_TYPES: dict[str, type[Metric]] = {
+    kind.name: kind
+    for kind in (
+        *(Smile, Sbert, Sfve, Bertscore),
+        *(ExactMatch, EasyMatch, LexicalMatch, VqaAccuracy, SoftVqaAccuracy),
+        *(RougeL, Bleu, Meteor, Cider),
+    )
+}
+"""The metrics that this client knows, by name; a new one is a dataclass and its place here."""
+
+
+def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
+    """The metric of a message; what it leaves unset is None.
+
+    Raises:
+        InvalidRequest: It names no metric, or one that this client does not know, or a choice that it does not know.
+    """
+    name = spec.WhichOneof("metric")
+    kind = METRIC_TYPES.get(name) if name is not None else None
+    if name is None or kind is None:
+        raise InvalidRequest(f"a message asks for none of {', '.join(METRIC_TYPES)}")
+    message = getattr(spec, name)
+    values = {parameter.name: parameter.read(message) for parameter in wire_parameters(name).values()}
+    return kind(**values, version=version)
