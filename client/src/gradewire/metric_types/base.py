@@ -1,0 +1,67 @@
+"""What all metrics share."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gradewire.errors import InvalidRequest
+from gradewire.metric_types.wire import wire_parameters
+from gradewire_proto.v1 import types_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric as a value: a name, and typed parameters; None leaves one to the call, then to the server.
+
+    Fields are named as in the metric's message in types.proto, from which form on the wire, line and checks follow. A
+    `reference_set` beside them names what a parameter with the value prepared reads.
+
+    Attributes:
+        version: Insist on this version of the metric's definition; None: any.
+
+    Raises:
+        InvalidRequest: A value is of the wrong type, or not among the choices. Ranges are for the server to judge.
+    """
+
+    name: ClassVar[str]
+    version: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, parameter in wire_parameters(self.name).items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, parameter.checked(value))
+
+    def to_spec(self) -> types_pb2.MetricSpec:
+        """The metric as the wire has it, where the reference set belongs to the request."""
+        spec = types_pb2.MetricSpec()
+        message = getattr(spec, self.name)
+        message.SetInParent()
+        for name, parameter in wire_parameters(self.name).items():
+            parameter.write(message, getattr(self, name))
+        return spec
+
+    @property
+    def prepared_parameter(self) -> str | None:
+        """The parameter whose value prepared reads the call's reference set; None where there is none."""
+        return next(
+            (name for name, parameter in wire_parameters(self.name).items() if "prepared" in parameter.choices), None
+        )
+
+    @property
+    def reads_prepared(self) -> bool:
+        """Whether the score depends on the call's reference set, as far as the metric says itself."""
+        return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"
+
+    def check_reference_set(self) -> None:
+        """Refuses a reference set beside a parameter that does not read it.
+
+        Raises:
+            InvalidRequest: As said.
+        """
+        named = getattr(self, "reference_set", None)
+        if named and not self.reads_prepared:
+            said = getattr(self, self.prepared_parameter or "")
+            raise InvalidRequest(
+                f"{self.name} has reference_set={named!r} and {self.prepared_parameter}={said!r}: a set is for "
+                f"{self.prepared_parameter}='prepared', leave one out"
+            )

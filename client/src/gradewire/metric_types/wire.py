@@ -1,0 +1,144 @@
+"""The parameters of a metric as types.proto has them: read from there, so that a new metric is one dataclass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from numbers import Integral, Real
+from typing import Any
+
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from gradewire.errors import InvalidRequest
+from gradewire_proto.v1 import types_pb2
+
+_MAX_UINT32 = 2**32 - 1
+_MAX_DIGITS = len(str(_MAX_UINT32))
+
+
+class Kind(Enum):
+    """What values a parameter takes; the wording is for messages."""
+
+    CHOICE = "one of"
+    FLAG = "true or false"
+    COUNT = "a whole number, 0 or more"
+    NUMBER = "a number"
+    TEXT = "a string"
+
+
+_KINDS = {
+    FieldDescriptor.CPPTYPE_ENUM: Kind.CHOICE,
+    FieldDescriptor.CPPTYPE_BOOL: Kind.FLAG,
+    FieldDescriptor.CPPTYPE_UINT32: Kind.COUNT,
+    FieldDescriptor.CPPTYPE_DOUBLE: Kind.NUMBER,
+    FieldDescriptor.CPPTYPE_STRING: Kind.TEXT,
+}
+# Kinds whose values stay as they are.
+_PLAIN = {Kind.CHOICE: str, Kind.TEXT: str, Kind.FLAG: bool}
+
+
+@dataclass(frozen=True, slots=True)
+class WireParameter:
+    """One parameter.
+
+    Attributes:
+        metric: Name of the metric, for messages.
+        name: The same in the message and in the metric's dataclass.
+        kind: What values it takes.
+        choices: Of a CHOICE: number on the wire by value (SMILE_PRESET_FAST is "fast"), in the order of types.proto.
+        has_presence: Whether the message tells an unset value from a zero.
+    """
+
+    metric: str
+    name: str
+    kind: Kind
+    choices: Mapping[str, int]
+    has_presence: bool
+
+    def checked(self, value: Any) -> Any:
+        """The value in the one form that lines are written from: counts as int, numbers as float.
+
+        Raises:
+            InvalidRequest: It is of another type, or no choice. Ranges are for the server to judge.
+        """
+        if self.kind is Kind.CHOICE and not (isinstance(value, str) and value in self.choices):
+            raise InvalidRequest(f"{self.metric} has no {self.name} {value!r}: take one of {self.allowed}")
+        if self.kind is Kind.COUNT and _is_count(value):
+            return int(value)
+        if self.kind is Kind.NUMBER and not isinstance(value, bool) and isinstance(value, Real):
+            return float(value)
+        if self.kind in _PLAIN and isinstance(value, _PLAIN[self.kind]):
+            return value
+        raise InvalidRequest(f"{self.metric}: {self.name} is {self.allowed}, not {value!r}")
+
+    def parse(self, text: str) -> Any:
+        """The value that a text stands for, not yet checked.
+
+        Raises:
+            InvalidRequest: It stands for none.
+        """
+        if self.kind is Kind.FLAG and text in {"true", "false"}:
+            return text == "true"
+        if self.kind is Kind.COUNT and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
+            return int(text)
+        if self.kind is Kind.NUMBER:
+            try:
+                return float(text)
+            except ValueError:
+                raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is no number") from None
+        if self.kind in {Kind.CHOICE, Kind.TEXT}:
+            return text
+        raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is not {self.allowed}")
+
+    @property
+    def allowed(self) -> str:
+        """Its values in words."""
+        return ", ".join(self.choices) if self.kind is Kind.CHOICE else self.kind.value
+
+    def write(self, message: Message, value: Any) -> None:
+        """Sets it in a message; None leaves it unset."""
+        if value is not None:
+            setattr(message, self.name, self.choices[value] if self.kind is Kind.CHOICE else value)
+
+    def read(self, message: Message) -> Any:
+        """What a message says; None where it says nothing.
+
+        Raises:
+            InvalidRequest: A choice of a later version.
+        """
+        value = getattr(message, self.name)
+        if not (message.HasField(self.name) if self.has_presence else value):
+            return None
+        if self.kind is not Kind.CHOICE:
+            return value
+        for choice, number in self.choices.items():
+            if number == value:
+                return choice
+        raise InvalidRequest(f"{self.metric}: {self.name} is number {value}, which this client does not know")
+
+
+@cache
+def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
+    """The parameters of a metric of `MetricSpec`, by name, in alphabetical order."""
+    message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
+    fields = sorted(message.fields, key=lambda field: field.name) if message is not None else ()
+    return {
+        field.name: WireParameter(
+            metric=metric,
+            name=field.name,
+            kind=_KINDS[field.cpp_type],
+            choices={} if field.enum_type is None else _choices(field.enum_type),
+            has_presence=field.has_presence,
+        )
+        for field in fields
+    }
+
+
+def _is_count(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and 0 <= int(value) <= _MAX_UINT32
+
+
+def _choices(enum: EnumDescriptor) -> dict[str, int]:
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    return {value.name.removeprefix(prefix).lower(): value.number for value in enum.values if value.number}

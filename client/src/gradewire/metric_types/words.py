@@ -1,0 +1,124 @@
+"""Metrics that compare words and need no model."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Corpus, Measure
+
+VqaConsensus = Literal["leave_one_out", "direct"]
+MeteorSynonyms = Literal["wordnet", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactMatch(Metric):
+    """1 when the prediction equals a reference after SQuAD normalisation, else 0; `version` as in `Smile`."""
+
+    name: ClassVar[Literal["exact_match"]] = "exact_match"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EasyMatch(Metric):
+    """1 when a reference occurs in the prediction as consecutive whole words, else 0; `version` as in `Smile`."""
+
+    name: ClassVar[Literal["easy_match"]] = "easy_match"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalMatch(Metric):
+    """1 when a reference occurs in the prediction as KNVQA-Eval matches them, else 0; `version` as in `Smile`."""
+
+    name: ClassVar[Literal["lexical_match"]] = "lexical_match"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VqaAccuracy(Metric):
+    """VQA accuracy: how many annotators gave the predicted answer, 0 to 1; one reference per annotator.
+
+    Attributes:
+        consensus: leave_one_out (default, the official rule; needs two references) or direct: min(1, agreeing / 3).
+        verdict_cut: Score from which the answer counts as right, above 0 to 1; None: any agreeing annotator.
+        version: As in `Smile`.
+    """
+
+    name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
+    consensus: VqaConsensus | None = None
+    verdict_cut: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftVqaAccuracy(Metric):
+    """`VqaAccuracy` with 1 - character error rate in place of equality, 0 to 1.
+
+    Attributes:
+        consensus: As in `VqaAccuracy`.
+        verdict_cut: Score from which the answer counts as right, above 0 to 1; None: no verdict.
+        version: As in `Smile`.
+    """
+
+    name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
+    consensus: VqaConsensus | None = None
+    verdict_cut: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RougeL(Metric):
+    """ROUGE-L: longest common subsequence of words, 0 to 1.
+
+    Attributes:
+        measure: What becomes the score: f1 (default), precision or recall.
+        stem: Whether word stems are compared (Porter); default False.
+        version: As in `Smile`.
+    """
+
+    name: ClassVar[Literal["rouge_l"]] = "rouge_l"
+    measure: Measure | None = None
+    stem: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bleu(Metric):
+    """Sentence BLEU over all references, smoothed as sacrebleu does, 0 to 1.
+
+    Attributes:
+        max_ngram: Longest n-gram, 1 to 4 (default).
+        version: As in `Smile`.
+    """
+
+    name: ClassVar[Literal["bleu"]] = "bleu"
+    max_ngram: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meteor(Metric):
+    """METEOR: words matched as they are, by stem and by synonym, with a penalty for broken order, 0 to 1.
+
+    Attributes:
+        synonyms: wordnet (default; the server needs WordNet's files) or none: a different, lower score.
+        alpha: Weight of precision against recall, 0 to 1; None: 0.9.
+        beta: Exponent of the penalty, 0 to 100; None: 3.
+        gamma: Weight of the penalty, 0 to 1; None: 0.5.
+        version: As in `Smile`.
+    """
+
+    name: ClassVar[Literal["meteor"]] = "meteor"
+    synonyms: MeteorSynonyms | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    gamma: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cider(Metric):
+    """CIDEr-D over all references, n-grams weighted by how rare they are in a corpus, 0 to 10.
+
+    Attributes:
+        corpus: What is counted: the references of one request (request, default), or those that `prepare` was given
+            (prepared).
+        reference_set: Of a prepared corpus, and means it; None: the call's. A call has one.
+        version: As in `Smile`.
+    """
+
+    name: ClassVar[Literal["cider"]] = "cider"
+    corpus: Corpus | None = None
+    reference_set: str | None = None
