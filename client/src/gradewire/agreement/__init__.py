@@ -5,21 +5,17 @@ tests hold against scipy. A question, not a row, is what the bootstrap draws: an
 independent.
 """
 
-from gradewire.agreement.cells import (
-    AgreementReport,
-    CellAgreement,
-    Comparison,
-    Estimate,
-    JudgedRows,
-    MetricAgreement,
-    agreement,
-)
+from gradewire.agreement.cells import agreement
+from gradewire.agreement.estimates import Difference, Estimate
 from gradewire.agreement.point import MissingScipyError, point_values
+from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
 
 __all__ = [
     "AgreementReport",
     "CellAgreement",
     "Comparison",
+    "Difference",
     "Estimate",
     "JudgedRows",
     "MetricAgreement",

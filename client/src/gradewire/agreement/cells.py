@@ -3,123 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradewire.agreement.estimates import difference, estimate
 from gradewire.agreement.judged import JudgedCell
-from gradewire.agreement.point import STATISTICS, Statistic
-from gradewire.agreement.resample import draws, interval, question_clusters
+from gradewire.agreement.point import STATISTICS
+from gradewire.agreement.resample import draws, question_clusters
+from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, Level, MetricAgreement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-Level = Literal["cell", "dataset", "model", "all"]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedRows:
-    """Scores of several metrics beside human labels.
-
-    Attributes:
-        scores: float64[rows] of each metric; NaN where the row failed, which keeps it out of every mean.
-        verdicts: float64[rows] of each metric: 1 right, 0 wrong, NaN where the metric gives no verdict.
-        labels: float64[rows] without NaN. Accuracy and AUC need labels in [0, 1] and take 0.5 upward for right.
-        datasets: Data set of each row; "" where it has none.
-        models: Model under test of each row; "" where it has none.
-        questions: Question of each row; rows of one data set that share it are drawn together, a blank one stands for
-            itself.
-    """
-
-    scores: Mapping[str, NDArray[np.float64]]
-    verdicts: Mapping[str, NDArray[np.float64]]
-    labels: NDArray[np.float64]
-    datasets: Sequence[str]
-    models: Sequence[str]
-    questions: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its 95 % bootstrap interval.
-
-    Attributes:
-        value: NaN where the statistic is not defined.
-        low: Lower bound; NaN without an interval.
-        high: Upper bound; NaN without an interval.
-        resamples: Draws behind the interval.
-    """
-
-    value: float
-    low: float
-    high: float
-    resamples: int
-
-
-@dataclass(frozen=True, slots=True)
-class CellAgreement:
-    """One line of the table: a data set and model, one of them, or all rows.
-
-    Attributes:
-        level: What the rows have in common.
-        dataset: Name, or "" at the levels "model" and "all".
-        model: Name, or "" at the levels "dataset" and "all".
-        rows: Rows with a score.
-        failed: Rows without.
-        estimates: By statistic.
-    """
-
-    level: Level
-    dataset: str
-    model: str
-    rows: int
-    failed: int
-    estimates: Mapping[Statistic, Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class MetricAgreement:
-    """Agreement of one metric.
-
-    Attributes:
-        metric: Its label.
-        cells: Lines of the table, the finest level first.
-        headline: Mean of the "cell" lines in which the statistic is defined.
-    """
-
-    metric: str
-    cells: Sequence[CellAgreement]
-    headline: Mapping[Statistic, Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Pearson of `metric` minus Pearson of `baseline`, on the rows that both scored, drawn together.
-
-    Attributes:
-        metric: Label of the first metric.
-        baseline: Label of the second.
-        rows: Rows that both scored.
-        mean_of_cells: Difference of the means over the cells.
-        all_rows: Difference over all rows at once.
-    """
-
-    metric: str
-    baseline: str
-    rows: int
-    mean_of_cells: Estimate
-    all_rows: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementReport:
-    """All that `agreement` found."""
-
-    metrics: Sequence[MetricAgreement]
-    comparisons: Sequence[Comparison] = field(default=())
+    from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +116,9 @@ def _metric_agreement(metric: str, parts: list[_Part], table: list[JudgedCell]) 
     lines = []
     for part, cell in zip(parts, table, strict=True):
         estimates = {statistic: estimate(cell.values[statistic], cell.resampled(statistic)) for statistic in STATISTICS}
-        lines.append(CellAgreement(part.level, part.dataset, part.model, len(cell.rows), cell.failed, estimates))
+        lines.append(
+            CellAgreement(part.level, part.dataset, part.model, "", len(cell.rows), cell.failed, cell.judged, estimates)
+        )
     finest = [cell for part, cell in zip(parts, table, strict=True) if part.level == "cell"]
     headline = {
         statistic: estimate(
@@ -239,20 +141,14 @@ def _comparison(pair: tuple[str, str], parts: list[_Part], sides: list[list[Judg
     return Comparison(
         metric=pair[0],
         baseline=pair[1],
+        statistic="pearson",
         rows=len(first.rows),
-        mean_of_cells=estimate(means[0] - means[1], draws_of_means[0] - draws_of_means[1]),
-        all_rows=estimate(
+        mean_of_cells=difference(means[0] - means[1], draws_of_means[0] - draws_of_means[1]),
+        all_rows=difference(
             first.values["pearson"] - second.values["pearson"],
             first.resampled("pearson") - second.resampled("pearson"),
         ),
     )
-
-
-def estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
-    """Puts a value beside its interval; `resampled` is float64[resamples] with NaN where undefined."""
-    bounds = interval(resampled) if not math.isnan(value) else None
-    low, high = bounds or (math.nan, math.nan)
-    return Estimate(value, low, high, len(resampled) if bounds else 0)
 
 
 def _mean(values: list[float]) -> float:

@@ -66,6 +66,11 @@ class JudgedCell:
             _label_order=weighted.Ordering.of(columns[2]) if len(scored) else None,
         )
 
+    @property
+    def judged(self) -> int:
+        """Rows with a verdict."""
+        return int(np.count_nonzero(~np.isnan(self._verdicts)))
+
     def resample_pearson(self, weights: NDArray[np.float64]) -> None:
         """Takes in draws, for Pearson alone; `weights` as for `resample`."""
         if len(self.rows):

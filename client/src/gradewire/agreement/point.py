@@ -13,8 +13,31 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Statistic = Literal["pearson", "spearman", "kendall", "accuracy", "auc"]
+Statistic = Literal[
+    "pearson",
+    "spearman",
+    "kendall",
+    "auc",
+    "accuracy",
+    "f1",
+    "macro_f1",
+    "precision",
+    "recall",
+    "positive_rate",
+    "deviation",
+    "pairwise",
+]
 STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "accuracy", "auc")
+VERDICT_STATISTICS: tuple[Statistic, ...] = (
+    "accuracy",
+    "f1",
+    "macro_f1",
+    "precision",
+    "recall",
+    "positive_rate",
+    "deviation",
+)
+ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc", "pairwise", *VERDICT_STATISTICS)
 RIGHT_FROM = 0.5
 
 
