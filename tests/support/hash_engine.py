@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.engine import EmbedReply, ModelStatus, TokensReply
-from gradewire_server.domain.needs import PreparedAnswers, Source, Tier, TokenVectors
+from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status, Timing
 
 DIMS = 48
+_NOT_PREPARED = Failure(Status.NOT_PREPARED, "no entries; call References.Prepare")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -51,6 +52,8 @@ class HashEngine:
         before: Awaited at the start of each embed and tokens call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
         digests: By model; another one put in is another model from then on.
+        corpora: Entries by reference set; changing one is noticed as growing.
+        known_synonyms: By word; None: WordNet is not there.
     """
 
     def __init__(self, *, models: Sequence[str] = ("hash",), max_tokens: int = 64) -> None:
@@ -62,6 +65,8 @@ class HashEngine:
         self.failures: dict[str, Failure] = {}
         self.before: Callable[[str], asyncio.Future[None] | None] = lambda _model: None
         self.prepared: dict[tuple[str, str, str], str] = {}
+        self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+        self.known_synonyms: dict[str, frozenset[str]] | None = {}
         self.running = 0
         self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in models}
 
@@ -131,6 +136,37 @@ class HashEngine:
             if self.prepared.get((reference_set, question, reference), answer) != answer:
                 return Failure(Status.INVALID_INPUT, "another answer is there")
             self.prepared[reference_set, question, reference] = answer
+        return None
+
+    async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
+        self.calls.append(("ids", model.partition("@")[0], tuple(texts), ()))
+        await asyncio.sleep(0)
+        failed = [self.failures[text] for text in texts if text in self.failures]
+        return failed[0] if failed else [token_vectors(text, self._max_tokens).ids for text in texts]
+
+    async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
+        self.calls.append(("synonyms", "", tuple(words), ()))
+        await asyncio.sleep(0)
+        if self.known_synonyms is None:
+            return Failure(Status.MODEL_UNAVAILABLE, "WordNet is not here; install wordnet-base")
+        return {word: self.known_synonyms.get(word, frozenset()) for word in words}
+
+    async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
+        self.calls.append(("entries", "", (reference_set,), ()))
+        await asyncio.sleep(0)
+        return tuple(self.corpora[reference_set]) if self.corpora.get(reference_set) else _NOT_PREPARED
+
+    async def entries_revision(self, reference_set: str) -> str | Failure:
+        await asyncio.sleep(0)
+        entries = self.corpora.get(reference_set)
+        return str(len(entries)) if entries else _NOT_PREPARED
+
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
+        await asyncio.sleep(0)
+        failed = [self.failures[text] for _, references in entries for text in references if text in self.failures]
+        if failed:
+            return failed[0]
+        self.corpora.setdefault(reference_set, set()).update(entries)
         return None
 
     def models(self) -> Sequence[ModelStatus]:

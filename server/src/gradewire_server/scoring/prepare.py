@@ -1,4 +1,4 @@
-"""Gets references ready before answers come: stores synthetic answers, fills the cache, tells how far it is."""
+"""Gets references ready before answers come: stores what is needed of them, fills the cache, tells how far it is."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.metric import Metric, Parameters
+from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.result import CacheHits, Failure, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.smile_texts import check_synthetic
+from gradewire_server.scoring.corpus import entries_of
 from gradewire_server.scoring.drive import Drive
 from gradewire_server.scoring.jobs import Cost
 
@@ -80,7 +82,8 @@ class Preparer:
         ready = [index for index in range(len(chunk)) if index not in failures]
         metrics = [metric for metric in self._metrics if not isinstance(metric, Failure)]
         await drive.run((index, metric.prepare(chunk[index], values)) for index in ready for metric, values in metrics)
-        for broken in self._metrics:
+        not_kept = await self._store_corpus(chunk)
+        for broken in (*self._metrics, not_kept):
             if isinstance(broken, Failure):
                 for index in range(len(chunk)):
                     failures.setdefault(index, broken)
@@ -93,6 +96,14 @@ class Preparer:
         failures = {index: answer for index, answer in zip(given, answers, strict=True) if answer is not None}
         self._stored += sum(len(chunk[index].synthetic_answers) for index in given if index not in failures)
         return failures
+
+    async def _store_corpus(self, chunk: Sequence[ReferenceEntry]) -> Failure | None:
+        """Adds the chunk to the set's corpus, where a metric reads one."""
+        metrics = [metric for metric in self._metrics if not isinstance(metric, Failure)]
+        if all(values.corpus is not Corpus.PREPARED for _, values in metrics):
+            return None
+        entries = entries_of((entry.question, entry.references) for entry in chunk)
+        return await self._engine.store_entries(self._reference_set, entries) if entries else None
 
     async def _store_one(self, entry: ReferenceEntry) -> Failure | None:
         failure = check_references(entry.references) or check_synthetic(entry.references, entry.synthetic_answers)

@@ -9,6 +9,7 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import Metric, ModelFacts, Parameters
 from gradewire_server.domain.needs import Program
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
+from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.drive import Drive
 from gradewire_server.scoring.jobs import Cost
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
@@ -39,6 +40,7 @@ class Scorer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._corpora = Corpora(engine)
 
     async def score(
         self,
@@ -55,9 +57,9 @@ class Scorer:
         cancels its engine calls; what was emitted before stands.
 
         Args:
-            items: Answers to grade.
+            items: Answers to grade; all of them together are the request's corpus.
             requests: Metrics; a Failure becomes the result of all items at its place.
-            reference_set: Where prepared synthetic answers are looked up.
+            reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             emit: Told of each result; must not block.
         """
@@ -71,7 +73,13 @@ class Scorer:
             if isinstance(request, Failure):
                 for item_index in range(len(items)):
                     emit(item_index, metric_index, ScoredResult(MetricResult.failed(request)))
-        drive = Drive(self._engine, done, reference_set=reference_set, deadline_s=deadline_s)
+        drive = Drive(
+            self._engine,
+            done,
+            reference_set=reference_set,
+            deadline_s=deadline_s,
+            count_corpus=RequestCorpora(self._corpora, items, reference_set=reference_set).count,
+        )
         await drive.run(_programs(items, requests))
 
     def prepare(
@@ -82,7 +90,7 @@ class Scorer:
         reference_set: str,
         deadline_s: float | None = None,
     ) -> AsyncIterator[PreparedChunk]:
-        """Stores synthetic answers durably and asks for all that `score` will need of the entries' references.
+        """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.
 
         Yields progress after each chunk of entries; what was done stays done when the caller stops. The same content
         again computes nothing.

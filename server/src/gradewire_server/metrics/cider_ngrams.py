@@ -1,0 +1,60 @@
+"""Words and n-grams of CIDEr, the same for answers and for the corpus that they are weighed by.
+
+Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 3.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from gradewire_server.metrics.windows import MAX_WORDS
+from gradewire_server.metrics.words import bare_words
+
+MAX_ORDER: Final = 4
+"""Longest n-gram, in words."""
+MAX_REFERENCE_WORDS: Final = 8192
+"""Words of all references of an item or entry that are looked at."""
+Ngram: TypeAlias = tuple[str, ...]
+
+
+def words_of(text: str) -> tuple[list[str], bool]:
+    """The first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
+
+    A text without any word ("?!") has its parts between white space instead, so that none is empty by accident.
+    """
+    words = bare_words(text) or text.lower().split()
+    return words[:MAX_WORDS], len(words) > MAX_WORDS
+
+
+def words_of_references(references: Sequence[str]) -> tuple[list[list[str]], bool]:
+    """Words of the first references, MAX_REFERENCE_WORDS at most, and whether anything is left out."""
+    kept: list[list[str]] = []
+    room = MAX_REFERENCE_WORDS
+    cut = False
+    for reference in references:
+        words, shortened = words_of(reference)
+        cut |= shortened
+        if len(words) > room:
+            return kept, True
+        kept.append(words)
+        room -= len(words)
+    return kept, cut
+
+
+def ngrams(words: Sequence[str]) -> Counter[Ngram]:
+    """How often each n-gram of 1 to MAX_ORDER words occurs."""
+    found: Counter[Ngram] = Counter()
+    for order in range(1, MAX_ORDER + 1):
+        found.update(zip(*(words[start:] for start in range(order)), strict=False))
+    return found
+
+
+def document_frequencies(documents: Iterable[Sequence[str]]) -> dict[Hashable, int]:
+    """In how many documents each n-gram occurs; a document is the references of one entry, taken together.
+
+    What occurs in one document only is left out: its weight is that of an n-gram in none, and it is most of a corpus.
+    """
+    counts: Counter[Ngram] = Counter()
+    for references in documents:
+        counts.update(set().union(*map(ngrams, words_of_references(references)[0])))
+    return {ngram: count for ngram, count in counts.items() if count > 1}

@@ -1,0 +1,142 @@
+"""Counts the corpora that weights of rare words are taken from: a request's references, or a prepared set's.
+
+What was counted of a set is remembered until the set grows, so that the next request costs one look at the store.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from gradewire_server.domain.engine import Engine
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.checks import check_references
+from gradewire_server.metrics.cider_ngrams import document_frequencies
+from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
+
+MAX_REMEMBERED_TERMS: Final = 2_000_000
+"""Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
+_OFF_LOOP_CHARS: Final = 20_000
+"""Characters of a corpus from which it is counted on a thread: about 5 ms of work."""
+_Key: TypeAlias = tuple[str, Terms, str]
+
+_UNNAMED: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: a prepared corpus needs the name of a set; call References.Prepare with this metric first",
+)
+_EMPTY: Final = Failure(
+    Status.INVALID_INPUT, "references: no item of the request has references that a corpus could be counted over"
+)
+
+
+class Corpora:
+    """The prepared corpora of a process. Belongs to one event loop.
+
+    Args:
+        engine: Keeps the sets and knows the tokens of models.
+        max_terms: See MAX_REMEMBERED_TERMS.
+    """
+
+    def __init__(self, engine: Engine, *, max_terms: int = MAX_REMEMBERED_TERMS) -> None:
+        self._engine = engine
+        self._max_terms = max_terms
+        self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
+        self._counting: dict[tuple[_Key, str], asyncio.Task[DocumentFrequencies | Failure]] = {}
+
+    async def of_set(self, reference_set: str, terms: Terms, model: str) -> DocumentFrequencies | Failure:
+        """What a prepared set counts now; NOT_PREPARED where there is none."""
+        if not reference_set:
+            return _UNNAMED
+        key = (reference_set, terms, model)
+        revision = await self._engine.entries_revision(reference_set)
+        if isinstance(revision, Failure):
+            return revision
+        known = self._known.get(key)
+        if known is not None and known[0] == revision:
+            self._known.move_to_end(key)
+            return known[1]
+        # The work belongs to the process: a request that gives up must not make the next one begin anew.
+        at_work = (key, revision)
+        task = self._counting.get(at_work)
+        if task is None:
+            task = self._counting[at_work] = asyncio.create_task(self._count_set(key, revision))
+            task.add_done_callback(lambda _: self._counting.pop(at_work, None))
+        return await asyncio.shield(task)
+
+    async def count(
+        self, name: str, entries: ReferenceEntries, terms: Terms, model: str
+    ) -> DocumentFrequencies | Failure:
+        """Counts distinct entries, each as `entry_of` makes it; `name` as the first part of the result's."""
+        chars = sum(len(text) for _, references in entries for text in references)
+        if terms is Terms.NGRAMS:
+            counts = await _beside(chars, lambda: document_frequencies(references for _, references in entries))
+            return DocumentFrequencies(name_of(name, len(entries), entries), len(entries), counts)
+        texts = distinct_references(entries)
+        ids = await self._engine.token_ids(model, texts)
+        if isinstance(ids, Failure):
+            return ids
+        tokens = await _beside(chars, lambda: count_tokens(ids))
+        return DocumentFrequencies(name_of(name, len(texts), entries), len(texts), tokens)
+
+    async def _count_set(self, key: _Key, revision: str) -> DocumentFrequencies | Failure:
+        reference_set, terms, model = key
+        # `revision` was read before the entries: a set that grows meanwhile is counted again by the next request.
+        entries = await self._engine.entries(reference_set)
+        if isinstance(entries, Failure):
+            return entries
+        counted = await self.count(reference_set, entries, terms, model)
+        if isinstance(counted, DocumentFrequencies):
+            self._remember(key, revision, counted)
+        return counted
+
+    def _remember(self, key: _Key, revision: str, counted: DocumentFrequencies) -> None:
+        self._known[key] = revision, counted
+        self._known.move_to_end(key)
+        terms = sum(len(each.counts) for _, each in self._known.values())
+        while terms > self._max_terms and len(self._known) > 1:
+            _, (_, oldest) = self._known.popitem(last=False)
+            terms -= len(oldest.counts)
+
+
+class RequestCorpora:
+    """What the metrics of one request may ask for; `count` answers a need, computed once however many items ask.
+
+    Args:
+        corpora: Of the process.
+        items: All items of the request, the same whatever their order.
+        reference_set: Of the request; empty without.
+    """
+
+    def __init__(self, corpora: Corpora, items: Sequence[Item], *, reference_set: str) -> None:
+        self._corpora = corpora
+        self._items = items
+        self._reference_set = reference_set
+        self._lock = asyncio.Lock()
+        self._found: dict[CorpusStatistics, DocumentFrequencies | Failure] = {}
+
+    async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
+        """Answers a need."""
+        if need.corpus is Corpus.PREPARED:
+            return await self._corpora.of_set(self._reference_set, need.terms, need.model)
+        async with self._lock:
+            if need not in self._found:
+                self._found[need] = await self._count(need)
+            return self._found[need]
+
+    async def _count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
+        entries = entries_of((item.question, item.references) for item in self._items)
+        if not entries:
+            return _EMPTY
+        return await self._corpora.count(Corpus.REQUEST, entries, need.terms, need.model)
+
+
+def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
+    """Distinct entries in their normal form and order; those that no metric would grade are left out."""
+    return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
+
+
+async def _beside(chars: int, work: Callable[[], dict[Hashable, int]]) -> dict[Hashable, int]:
+    """Does work at once, or on a thread where it would keep the event loop from others."""
+    return work() if chars < _OFF_LOOP_CHARS else await asyncio.to_thread(work)
