@@ -21,6 +21,7 @@ OK = MetricScore(
     warnings=(ScoreWarning.UNCALIBRATED,),
     matched_reference=1,
     parts=PARTS,
+    correct=True,
     provenance=LINE,
 )
 LOW = MetricScore(score=0.1, status=Status.OK)

@@ -53,8 +53,18 @@ from gradewire.metric_types import (
     VqaConsensus,
 )
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
+from gradewire.parts import (
+    BertscoreParts,
+    BleuParts,
+    CiderParts,
+    MeteorParts,
+    Parts,
+    RougeLParts,
+    SmileParts,
+    VqaParts,
+)
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry
-from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
+from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
 from gradewire.score_report import MetricSummary, ScoreReport
 from gradewire.scorer import AsyncScorer, Scorer
 from gradewire.tls import Tls
@@ -65,9 +75,12 @@ __all__ = [
     "AsyncClient",
     "AsyncScorer",
     "Bertscore",
+    "BertscoreParts",
     "Bleu",
+    "BleuParts",
     "CacheHits",
     "Cider",
+    "CiderParts",
     "Client",
     "ClientClosed",
     "Corpus",
@@ -86,6 +99,7 @@ __all__ = [
     "Limits",
     "Measure",
     "Meteor",
+    "MeteorParts",
     "MeteorSynonyms",
     "Metric",
     "MetricInfo",
@@ -98,6 +112,7 @@ __all__ = [
     "ModelList",
     "NotReady",
     "Overloaded",
+    "Parts",
     "PrepareProgress",
     "PrepareReport",
     "Preset",
@@ -105,6 +120,7 @@ __all__ = [
     "ReferenceEntry",
     "RequestError",
     "RougeL",
+    "RougeLParts",
     "Sbert",
     "ScoreReport",
     "ScoreWarning",
@@ -123,6 +139,7 @@ __all__ = [
     "TransportError",
     "VqaAccuracy",
     "VqaConsensus",
+    "VqaParts",
     "__version__",
     "format_metric_line",
     "parse_metric_line",

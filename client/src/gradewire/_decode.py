@@ -2,12 +2,15 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, get_origin
 
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
 from gradewire.metric_choice import MetricChoice
 from gradewire.metric_line import parse_metric_line
-from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, SmileParts, Status, Timing
+from gradewire.parts import PART_FIELDS, PART_TYPES, Parts
+from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
 from gradewire_proto.v1 import types_pb2
 
 _WHOLE_ITEM = re.compile(r"^item:")
@@ -90,7 +93,8 @@ def decode_results(
             message=message,
             warnings=tuple(_WARNING.get(warning, ScoreWarning.UNKNOWN) for warning in result.warnings),
             matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
-            parts=_parts(result.smile) if scored and result.HasField("smile") else None,
+            parts=_parts(result) if scored else None,
+            correct=_correct(result) if scored else None,
             cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
             timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
             provenance=provenance.get(label),
@@ -130,17 +134,43 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     return Status.INTERNAL, f"items[{index}]: the server said OK and gave {found}: report it"
 
 
-def _parts(parts: types_pb2.SmileParts) -> SmileParts:
-    return SmileParts(
-        sentence=parts.sentence,
-        keyword=parts.keyword,
-        exact=parts.exact,
-        lexical=parts.lexical,
-        best_window=parts.best_window,
-        bin=parts.bin,
-        correct=parts.correct,
-        harmonic_mean=parts.harmonic_mean if parts.HasField("harmonic_mean") else None,
-    )
+def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
+    """Reads one kind of parts; both sides have the same names, in the same order."""
+    descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
+    on_wire = descriptor.fields_by_name if descriptor is not None else {}
+    names = kind.__slots__
+    values = attrgetter(*names)
+    lists = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is tuple]
+    optional = [(position, field) for position, field in enumerate(names) if on_wire[field].has_presence]
+
+    def read(result: types_pb2.MetricResult) -> Parts:
+        message = getattr(result, name)
+        found: list[Any] = list(values(message))
+        for position in lists:
+            found[position] = tuple(found[position])
+        for position, field in optional:
+            if not message.HasField(field):
+                found[position] = None
+        return kind(*found)
+
+    return read
+
+
+_READERS: Mapping[str, Callable[[types_pb2.MetricResult], Parts]] = {
+    name: _reader(name, kind) for name, kind in PART_TYPES.items()
+}
+
+
+def _parts(result: types_pb2.MetricResult) -> Parts | None:
+    name = result.WhichOneof("parts")
+    return _READERS[name](result) if name is not None else None
+
+
+def _correct(result: types_pb2.MetricResult) -> bool | None:
+    if result.HasField("correct"):
+        return result.correct
+    # Before there was a verdict of all metrics, SMILE's stood among its parts.
+    return result.smile.correct if result.HasField("smile") else None
 
 
 def _provenance(message: types_pb2.Provenance) -> Provenance:

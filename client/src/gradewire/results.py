@@ -1,11 +1,12 @@
 """What comes back for one item and metric."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from gradewire.metric_types import Metric
+from gradewire.parts import Parts
 
 
 class Status(StrEnum):
@@ -39,31 +40,6 @@ class ScoreWarning(StrEnum):
     UNCALIBRATED = "UNCALIBRATED"
     # The server is newer and says something that this client does not know.
     UNKNOWN = "UNKNOWN"
-
-
-@dataclass(frozen=True, slots=True)
-class SmileParts:
-    """The terms of a SMILE score.
-
-    Attributes:
-        sentence: Similarity of prediction and (synthetic) reference sentence.
-        keyword: Similarity of the best window and the reference's words.
-        exact: Share of the reference's words found (`paper`: 0 or 1).
-        lexical: Mean of `exact` and `keyword`.
-        best_window: The prediction's words, normalised, that came closest.
-        bin: 0 to 5.
-        correct: Whether the score counts as a right answer.
-        harmonic_mean: `reference_code` only, and there only where it is defined.
-    """
-
-    sentence: float
-    keyword: float
-    exact: float
-    lexical: float
-    best_window: str
-    bin: int
-    correct: bool
-    harmonic_mean: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +82,7 @@ class Provenance:
         model_digest: 64 hex digits; empty for metrics without a model, or when it is not loaded.
         line: All of it on one line, which `metrics=` takes.
         metric: The metric with every default filled in; None when this client does not know it.
-        reference_set: Where the prepared synthetic answers came from; empty for metrics that read none.
+        reference_set: The prepared set that the score depends on (synthetic answers, weights of words); else empty.
     """
 
     name: str
@@ -128,7 +104,8 @@ class MetricScore:
         message: What went wrong and what to do; empty when OK.
         warnings: Remarks beside a score that stands.
         matched_reference: Index of the reference that gave the score.
-        parts: What the score is made of.
+        parts: What the score is made of; None for metrics without parts.
+        correct: Whether the answer counts as right; None where the metric gives no verdict.
         cache_hits: Where the texts came from.
         timing: Where the time went.
         provenance: What reproduces the score; None for an item that never reached a server.
@@ -139,13 +116,14 @@ class MetricScore:
     message: str = ""
     warnings: tuple[ScoreWarning, ...] = ()
     matched_reference: int | None = None
-    parts: SmileParts | None = None
+    parts: Parts | None = None
+    correct: bool | None = None
     cache_hits: CacheHits = CacheHits()
     timing: Timing = Timing()
     provenance: Provenance | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: score and status, then what there is of message, warnings, reference, parts and line; flat."""
+        """For JSON: score, status, then what there is of message, warnings, reference, parts, verdict, line; flat."""
         row: dict[str, Any] = {"score": self.score, "status": str(self.status)}
         if self.message:
             row["message"] = self.message
@@ -154,7 +132,12 @@ class MetricScore:
         if self.matched_reference is not None:
             row["matched_reference"] = self.matched_reference
         if self.parts is not None:
-            row |= {name: value for name, value in asdict(self.parts).items() if value is not None}
+            for name in type(self.parts).__slots__:
+                value = getattr(self.parts, name)
+                if value is not None:
+                    row[name] = list(value) if isinstance(value, tuple) else value
+        if self.correct is not None:
+            row["correct"] = self.correct
         if self.provenance is not None:
             row["line"] = self.provenance.line
         return row

@@ -7,12 +7,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, overload
 
 from gradewire.errors import MissingExtra
-from gradewire.results import CacheHits, ItemScores, Provenance, SmileParts, Status, Timing
+from gradewire.parts import PART_FIELDS
+from gradewire.results import CacheHits, ItemScores, Provenance, Status, Timing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_PARTS = tuple(field.name for field in fields(SmileParts))
+_PARTS = tuple(name for name in PART_FIELDS if name != "correct")
 _HITS = tuple(field.name for field in fields(CacheHits))
 _TIMES = tuple(field.name for field in fields(Timing))
 
@@ -24,7 +25,7 @@ class MetricSummary:
     Attributes:
         mean: Over scored items; None when there is none.
         mean_empty_as_wrong: The same with every empty prediction counted as 0; None when there is neither.
-        accuracy: Share of scored items that the metric calls correct; None for metrics that call none.
+        accuracy: Share of scored items that the metric calls correct, of those with a verdict; None without any.
         scored: Number of items with a score.
         counts: Number of items by status.
     """
@@ -75,7 +76,7 @@ class ScoreReport(Sequence[ItemScores]):
         counts = Counter(result.status for result in results)
         scored = [result for result in results if result.status is Status.OK]
         scores = [result.score for result in scored if result.score is not None and isfinite(result.score)]
-        verdicts = [result.parts.correct for result in scored if result.parts is not None]
+        verdicts = [result.correct for result in scored if result.correct is not None]
         with_empty = len(scores) + counts[Status.EMPTY_PREDICTION]
         return MetricSummary(
             mean=sum(scores) / len(scores) if scores else None,
@@ -88,8 +89,8 @@ class ScoreReport(Sequence[ItemScores]):
     def to_records(self) -> list[dict[str, Any]]:
         """One flat record per item and metric, all with the same keys, as data frames like them.
 
-        Keys: index, id, metric (the label), score, status, message, warnings, matched_reference, the parts of SMILE
-        (None for other metrics), cache hits by level (`hits_…`), timing (`…_s`), line.
+        Keys: index, id, metric (the label), score, status, message, warnings, matched_reference, correct, the parts of
+        all metrics (None for those without), cache hits by level (`hits_…`), timing (`…_s`), line.
         """
         return [
             {
@@ -101,7 +102,8 @@ class ScoreReport(Sequence[ItemScores]):
                 "message": result.message,
                 "warnings": [str(warning) for warning in result.warnings],
                 "matched_reference": result.matched_reference,
-                **{name: getattr(result.parts, name, None) for name in _PARTS},
+                "correct": result.correct,
+                **{name: _cell(getattr(result.parts, name, None)) for name in _PARTS},
                 **{f"hits_{name}": getattr(result.cache_hits, name) for name in _HITS},
                 **{name: getattr(result.timing, name) for name in _TIMES},
                 "line": result.provenance.line if result.provenance else "",
@@ -120,14 +122,22 @@ class ScoreReport(Sequence[ItemScores]):
             import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
         except ImportError:
             raise MissingExtra("to_arrow needs pyarrow: pip install 'gradewire[parquet]'") from None
+        arrow: dict[object, pa.DataType] = {
+            float: pa.float64(),
+            float | None: pa.float64(),
+            tuple[float, ...]: pa.list_(pa.float64()),
+            int: pa.int64(),
+            str: pa.string(),
+            bool: pa.bool_(),
+        }
         types: dict[str, pa.DataType] = {
-            **dict.fromkeys(("id", "metric", "status", "message", "best_window", "line"), pa.string()),
-            **dict.fromkeys(("index", "matched_reference", "bin", *(f"hits_{name}" for name in _HITS)), pa.int64()),
+            **dict.fromkeys(("id", "metric", "status", "message", "line"), pa.string()),
+            **dict.fromkeys(("index", "matched_reference", *(f"hits_{name}" for name in _HITS)), pa.int64()),
             "warnings": pa.list_(pa.string()),
-            "correct": pa.bool_(),
+            **{name: arrow[kind] for name, kind in PART_FIELDS.items()},
         }
         names = (
-            *("index", "id", "metric", "score", "status", "message", "warnings", "matched_reference"),
+            *("index", "id", "metric", "score", "status", "message", "warnings", "matched_reference", "correct"),
             *_PARTS,
             *(f"hits_{name}" for name in _HITS),
             *_TIMES,
@@ -135,3 +145,7 @@ class ScoreReport(Sequence[ItemScores]):
         )
         schema = pa.schema([(name, types.get(name, pa.float64())) for name in names])
         return pa.Table.from_pylist(self.to_records(), schema=schema)
+
+
+def _cell(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value

@@ -27,7 +27,7 @@ _SHOWN_FAILURES = 10
 
 
 @dataclass(slots=True)
-class _Entries:
+class Entries:
     """The distinct references of a file.
 
     Attributes:
@@ -43,7 +43,7 @@ class _Entries:
     rows: int = 0
 
     @classmethod
-    def read(cls, source: InputFile) -> tuple[_Entries, bool]:
+    def read(cls, source: InputFile) -> tuple[Entries, bool]:
         """Reads a file; also says whether its first rows carry synthetic answers."""
         found = cls()
         opened = source.open()
@@ -94,7 +94,7 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
     given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     try:
         with one_line_errors():
-            found, has_synthetic = _Entries.read(source)
+            found, has_synthetic = Entries.read(source)
             if plan.synthetic is None:
                 plan = plan.with_synthetic("prepared" if has_synthetic else "none")
             deadline_s = connection.deadline_s if given else None
@@ -114,7 +114,7 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
 
 
 async def _prepare(
-    client: AsyncClient, found: _Entries, plan: ScorePlan, deadline_s: float | None, *, quiet: bool
+    client: AsyncClient, found: Entries, plan: ScorePlan, deadline_s: float | None, *, quiet: bool
 ) -> PrepareReport:
     arguments = plan.arguments()
     del arguments["reference_set"]
@@ -125,7 +125,7 @@ async def _prepare(
             )
 
 
-def _print_report(found: _Entries, report: PrepareReport, problems: list[str]) -> None:
+def _print_report(found: Entries, report: PrepareReport, problems: list[str]) -> None:
     hits = report.cache_hits
     before = hits.memory + hits.disk + hits.redis
     click.echo(
