@@ -9,8 +9,17 @@ from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
 from gradewire_server.metrics.sbert import Sbert
 from gradewire_server.metrics.smile import Smile
+from gradewire_server.metrics.soft_vqa_accuracy import SoftVqaAccuracy
+from gradewire_server.metrics.vqa_accuracy import VqaAccuracy
 
-REGISTRY: Mapping[str, Metric[Any]] = MappingProxyType(
-    {metric.info.name: metric for metric in (Smile(), Sbert(), ExactMatch(), EasyMatch())}
+_METRICS: tuple[Metric[Any], ...] = (
+    Smile(),
+    Sbert(),
+    ExactMatch(),
+    EasyMatch(),
+    VqaAccuracy(),
+    SoftVqaAccuracy(),
 )
+
+REGISTRY: Mapping[str, Metric[Any]] = MappingProxyType({metric.info.name: metric for metric in _METRICS})
 """Metric name to metric, in the order in which they are listed."""
