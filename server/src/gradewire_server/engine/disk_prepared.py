@@ -1,8 +1,9 @@
-"""Synthetic answers on disk, in an LMDB environment of their own; a commit waits for the disk."""
+"""Synthetic answers and corpora on disk, in an LMDB environment of their own; a commit waits for the disk."""
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import lmdb
@@ -14,8 +15,13 @@ from gradewire_server.engine.environment import open_environment
 from gradewire_server.engine.prepared import TAKEN, differs
 
 _log = logging.getLogger(__name__)
-_FAILED = Failure(Status.UNAVAILABLE, "the store of synthetic answers failed; the server's log says why")
-_FULL = Failure(Status.UNAVAILABLE, "the store of synthetic answers is full; raise its limit")
+_FAILED = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
+_FULL = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
+_LOST = Failure(
+    Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
+)
+_COUNT = struct.Struct("<Q")
+"""Number of a group's members, under the group's own name."""
 
 
 class DiskPrepared:
@@ -48,7 +54,7 @@ class DiskPrepared:
             with self._environment.begin() as transaction:
                 return [transaction.get(key) for key in keys]
         except lmdb.Error:
-            _log.exception("synthetic answers in %s cannot be read", self._path)
+            _log.exception("prepared references in %s cannot be read", self._path)
             self._suspect = True
             return _FAILED
 
@@ -57,6 +63,25 @@ class DiskPrepared:
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._write, values)
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        found = await self.read([group])
+        if isinstance(found, Failure):
+            return found
+        return _number(found[0])
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return _FAILED
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._members, group)
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return _FAILED
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._add_members, group, values)
 
     async def close(self) -> None:
         """See `PreparedStore`."""
@@ -67,18 +92,69 @@ class DiskPrepared:
         self._directory.close()
 
     def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        try:
+        def put(transaction: lmdb.Transaction) -> Failure | None:
             # There is one writer at a time among all processes, so what was looked up stays so until the commit.
+            there = {key: _value(transaction, key) for key in values}
+            if any(differs(key, there[key], value) for key, value in values.items()):
+                return TAKEN
+            for key, value in values.items():
+                if there[key] != value:
+                    transaction.put(key, value)
+            return None
+
+        return self._commit(put)
+
+    def _add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        def put(transaction: lmdb.Transaction) -> Failure | None:
+            count = _number(_value(transaction, group))
+            if isinstance(count, Failure):
+                return count
+            new = 0
+            for name, value in values.items():
+                there = transaction.get(group + name)
+                if there != value:
+                    transaction.put(group + name, value)
+                    new += there is None
+            if new:
+                transaction.put(group, _COUNT.pack(count + new))
+            return None
+
+        return self._commit(put)
+
+    def _commit(self, put: Callable[[lmdb.Transaction], Failure | None]) -> Failure | None:
+        try:
             with self._environment.begin(write=True) as transaction:
-                there = {key: transaction.get(key) for key in values}
-                if any(differs(key, there[key], value) for key, value in values.items()):
-                    return TAKEN
-                for key, value in values.items():
-                    if there[key] != value:
-                        transaction.put(key, value)
+                return put(transaction)
         except lmdb.MapFullError:
             return _FULL
         except (lmdb.Error, OSError):
-            _log.exception("synthetic answers cannot be written to %s", self._path)
+            _log.exception("prepared references cannot be written to %s", self._path)
             return _FAILED
-        return None
+
+    def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        found: dict[bytes, bytes] = {}
+        try:
+            with self._environment.begin() as transaction, transaction.cursor() as cursor:
+                count = _number(_value(transaction, group))
+                if cursor.set_range(group + b"\0"):
+                    for key, value in cursor:
+                        if not key.startswith(group):
+                            break
+                        found[key[len(group) :]] = value
+        except lmdb.Error:
+            _log.exception("prepared references in %s cannot be read", self._path)
+            self._suspect = True
+            return _FAILED
+        return found if len(found) == count else _LOST
+
+
+def _value(transaction: lmdb.Transaction, key: bytes) -> bytes | None:
+    value = transaction.get(key)
+    return None if value is None else bytes(value)
+
+
+def _number(value: bytes | None) -> int | Failure:
+    """A group's count of members."""
+    if value is None:
+        return 0
+    return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST

@@ -1,4 +1,4 @@
-"""Synthetic answers that References.Prepare stored: inputs, not cache luck.
+"""What References.Prepare stored of a reference set, above all synthetic answers: inputs, not cache luck.
 
 Durable, without a time to live, never rotated, kept outside the vectors' stores. A value carries a check over key and
 text, so what is torn or foreign counts as not there, which a metric reports as NOT_PREPARED. What is there is never
@@ -21,7 +21,10 @@ TAKEN = Failure(
 
 
 class PreparedStore(Protocol):
-    """Values by key. Either operation answers with a failure rather than raise."""
+    """Values by key, and groups of values by name. Every operation answers with a failure rather than raise.
+
+    A group is named by a key of its own length and prefix; its members have names of 16 bytes.
+    """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
         """Values by key, None for what is not there."""
@@ -31,6 +34,15 @@ class PreparedStore(Protocol):
 
         A key that has another `whole` value keeps it: the answer is `TAKEN` then, whoever else writes at the same time.
         """
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """How many members a group has; cheap."""
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """All members by name, or a failure where one is lost. What is added meanwhile may be there or not."""
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """Keeps values by name; they are durable when it returns None, and what stood there before is replaced."""
 
     async def close(self) -> None:
         """Gives back what it holds."""
@@ -61,7 +73,7 @@ class PreparedAnswersBook:
     async def store(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
         """Keeps answers by reference; durable when it returns None. `TAKEN` where one has another answer already."""
         keys = {self._key(reference_set, question, reference): answer for reference, answer in answers.items()}
-        return await self._store.write({key: _seal(key, answer) for key, answer in keys.items()})
+        return await self._store.write({key: sealed(key, answer.encode()) for key, answer in keys.items()})
 
     async def close(self) -> None:
         """Closes the store."""
@@ -86,6 +98,7 @@ class MemoryPreparedStore:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._values: dict[bytes, bytes] = {}
+        self._groups: dict[bytes, dict[bytes, bytes]] = {}
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
         """See `PreparedStore`."""
@@ -95,21 +108,35 @@ class MemoryPreparedStore:
         """See `PreparedStore`."""
         if any(differs(key, self._values.get(key), value) for key, value in values.items()):
             return TAKEN
+        return self._update(self._values, values)
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        return len(self._groups.get(group, ()))
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        return dict(self._groups.get(group, {}))
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        return self._update(self._groups.setdefault(group, {}), values)
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""
+
+    def _update(self, there: dict[bytes, bytes], values: Mapping[bytes, bytes]) -> Failure | None:
         grown = sum(
-            len(value) - len(self._values[key]) if key in self._values else len(key) + len(value)
-            for key, value in values.items()
+            len(value) - len(there[key]) if key in there else len(key) + len(value) for key, value in values.items()
         )
         if self._bytes + grown > self._max_bytes:
             return Failure(
                 Status.UNAVAILABLE,
-                "the store of synthetic answers is full; give the engine a directory or a Redis server",
+                "the store of prepared references is full; give the engine a directory or a Redis server",
             )
-        self._values.update(values)
+        there.update(values)
         self._bytes += grown
         return None
-
-    async def close(self) -> None:
-        """See `PreparedStore`."""
 
 
 def whole(key: bytes, value: bytes | None) -> bool:
@@ -126,9 +153,9 @@ def _check(key: bytes, text: bytes) -> bytes:
     return blake2b(len(key).to_bytes(4, "little") + key + text, digest_size=_CHECK_BYTES).digest()
 
 
-def _seal(key: bytes, answer: str) -> bytes:
-    text = answer.encode()
-    return _check(key, text) + text
+def sealed(key: bytes, payload: bytes) -> bytes:
+    """A value that is `whole` under `key`."""
+    return _check(key, payload) + payload
 
 
 def _unseal(key: bytes, value: bytes | None) -> str | None:

@@ -138,6 +138,42 @@ class RedisLink:
 
         await self._call("write", self._config.write_timeout_s, work)
 
+    async def hash_length(self, key: bytes) -> int:
+        """How many fields a hash has, 0 where there is none; errors as `get`."""
+
+        async def work() -> int:
+            return int(await self._client.hlen(key))
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
+        """About `count` fields of a hash, and the next cursor: 0 begins and ends; errors as `get`."""
+
+        async def work() -> tuple[int, dict[bytes, bytes]]:
+            next_cursor, fields = await self._client.hscan(key, cursor, count=count)
+            return int(next_cursor), dict(fields)
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
+        """Values of a hash by field; errors as `get`."""
+
+        async def work() -> list[object]:
+            values: list[object] = await self._client.hmget(key, fields)
+            if len(values) != len(fields):
+                raise RedisError(f"{len(values)} values for {len(fields)} fields")
+            return values
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
+        """Sets fields of a hash, which has no time to live; errors as `add`."""
+
+        async def work() -> None:
+            await self._client.hset(key, mapping=values)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
     async def close(self) -> None:
         """Ends the probe and the connections."""
         self._closing = True

@@ -1,20 +1,21 @@
-"""Vectors and synthetic answers in Redis, shared by all gradewire processes that use the server."""
+"""Vectors, synthetic answers and corpora in Redis, shared by all gradewire processes that use the server."""
 
 import time
 from collections.abc import Mapping, Sequence
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine.codec import seal, unseal
+from gradewire_server.engine.codec import unseal
+from gradewire_server.engine.keys import Kind
 from gradewire_server.engine.prepared import TAKEN, differs
 from gradewire_server.engine.redis_link import RedisAwayError, RedisLink, RedisRefusedError
-from gradewire_server.engine.second_level import Write
+from gradewire_server.engine.second_level import CHUNK_KEYS, Write
 from gradewire_server.engine.telemetry import EngineTelemetry
 
 _CHUNK_KEYS = 512
-_AWAY = Failure(Status.UNAVAILABLE, "the store of synthetic answers (Redis) does not answer; try again later")
+_AWAY = Failure(Status.UNAVAILABLE, "the store of prepared references (Redis) does not answer; try again later")
 _REFUSED = Failure(
-    Status.UNAVAILABLE, "the store of synthetic answers (Redis) refuses the command; the log of gradewire says why"
+    Status.UNAVAILABLE, "the store of prepared references (Redis) refuses the command; the log of gradewire says why"
 )
 
 
@@ -39,16 +40,17 @@ class RedisVectors:
         """See `SecondLevel`."""
         return self._link.available
 
-    async def read(self, keys: Sequence[bytes], dims: int) -> list[bytes | None]:
+    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
         """See `SecondLevel`."""
         bodies: list[bytes | None] = []
-        for start in range(0, len(keys), _CHUNK_KEYS):
-            chunk = keys[start : start + _CHUNK_KEYS]
+        step = _CHUNK_KEYS if kind is Kind.SENTENCE else CHUNK_KEYS[kind]
+        for start in range(0, len(keys), step):
+            chunk = keys[start : start + step]
             try:
                 values = await self._link.get(chunk)
             except RedisAwayError:
                 break
-            bodies += [self._body(key, value, dims) for key, value in zip(chunk, values, strict=True)]
+            bodies += [self._body(key, value, dims, kind) for key, value in zip(chunk, values, strict=True)]
         return bodies + [None] * (len(keys) - len(bodies))
 
     async def write(self, writes: Sequence[Write]) -> int:
@@ -61,10 +63,7 @@ class RedisVectors:
             passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
             try:
                 await self._link.set(
-                    {
-                        write.key: seal(write.key, write.body, 0 if write.tier is Tier.REFERENCE else expires_unix_s)
-                        for write in chunk
-                    },
+                    {write.key: write.sealed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
                     ttl_s={write.key: self._prediction_ttl_s for write in passing},
                 )
             except RedisAwayError:
@@ -78,10 +77,10 @@ class RedisVectors:
     async def close(self) -> None:
         """See `SecondLevel`; the link is closed by the prepared answers, which are closed last."""
 
-    def _body(self, key: bytes, value: object, dims: int) -> bytes | None:
+    def _body(self, key: bytes, value: object, dims: int, kind: Kind) -> bytes | None:
         if value is None:
             return None
-        stored = unseal(key, value, dims) if isinstance(value, bytes) else None
+        stored = unseal(key, value, dims, kind=kind) if isinstance(value, bytes) else None
         if stored is None:
             self._rejected.inc()
             return None
@@ -90,6 +89,8 @@ class RedisVectors:
 
 class RedisPrepared:
     """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
+
+    A group is one hash, so that a cluster keeps it in one place.
 
     Args:
         link: The server; closed with this store.
@@ -135,6 +136,54 @@ class RedisPrepared:
         if isinstance(there, Failure):
             return there
         return None if there == values else _AWAY
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        try:
+            return await self._link.hash_length(group)
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        found: dict[bytes, bytes] = {}
+        count = await self.member_count(group)
+        if isinstance(count, Failure):
+            return count
+        cursor = 0
+        try:
+            while True:
+                cursor, page = await self._link.hash_page(group, cursor, _CHUNK_KEYS)
+                found |= page
+                if not cursor:
+                    break
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+        return found if len(found) >= count else _AWAY
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        names = list(values)
+        try:
+            for start in range(0, len(names), _CHUNK_KEYS):
+                chunk = names[start : start + _CHUNK_KEYS]
+                # Looked at first and last as in `write`.
+                there = zip(chunk, await self._link.hash_get(group, chunk), strict=True)
+                missing = {name: values[name] for name, value in there if value != values[name]}
+                if not missing:
+                    continue
+                await self._link.hash_set(group, missing)
+                if await self._link.hash_get(group, list(missing)) != list(missing.values()):
+                    return _AWAY
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+        return None
 
     async def close(self) -> None:
         """See `PreparedStore`."""

@@ -28,7 +28,7 @@ class Stores:
 
     Attributes:
         vectors: Second level of vectors, or None.
-        prepared: Synthetic answers.
+        prepared: Synthetic answers and corpora.
         warning: What could not be opened, "" when all could.
     """
 
@@ -82,7 +82,7 @@ def _reason(error: OSError | lmdb.Error) -> str:
 class _NoPrepared:
     """Stands where the settings ask for durable answers and there is no place to keep them."""
 
-    _failure = Failure(Status.UNAVAILABLE, "the store of synthetic answers cannot be used; the server's log says why")
+    _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
         """See `PreparedStore`."""
@@ -92,6 +92,21 @@ class _NoPrepared:
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         """See `PreparedStore`."""
         del values
+        return self._failure
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        del group
+        return self._failure
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        del group
+        return self._failure
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        del group, values
         return self._failure
 
     async def close(self) -> None:
