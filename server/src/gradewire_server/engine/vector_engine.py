@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
-from gradewire_server.domain.needs import PreparedAnswers, Tier
+from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.cache import VectorCache
 from gradewire_server.engine.config import EngineConfig
+from gradewire_server.engine.corpus_book import CorpusBook
 from gradewire_server.engine.encoder import Encoder
 from gradewire_server.engine.lru import SegmentedLru
 from gradewire_server.engine.model_shelf import ModelLibrary
@@ -54,6 +55,7 @@ class VectorEngine(Engine):
             self._lru, stores.vectors, telemetry, max_pending_writes=config.cache.max_pending_writes
         )
         self._prepared = PreparedAnswersBook(stores.prepared, namespace=config.cache.namespace)
+        self._corpora = CorpusBook(stores.prepared, namespace=config.cache.namespace)
         self._source = source
         self._told: dict[str, None] = {}
         self._library = ModelLibrary(
@@ -148,6 +150,18 @@ class VectorEngine(Engine):
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
         """See `Engine.store_prepared`."""
         return await self._prepared.store(reference_set, question, answers)
+
+    async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
+        """See `Engine.entries`."""
+        return await self._corpora.entries(reference_set)
+
+    async def entries_revision(self, reference_set: str) -> str | Failure:
+        """See `Engine.entries_revision`."""
+        return await self._corpora.revision(reference_set)
+
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
+        """See `Engine.store_entries`."""
+        return await self._corpora.store(reference_set, entries)
 
     def models(self) -> Sequence[ModelStatus]:
         """See `Engine.models`. Reads the repository's descriptions."""
