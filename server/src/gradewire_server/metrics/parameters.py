@@ -34,6 +34,22 @@ class SyntheticMode(StrEnum):
     PREPARED = "prepared"
 
 
+class Measure(StrEnum):
+    """Which of precision, recall and their harmonic mean becomes the score (bertscore, rouge_l)."""
+
+    F1 = "f1"
+    PRECISION = "precision"
+    RECALL = "recall"
+
+
+MEASURE_INFO = ParameterInfo(
+    name="measure",
+    description="Which of precision, recall and their harmonic mean becomes the score.",
+    default_value=Measure.F1,
+    allowed=", ".join(Measure),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SmileParameters(PlainParameters):
     """Parameters of `smile`.
