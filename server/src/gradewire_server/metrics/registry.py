@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
+from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
 from gradewire_server.metrics.sbert import Sbert
@@ -19,6 +20,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     EasyMatch(),
     VqaAccuracy(),
     SoftVqaAccuracy(),
+    Cider(),
 )
 
 REGISTRY: Mapping[str, Metric[Any]] = MappingProxyType({metric.info.name: metric for metric in _METRICS})

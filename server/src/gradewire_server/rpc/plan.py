@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.engine import Engine, ModelStatus
 from gradewire_server.domain.metric import NO_MODEL, Metric, ModelFacts, ParameterError, Parameters
+from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.rpc.capabilities import USABLE_STATES, why_unusable
 from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
@@ -20,6 +21,10 @@ from gradewire_server.scoring import MetricRequest
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHED_SPEC_BYTES: Final = 1024
+_NO_REQUEST: Final = (
+    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with this "
+    "metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,13 @@ class MetricPlan:
 
     request: MetricRequest | Failure
     provenance: types_pb2.Provenance
+
+    def streamed(self) -> MetricRequest | Failure:
+        """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
+        request = self.request
+        if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
+            return request
+        return Failure(Status.INVALID_PARAMETER, f"{self.provenance.name}: {_NO_REQUEST}")
 
     def provenance_in(self, reference_set: str) -> types_pb2.Provenance:
         """The provenance in a call with a reference set, which it names where the metric reads answers of it."""

@@ -82,7 +82,7 @@ class ScoreStream:
             raise InvalidRequestError("config", "the first message of a stream must set it")
         plans = self._plans = self._dataplane.plan(first.config.metrics, "config.metrics")
         self._reference_set = read_reference_set(first.config.reference_set, "config.reference_set")
-        self._requests = [plan.request for plan in plans]
+        self._requests = [plan.streamed() for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
         self._diagnostics = not first.config.omit_diagnostics
         return scoring_pb2.ScoreStreamResponse(provenance=[plan.provenance_in(self._reference_set) for plan in plans])
