@@ -22,8 +22,8 @@ _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?"
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHED_SPEC_BYTES: Final = 1024
 _NO_REQUEST: Final = (
-    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with this "
-    "metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
+    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
+    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
 )
 
 
