@@ -3,29 +3,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.client.metric_values import METRICS
 
-from gradewire import EasyMatch, ExactMatch, InvalidRequest, Metric, Sbert, Smile, format_metric_line, parse_metric_line
-from gradewire.metric_types import PRESETS, SYNTHETIC_MODES
-
-models = st.none() | st.text(min_size=1, max_size=40).filter(lambda text: text.isprintable())
-versions = st.none() | st.integers(1, 10_000)
-metrics = st.one_of(
-    st.builds(
-        Smile,
-        preset=st.none() | st.sampled_from(PRESETS),
-        synthetic=st.none() | st.sampled_from(SYNTHETIC_MODES),
-        reference_set=models,
-        sentence_weight=st.none() | st.floats(allow_nan=False),
-        model=models,
-        version=versions,
-    ),
-    st.builds(Sbert, model=models, version=versions),
-    st.builds(ExactMatch, version=versions),
-    st.builds(EasyMatch, version=versions),
-)
+from gradewire import Bertscore, Cider, InvalidRequest, Metric, RougeL, Smile, format_metric_line, parse_metric_line
 
 
-@given(metrics)
+@given(METRICS)
 def test_line_round_trip(metric: Metric) -> None:
     line = format_metric_line(metric)
     assert parse_metric_line(line) == metric
@@ -55,6 +38,28 @@ def test_line_with_a_reference_set() -> None:
     assert metric == Smile(preset="v1", synthetic="prepared", reference_set="set/1, é", sentence_weight=0.3, version=1)
 
 
+def test_lines_of_metrics_with_choices_flags_and_counts() -> None:
+    line = (
+        "bertscore/1?idf=prepared&layer=5&measure=f1&model=m@0a1b2c3d4e5f&reference_set=a%20b&rescale=true"
+        "&threshold=0.5&with_question=false"
+    )
+    metric = parse_metric_line(line)
+    assert metric == Bertscore(
+        version=1,
+        idf="prepared",
+        layer=5,
+        measure="f1",
+        model="m@0a1b2c3d4e5f",
+        reference_set="a b",
+        rescale=True,
+        threshold=0.5,
+        with_question=False,
+    )
+    assert format_metric_line(metric) == line
+    assert parse_metric_line("rouge_l?stem=true") == RougeL(stem=True)
+    assert format_metric_line(Cider(corpus="request")) == "cider?corpus=request"
+
+
 def test_nan_is_left_to_the_server() -> None:
     metric = parse_metric_line("smile?sentence_weight=nan")
     assert isinstance(metric, Smile)
@@ -76,6 +81,14 @@ def test_nan_is_left_to_the_server() -> None:
         ("smile?sentence_weight=much", "is no number"),
         ("smile?model=a&model=b", "says model twice"),
         ("exact_match?model=a", "it has none"),
+        ("bleu?max_ngram=two", "bleu: max_ngram='two' is not a whole number"),
+        ("bleu?max_ngram=-1", "max_ngram='-1' is not a whole number"),
+        ("bleu?max_ngram=²", "max_ngram='²' is not a whole number"),
+        ("bleu?max_ngram=99999999999999999999", "is not a whole number"),
+        ("bleu?max_ngram=4294967296", "bleu: max_ngram is a whole number"),
+        ("rouge_l?stem=yes", "rouge_l: stem='yes' is not true or false"),
+        ("rouge_l?measure=accuracy", "rouge_l has no measure 'accuracy': take one of f1, precision, recall"),
+        ("cider?synthetic=none", "it has corpus=…, reference_set=…"),
     ],
 )
 def test_refusals_say_what_is_wrong(line: str, part: str) -> None:

@@ -52,8 +52,7 @@ class MetricDefaults:
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Resolves metrics.
 
-    A label is the metric's name; where a name is asked for several times, its line with the preset and those parameters
-    in which they differ.
+    A label is the metric's name; where a name is asked for several times, the line of its preset and of what differs.
 
     Args:
         metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, or a sequence of these.
@@ -136,4 +135,5 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:
-    return frozenset(key for key in parameter_names(name) if len({getattr(metric, key) for metric in metrics}) > 1)
+    keys = ("version", *parameter_names(name))
+    return frozenset(key for key in keys if len({getattr(metric, key) for metric in metrics}) > 1)

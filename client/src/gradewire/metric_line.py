@@ -56,13 +56,13 @@ def parse_metric_line(line: str) -> Metric:
 
 def format_metric_line(metric: Metric) -> str:
     """Writes a metric on one line, with what it says itself; `parse_metric_line` gives an equal metric back."""
-    return write_line(metric, parameter_names(metric.name))
+    return write_line(metric, {"version", *parameter_names(metric.name)})
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """The line with some of the parameters: those of `keys` that the metric says, preset and version always."""
+    """The line with some of what the metric says: version and parameters among `keys`; the preset always."""
     preset = f":{said}" if (said := getattr(metric, "preset", None)) else ""
-    version = f"/{metric.version}" if metric.version is not None else ""
+    version = f"/{metric.version}" if metric.version is not None and "version" in keys else ""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     parameters = "&".join(
         f"{key}={quote(_text(value), safe='@')}" for key, value in values.items() if value is not None
