@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gradewire_server.domain.needs import Embed, EmbedTokens, Need, TokenVectors, Vectors
+from gradewire_server.domain.needs import (
+    CorpusStatistics,
+    DocumentFrequencies,
+    Embed,
+    EmbedTokens,
+    Need,
+    TokenVectors,
+    Vectors,
+)
 from gradewire_server.domain.result import Failure
 
 
@@ -24,6 +32,7 @@ class Table:
         vectors: Text to vector.
         tokens: Text to its token vectors.
         prepared: Reference to stored synthetic answer.
+        corpus: Answers every CorpusStatistics.
         truncated: Texts longer than the model reads.
         failure: Answers every need, if set.
         rounds: What was asked for, round by round.
@@ -32,6 +41,7 @@ class Table:
     vectors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     tokens: Mapping[str, TokenVectors] = field(default_factory=dict)
     prepared: Mapping[str, str] = field(default_factory=dict)
+    corpus: DocumentFrequencies | None = None
     truncated: frozenset[str] = frozenset()
     failure: Failure | None = None
     rounds: list[tuple[Need, ...]] = field(default_factory=list)
@@ -57,6 +67,9 @@ class Table:
             )
         if isinstance(need, EmbedTokens):
             return tuple(self.tokens[text] for text in need.texts)
+        if isinstance(need, CorpusStatistics):
+            assert self.corpus is not None, "a corpus was asked for"
+            return self.corpus
         return tuple(self.prepared.get(reference) for reference in need.references)
 
     @property
