@@ -8,6 +8,8 @@ from gradewire_server.domain.metric import Metric
 from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
+from gradewire_server.metrics.lexical_match import LexicalMatch
+from gradewire_server.metrics.rouge_l import RougeL
 from gradewire_server.metrics.sbert import Sbert
 from gradewire_server.metrics.smile import Smile
 from gradewire_server.metrics.soft_vqa_accuracy import SoftVqaAccuracy
@@ -20,6 +22,8 @@ _METRICS: tuple[Metric[Any], ...] = (
     EasyMatch(),
     VqaAccuracy(),
     SoftVqaAccuracy(),
+    LexicalMatch(),
+    RougeL(),
     Cider(),
 )
 
