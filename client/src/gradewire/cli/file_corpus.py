@@ -1,0 +1,94 @@
+"""Metrics that weigh words by a corpus, over a whole file: the file's own references are made the corpus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.pipeline import BATCH_ROWS
+from gradewire.cli.prepare import Entries
+from gradewire.cli.problems import InputError
+from gradewire.cli.records import STDIN
+from gradewire.cli.terminal import progress
+from gradewire.metric_choice import MetricDefaults, choose_metrics
+from gradewire.metric_types import Cider
+
+if TYPE_CHECKING:
+    from gradewire import AsyncClient
+    from gradewire.cli.files import InputFile
+    from gradewire.cli.pipeline import ScorePlan
+    from gradewire.metric_types import Metric
+
+# Parameters that name a corpus: of cider, of bertscore.
+_CORPUS_PARAMETERS = ("corpus", "idf")
+
+
+async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePlan, *, quiet: bool) -> ScorePlan:
+    """Prepares the references of the file where a metric needs a prepared corpus and no set is named.
+
+    A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
+    here, and give the same row another score in another file.
+
+    Args:
+        client: Where the scoring will be done.
+        source: The file; its rows are read once more.
+        plan: What is asked.
+        quiet: Show no progress.
+
+    Returns:
+        The plan, with the name of the set where one was prepared.
+
+    Raises:
+        InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is
+            standard input, which cannot be read twice.
+        GradewireError: The server is not there, or refuses.
+    """
+    if not any(name in str(plan.metrics) for name in (*_CORPUS_PARAMETERS, Cider.name)):
+        return plan
+    defaults = MetricDefaults(
+        preset=plan.preset, synthetic=plan.synthetic, model=plan.model, reference_set=plan.reference_set
+    )
+    chosen = choose_metrics(plan.metrics, defaults)
+    metrics = [_of_a_file(metric) for metric in chosen.metrics]
+    if any(_corpus(metric) == "request" for metric in metrics):
+        _refuse_many_rows(source)
+    weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
+    plan = replace(plan, metrics=metrics)
+    if not weighted or chosen.reference_set:
+        return plan
+    if source.path == STDIN:
+        names = ", ".join(metric.name for metric in weighted)
+        raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
+    entries, _ = Entries.read(source)
+    with progress("counting references", len(entries.entries), quiet=quiet) as shown:
+        report = await client.prepare(
+            entries.entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done)
+        )
+    if not quiet:
+        left_out = f", {len(report.failures)} could not be" if report.failures else ""
+        click.echo(
+            f"corpus: {len(entries.entries) - len(report.failures)} reference lists of {source.path} are counted"
+            f"{left_out} (reference set {report.reference_set})",
+            err=True,
+        )
+    return replace(plan, reference_set=report.reference_set)
+
+
+def _of_a_file(metric: Metric) -> Metric:
+    return replace(metric, corpus="prepared") if isinstance(metric, Cider) and metric.corpus is None else metric
+
+
+def _corpus(metric: Metric) -> Any:
+    return next((value for name in _CORPUS_PARAMETERS if (value := getattr(metric, name, None))), None)
+
+
+def _refuse_many_rows(source: InputFile) -> None:
+    rows = source.count()
+    if rows is None or rows > BATCH_ROWS:
+        there = "standard input" if rows is None else f"{source.path} has {rows} rows and"
+        raise InputError(
+            f"corpus=request: {there} may need more than one request, of {BATCH_ROWS} rows each, and each would have "
+            "weights of its own: write corpus=prepared (bertscore: idf=prepared), which takes the file's references"
+        )
