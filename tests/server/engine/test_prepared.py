@@ -162,9 +162,13 @@ async def test_through_the_engine_and_a_restart(
     assert await engine.store_prepared("set", "where?", {"Paris": "It is in Paris."}) is None
     assert await engine.store_prepared("set", "where?", {"Paris": "It is in Paris."}) is None
     assert await found(["Lyon", "Paris"]) == (None, "It is in Paris.")
+    assert isinstance(await engine.entries("set"), Failure)
+    assert await engine.store_entries("set", (("where?", ("Paris",)),)) is None
     await engine.close()
     engine = await open_engine(cache=cache)
     assert await found(["Paris"]) == ("It is in Paris.",)
+    assert await engine.entries("set") == (("where?", ("Paris",)),)
+    assert await engine.entries_revision("set") == "1"
     if where == "redis":
         keys = valkey.command(b"KEYS *prepared*\r\n")
         assert b":prepared:" in keys
