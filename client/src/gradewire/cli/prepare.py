@@ -11,9 +11,10 @@ import click
 
 from gradewire.cli.connection import connection_of, connection_options
 from gradewire.cli.files import ALIAS_HELP, input_file, input_options
-from gradewire.cli.metric_options import metric_options, plan_of
+from gradewire.cli.metric_options import metric_options, metrics_help, over_a_file, plan_of, with_all_metrics
 from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, exit_codes, one_line_errors
 from gradewire.cli.terminal import progress
+from gradewire.metric_choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from gradewire import AsyncClient
@@ -72,6 +73,10 @@ Examples:
   gradewire prepare references.jsonl --server 127.0.0.1:50051
   SET=$(gradewire prepare references.jsonl --synthetic inline --quiet)
   gradewire score answers.jsonl --synthetic prepared --reference-set $SET
+  SET=$(gradewire prepare captions.jsonl --metrics cider,bertscore?idf=prepared --quiet)
+  gradewire score captions.jsonl --metrics cider,bertscore?idf=prepared --reference-set $SET
+
+{metrics_help()}
 
 The same references again compute nothing, and after a break the same command goes on where it stopped.
 
@@ -83,7 +88,7 @@ The same references again compute nothing, and after a break the same command go
 @click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> None:
-    """Embed the references of FILE, and store their synthetic answers, before answers come.
+    """Embed the references of FILE, store their synthetic answers, and count their words, before answers come.
 
     Prints the name of the reference set. It is made of the content: the same references have the same name everywhere.
     """
@@ -116,9 +121,11 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
 async def _prepare(
     client: AsyncClient, found: Entries, plan: ScorePlan, deadline_s: float | None, *, quiet: bool
 ) -> PrepareReport:
-    arguments = plan.arguments()
-    del arguments["reference_set"]
     async with client:
+        arguments = (await with_all_metrics(client, plan)).arguments()
+        del arguments["reference_set"]
+        chosen = choose_metrics(arguments["metrics"], MetricDefaults()).metrics
+        arguments["metrics"] = [over_a_file(metric) for metric in chosen]
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
             return await client.prepare(
                 found.entries, **arguments, deadline_s=deadline_s, progress=lambda step: shown.done(step.entries_done)

@@ -16,8 +16,9 @@ import click
 
 from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
+from gradewire.cli.file_corpus import with_file_corpus
 from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire.cli.metric_options import metric_options, plan_of
+from gradewire.cli.metric_options import metric_options, metrics_help, plan_of, with_all_metrics
 from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
 from gradewire.cli.problems import (
     EXIT_INTERRUPTED,
@@ -33,10 +34,13 @@ from gradewire.cli.summary_text import print_summary
 from gradewire.cli.terminal import number, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gradewire.cli.rows import Row
     from gradewire.transport import Transport
+
+# Room for the longest status.
+_MIN_CELL_COLUMNS = 17
 
 FailOn = Literal["failure", "no-score", "never"]
 
@@ -69,7 +73,15 @@ Examples:
   gradewire score answers.jsonl --out scores.jsonl --resume
   gradewire score vqa.csv --map prediction=model_output --metrics smile:fast,exact_match --format table
   gradewire score answers.parquet --server 127.0.0.1:50051 --metrics 'smile:v1/1?sentence_weight=0.5'
+  gradewire score answers.jsonl --metrics 'bertscore?layer=5&measure=recall,bleu,bleu?max_ngram=2'
+  gradewire score captions.jsonl --metrics 'meteor,cider?corpus=prepared'
+  gradewire score answers.jsonl --metrics all --out scores.jsonl
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
+
+{metrics_help()}
+
+What counts a prepared corpus (cider, idf=prepared) counts the references of FILE, unless --reference-set or
+reference_set=NAME names another set.
 
 {exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
 )
@@ -158,6 +170,8 @@ class _ScoreJob:
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
             async with self._connection.client(transport) as client:
+                plan = await with_all_metrics(client, plan)
+                plan = await with_file_corpus(client, self._source, plan, quiet=self._output.quiet)
                 run = Run(client, plan, known=results.waiting if results else lambda _: None)
                 await run.begin()
                 needs_total = self._output.resume or not self._output.quiet
@@ -229,9 +243,10 @@ class _ScoreJob:
     def _print(self, batch: Sequence[ScoredRow], run: Run) -> None:
         if self._output.table:
             if not self.summary.rows:
-                click.echo(_table_line("id", [f"{label[:22]:>22}" for label in run.lines]))
+                click.echo(_table_line("id", [f"{label:>{_MIN_CELL_COLUMNS}}" for label in run.lines]))
             for scored in batch:
-                click.echo(_table_line(scored.row.id, map(_cell, scored.output["scores"].values())))
+                cells = [_cell(label, result) for label, result in scored.output["scores"].items()]
+                click.echo(_table_line(scored.row.id, cells))
         else:
             sys.stdout.buffer.write(b"".join(encode_row(scored.output) for scored in batch))
             sys.stdout.buffer.flush()
@@ -247,10 +262,11 @@ class _ScoreJob:
         return f"gradewire score {shlex.quote(self._source.path)} --metrics {metrics}{columns}{server}"
 
 
-def _cell(result: dict[str, Any]) -> str:
-    return f"{number(result['score']) if result['score'] is not None else result['status']:>22}"
+def _cell(label: str, result: Mapping[str, Any]) -> str:
+    columns = max(_MIN_CELL_COLUMNS, len(label))
+    return f"{number(result['score']) if result['score'] is not None else result['status']:>{columns}}"
 
 
-def _table_line(identifier: str, cells: Any) -> str:
+def _table_line(identifier: str, cells: Iterable[str]) -> str:
     printable = identifier.encode(errors="replace").decode()
     return f"{printable[:24]:<24} {' '.join(cells)}"

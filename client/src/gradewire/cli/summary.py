@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 # Beyond this many rows the bootstrap of a mean and its normal interval agree to all printed digits.
 NORMAL_FROM_ROWS = 20_000
-# Metrics whose score is itself a verdict.
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Whether a result calls the answer right: by `correct`, or by the score of a metric that says 0 or 1.
+    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
 
     Args:
         label: The metric's label; NAME, NAME:PRESET or a line.
