@@ -148,7 +148,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         sums = (tokens * mask[:, :, None].astype(np.float32)).sum(axis=1)
         outputs: Tensors = {
             "sentence_embedding": sums / np.linalg.norm(sums, axis=1, keepdims=True),
-            "token_embeddings": tokens,
+            **{output.name: tokens for output in self.config.output if output.name.startswith("token_embeddings")},
             "model_fingerprint": np.full(
                 (len(ids), 1), int(self.config.parameters["gradewire.fingerprint"].string_value), np.int64
             ),

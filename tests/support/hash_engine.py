@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.engine import EmbedReply, ModelStatus, TokensReply
+from gradewire_server.domain.metric import ModelFacts, TokenLayer
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status, Timing
 
@@ -39,6 +40,19 @@ def token_vectors(text: str, max_tokens: int) -> TokenVectors:
         offsets=np.array(kept, dtype=np.int32).reshape(-1, 2),
         ids=np.array([zlib.crc32(text[a:b].lower().encode()) & 0x7FFFFFFF for a, b in kept], dtype=np.int32),
         truncated=len(spans) > max_tokens,
+    )
+
+
+def with_special(vectors: TokenVectors, layer: int) -> TokenVectors:
+    """The same as vectors of a hidden layer: a special token on either side, all shifted by what depends on it."""
+    around = word_vector("[CLS]")[None], word_vector("[SEP]")[None]
+    tokens = np.concatenate((around[0], vectors.tokens, around[1])) + layer * 0.1
+    return TokenVectors(
+        sentence=vectors.sentence,
+        tokens=tokens.astype(np.float16).astype(np.float32),
+        offsets=np.pad(vectors.offsets, ((1, 1), (0, 0))),
+        ids=np.pad(vectors.ids, 1, constant_values=-1),
+        truncated=vectors.truncated,
     )
 
 
@@ -88,10 +102,18 @@ class HashEngine:
         )
 
     async def embed_tokens(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+        self,
+        model: str,
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
+        *,
+        layer: int = 0,
+        deadline_s: float | None = None,
     ) -> TokensReply:
         del deadline_s
-        items, sources = await self._look("tokens", model, texts, tiers)
+        items, sources = await self._look(f"tokens {layer}" if layer else "tokens", model, texts, tiers)
+        if layer:
+            items = [item if isinstance(item, Failure) else with_special(item, layer) for item in items]
         return TokensReply(items=tuple(items), sources=sources, timing=Timing(tokenize_s=0.5))
 
     async def _look(
@@ -182,6 +204,7 @@ class HashEngine:
                 max_tokens=self._max_tokens,
                 licence="Apache-2.0",
                 numeric_class="fp32-cpu",
+                facts=ModelFacts(token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)), bertscore_layer=1),
             )
             for name in self._names
         )

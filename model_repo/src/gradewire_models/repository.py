@@ -16,6 +16,7 @@ from gradewire_models.config import (
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
+    layer_output,
     read_config,
 )
 from gradewire_models.digest import DigestParts, file_sha256
@@ -77,6 +78,16 @@ class BuiltModel:
     tokens_output: str
     layer_outputs: tuple[str, ...]
     smile_calibration: tuple[float, float] | None
+
+    @property
+    def token_layers(self) -> tuple[int, ...]:
+        """Layers whose token vectors are outputs, 1 for the first, ascending; the last layer is among them."""
+        earlier = (int(name.removeprefix(f"{TOKENS_OUTPUT}_layer_")) for name in self.layer_outputs)
+        return (*sorted(earlier), self.layers)
+
+    def token_output(self, layer: int) -> str:
+        """Name of the output with the token vectors of one of `token_layers`."""
+        return self.tokens_output if layer == self.layers else layer_output(layer)
 
     @property
     def on_cpu(self) -> bool:

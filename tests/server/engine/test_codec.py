@@ -56,7 +56,7 @@ def test_a_sealed_value_opens_with_its_key(
     key: bytes, rows: NDArray[np.float32], *, truncated: bool, expires_unix_s: int
 ) -> None:
     body = bodies_of(unit(rows)[:1], [truncated])[0]
-    stored = codec.unseal(key, codec.seal(key, body, expires_unix_s), _DIMS)
+    stored = codec.unseal(key, codec.seal(key, body, _DIMS, expires_unix_s), _DIMS)
     assert stored is not None
     assert stored.expires_unix_s == expires_unix_s
     tier = Tier.PREDICTION if expires_unix_s else Tier.REFERENCE
@@ -66,7 +66,7 @@ def test_a_sealed_value_opens_with_its_key(
 
 @given(st.data(), _ROWS)
 def test_no_changed_bit_passes(data: st.DataObject, rows: NDArray[np.float32]) -> None:
-    value = codec.seal(b"key", bodies_of(unit(rows)[:1])[0], 7)
+    value = codec.seal(b"key", bodies_of(unit(rows)[:1])[0], _DIMS, 7)
     bit = data.draw(st.integers(0, 8 * len(value) - 1))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
@@ -80,19 +80,19 @@ def test_garbage_is_a_miss(value: bytes) -> None:
 
 @given(_ROWS, st.integers(0, 60))
 def test_torn_or_padded_values_are_misses(rows: NDArray[np.float32], size: int) -> None:
-    value = codec.seal(b"key", bodies_of(unit(rows)[:1])[0], 0)
+    value = codec.seal(b"key", bodies_of(unit(rows)[:1])[0], _DIMS, 0)
     torn = (value + b"\0" * 60)[:size] if size != len(value) else value + b"\0"
     assert codec.unseal(b"key", torn, _DIMS) is None
 
 
 @given(_ROWS, st.binary(max_size=20), st.binary(max_size=20))
 def test_another_keys_value_is_a_miss(rows: NDArray[np.float32], mine: bytes, theirs: bytes) -> None:
-    value = codec.seal(theirs, bodies_of(unit(rows)[:1])[0], 0)
+    value = codec.seal(theirs, bodies_of(unit(rows)[:1])[0], _DIMS, 0)
     assert (codec.unseal(mine, value, _DIMS) is None) == (mine != theirs)
 
 
 def test_other_dimensions_are_a_miss() -> None:
-    value = codec.seal(b"key", bodies_of(np.ones((1, _DIMS), np.float32))[0], 0)
+    value = codec.seal(b"key", bodies_of(np.ones((1, _DIMS), np.float32))[0], _DIMS, 0)
     assert codec.unseal(b"key", value, _DIMS - 1) is None
 
 

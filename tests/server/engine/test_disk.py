@@ -30,7 +30,7 @@ def body(seed: int) -> bytes:
 
 
 def write(number: int, tier: Tier = Tier.PREDICTION) -> Write:
-    return Write(b"key %d" % number, body(number), tier)
+    return Write(b"key %d" % number, body(number), tier, _DIMS)
 
 
 def key(number: int) -> bytes:

@@ -10,53 +10,54 @@ from hypothesis import strategies as st
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.flight import Call, Flight, FlightTable
+from gradewire_server.engine.parts import SENTENCE
 
 
 def flight(name: bytes = b"k") -> Flight:
-    return Flight(name, "text", Tier.WINDOW, with_tokens=False)
+    return Flight(name, "text", Tier.WINDOW)
 
 
 async def test_the_first_is_computed_and_the_others_joined() -> None:
     table, calls = FlightTable(), [Call(1, deadline_s=None) for _ in range(3)]
-    table.start(flight(), calls[0], 0)
-    assert all(table.join(b"k", call, 0, Tier.WINDOW) for call in calls[1:])
+    table.start(flight(), calls[0], 0, SENTENCE)
+    assert all(table.join(b"k", call, 0, SENTENCE, Tier.WINDOW) for call in calls[1:])
     waiting = [asyncio.create_task(call.wait()) for call in calls]
     await asyncio.sleep(0)
     started = table._flights[b"k"]
-    table.land(started, b"body", Source.COMPUTED)
+    table.land(started, {SENTENCE: b"body"}, Source.COMPUTED)
     await asyncio.gather(*waiting)
     assert [call.results for call in calls] == [[b"body"]] * 3
     assert [call.sources[0] for call in calls] == [Source.COMPUTED, Source.JOINED, Source.JOINED]
     assert not len(table)
-    assert not table.join(b"k", calls[0], 0, Tier.WINDOW)
+    assert not table.join(b"k", calls[0], 0, SENTENCE, Tier.WINDOW)
 
 
 async def test_the_strongest_tier_counts() -> None:
     table, started = FlightTable(), flight()
-    table.start(started, Call(1, deadline_s=None), 0)
-    table.join(b"k", Call(1, deadline_s=None), 0, Tier.REFERENCE)
-    table.join(b"k", Call(1, deadline_s=None), 0, Tier.PREDICTION)
+    table.start(started, Call(1, deadline_s=None), 0, SENTENCE)
+    table.join(b"k", Call(1, deadline_s=None), 0, SENTENCE, Tier.REFERENCE)
+    table.join(b"k", Call(1, deadline_s=None), 0, SENTENCE, Tier.PREDICTION)
     assert started.tier is Tier.REFERENCE
 
 
 async def test_a_cancelled_waiter_leaves_the_others() -> None:
     table, gone, stays = FlightTable(), Call(1, deadline_s=None), Call(1, deadline_s=None)
     started = flight()
-    table.start(started, gone, 0)
-    table.join(b"k", stays, 0, Tier.WINDOW)
+    table.start(started, gone, 0, SENTENCE)
+    table.join(b"k", stays, 0, SENTENCE, Tier.WINDOW)
     tasks = [asyncio.create_task(call.wait()) for call in (gone, stays)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     await asyncio.wait(tasks[:1])
     assert started.wanted(time.monotonic())
-    table.land(started, b"body", Source.COMPUTED)
+    table.land(started, {SENTENCE: b"body"}, Source.COMPUTED)
     await tasks[1]
     assert stays.results == [b"body"]
 
 
 async def test_with_no_waiter_left_it_is_dropped_as_cancelled() -> None:
     table, call, started = FlightTable(), Call(1, deadline_s=None), flight()
-    table.start(started, call, 0)
+    table.start(started, call, 0, SENTENCE)
     task = asyncio.create_task(call.wait())
     await asyncio.sleep(0)
     task.cancel()
@@ -69,17 +70,17 @@ async def test_with_no_waiter_left_it_is_dropped_as_cancelled() -> None:
 async def test_a_dropped_flight_can_be_revived_before_its_turn() -> None:
     table, started = FlightTable(), flight()
     call = Call(1, deadline_s=None)
-    table.start(started, call, 0)
+    table.start(started, call, 0, SENTENCE)
     call.open = False
     assert not started.wanted(time.monotonic())
-    table.join(b"k", Call(1, deadline_s=None), 0, Tier.WINDOW)
+    table.join(b"k", Call(1, deadline_s=None), 0, SENTENCE, Tier.WINDOW)
     assert started.wanted(time.monotonic())
 
 
 async def test_its_deadline_is_the_latest_of_its_waiters() -> None:
     table, started = FlightTable(), flight()
-    table.start(started, Call(1, deadline_s=100.0), 0)
-    table.join(b"k", Call(1, deadline_s=200.0), 0, Tier.WINDOW)
+    table.start(started, Call(1, deadline_s=100.0), 0, SENTENCE)
+    table.join(b"k", Call(1, deadline_s=200.0), 0, SENTENCE, Tier.WINDOW)
     assert started.wanted(150.0)
     assert not started.wanted(200.0)
 
@@ -87,14 +88,14 @@ async def test_its_deadline_is_the_latest_of_its_waiters() -> None:
 async def test_at_its_deadline_a_call_returns_what_it_has() -> None:
     table, call, late = FlightTable(), Call(2, deadline_s=time.monotonic()), flight(b"late")
     early = flight(b"early")
-    table.start(early, call, 0)
-    table.start(late, call, 1)
-    table.land(early, b"body", Source.COMPUTED)
+    table.start(early, call, 0, SENTENCE)
+    table.start(late, call, 1, SENTENCE)
+    table.land(early, {SENTENCE: b"body"}, Source.COMPUTED)
     await call.wait()
     assert call.results[0] == b"body"
     assert isinstance(call.results[1], Failure)
     assert call.results[1].status is Status.TIMEOUT
-    table.land(late, b"too late", Source.COMPUTED)
+    table.land(late, {SENTENCE: b"too late"}, Source.COMPUTED)
     assert isinstance(call.results[1], Failure)
     assert table.drop(flight(b"late")) is False
 
@@ -108,9 +109,9 @@ def test_every_open_call_gets_every_answer_whatever_the_order(
         for text in texts:
             call = Call(2, deadline_s=None)
             for position, name in enumerate((b"%d" % text, b"%d" % (text + 1))):
-                if not table.join(name, call, position, Tier.WINDOW):
+                if not table.join(name, call, position, SENTENCE, Tier.WINDOW):
                     flights[name] = flight(name)
-                    table.start(flights[name], call, position)
+                    table.start(flights[name], call, position, SENTENCE)
             calls.append(call)
         tasks = [asyncio.create_task(call.wait()) for call in calls]
         await asyncio.sleep(0)
@@ -119,7 +120,7 @@ def test_every_open_call_gets_every_answer_whatever_the_order(
         names = sorted(flights)
         random.shuffle(names)
         for name in names:
-            table.land(flights[name], b"body of " + name, Source.COMPUTED)
+            table.land(flights[name], {SENTENCE: b"body of " + name}, Source.COMPUTED)
         await asyncio.gather(*tasks, return_exceptions=True)
         for place, (text, call) in enumerate(zip(texts, calls, strict=True)):
             if place not in cancelled:

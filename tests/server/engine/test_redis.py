@@ -31,7 +31,7 @@ def foreign_value() -> bytes:
     """A valid value of another model's key, as it is stored."""
     key = b"gradewire:1:default:" + b"f" * 64 + b":s:0123456789abcdef"
     rounded, _ = codec.round_vectors(np.ones((1, 384), np.float32))
-    return codec.seal(key, codec.encode_bodies(rounded, np.array([False]))[0], 0)
+    return codec.seal(key, codec.encode_bodies(rounded, np.array([False]))[0], 384, 0)
 
 
 def texts(about: str) -> list[str]:
@@ -104,7 +104,7 @@ async def test_more_keys_than_one_chunk(
     rounded, _ = codec.round_vectors(random.normal(size=(1100, 384)).astype(np.float32))
     bodies = codec.encode_bodies(rounded, np.zeros(1100, np.bool_))
     keys = [b"chunks %d" % number for number in range(1100)]
-    writes = [Write(key, body, Tier.PREDICTION) for key, body in zip(keys, bodies, strict=True)]
+    writes = [Write(key, body, Tier.PREDICTION, 384) for key, body in zip(keys, bodies, strict=True)]
     assert await store.write(writes) == 1100
     found = await store.read([*keys, b"chunks none"], 384)
     assert [body and body[:-1] for body in found] == [*(body[:-1] for body in bodies), None]

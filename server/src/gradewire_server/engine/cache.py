@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
@@ -14,7 +14,9 @@ from gradewire_server.engine.encoder import Encoder
 from gradewire_server.engine.flight import Call, Flight, FlightTable
 from gradewire_server.engine.keys import ModelSpaces
 from gradewire_server.engine.lru import SegmentedLru
+from gradewire_server.engine.parts import SENTENCE, Bodies, Part
 from gradewire_server.engine.second_level import SecondLevel, Write
+from gradewire_server.engine.stored import find_stored
 from gradewire_server.engine.telemetry import EngineTelemetry
 from gradewire_server.engine.token_codec import sentence_of, with_sentence
 from gradewire_server.engine.writer import WriteBack
@@ -23,6 +25,15 @@ _log = logging.getLogger(__name__)
 _SLICE = 1024
 """Texts looked up before others get the event loop: about 1 ms."""
 _DEFECT = Failure(Status.INTERNAL, "the engine failed on this text")
+
+
+class Entry(NamedTuple):
+    """What the first level holds of a text under a name."""
+
+    text: str
+    part: Part
+    name: bytes
+    body: bytes
 
 
 class VectorCache:
@@ -43,6 +54,7 @@ class VectorCache:
         self._telemetry = telemetry
         self._flights = FlightTable()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._new: list[tuple[Encoder, Sequence[Flight]]] = []
         self._writer = (
             WriteBack(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
         )
@@ -58,7 +70,7 @@ class VectorCache:
         texts: Sequence[str],
         tiers: Sequence[Tier],
         *,
-        with_tokens: bool,
+        part: Part,
         deadline_s: float | None,
     ) -> Call:
         """Bodies of distinct `texts`, in `Call.results`.
@@ -66,8 +78,8 @@ class VectorCache:
         What is all in memory is answered without a task, a thread or a turn of the event loop.
         """
         call = Call(len(texts), deadline_s=deadline_s)
-        space = encoder.spaces.tokens if with_tokens else encoder.spaces.sentence
-        missing: list[tuple[int, bytes]] = []
+        space = encoder.spaces.of(part)
+        missing: list[int] = []
         for start in range(0, len(texts), _SLICE):
             if start:
                 await asyncio.sleep(0)
@@ -76,40 +88,37 @@ class VectorCache:
             for position, name in enumerate(names, start):
                 body = self._lru.get(name)
                 if body is None:
-                    missing.append((position, name))
+                    missing.append(position)
                     continue
                 call.results[position] = body
                 if body[-1] < tiers[position] and self._writer is not None:
-                    self._offer(encoder.spaces, texts[position], name, body, tiers[position])
+                    self._offer(encoder.spaces, Entry(texts[position], part, name, body), tiers[position])
             call.timing.cache_s += time.perf_counter() - started_s
         if missing:
-            started = []
-            for position, name in missing:
-                if not self._flights.join(name, call, position, tiers[position]):
-                    flight = Flight(name, texts[position], tiers[position], with_tokens=with_tokens)
-                    self._flights.start(flight, call, position)
-                    started.append(flight)
-            if started:
-                self._launch(encoder, started)
+            wanted = [(position, texts[position], tiers[position]) for position in missing]
+            names = encoder.spaces.sentence.hashes([text for _, text, _ in wanted])
+            self._subscribe(encoder, call, part, zip(names, wanted, strict=True))
             await call.wait()
         return call
 
-    def landed(self, spaces: ModelSpaces, flight: Flight, result: bytes | Failure) -> None:
+    def _subscribe(
+        self, encoder: Encoder, call: Call, part: Part, wanted: Iterable[tuple[bytes, tuple[int, str, Tier]]]
+    ) -> None:
+        started = []
+        for name, (position, text, tier) in wanted:
+            if not self._flights.join(name, call, position, part, tier):
+                flight = Flight(name, text, tier)
+                self._flights.start(flight, call, position, part)
+                started.append(flight)
+        if started:
+            self._launch_soon(encoder, started)
+
+    def landed(self, encoder: Encoder, flight: Flight, result: Bodies | Failure) -> None:
         """Takes what an encoder made of a flight: keeps it and hands it out. Nothing failed is kept."""
-        if isinstance(result, Failure):
-            self._flights.land(flight, result, Source.COMPUTED)
-            return
-        pinned = flight.tier is Tier.REFERENCE
-        name, body = flight.name, result
-        if flight.with_tokens:
-            name = spaces.sentence.hashes([flight.text])[0]
-            known = self._lru.get(name)
-            body = sentence_of(result, spaces.dims) if known is None else known
-            result = with_sentence(result, body)
-            self._lru.put(flight.name, result, pinned=pinned)
-        self._lru.put(name, body, pinned=pinned)
-        self._persist(spaces, name, body, flight.tier)
-        self._flights.land(flight, result, Source.COMPUTED)
+        if not isinstance(result, Failure):
+            result = self._keep(encoder.spaces, flight, result)
+        if not self._flights.land(flight, result, Source.COMPUTED):
+            self._launch_soon(encoder, [flight])
 
     def dropped(self, flight: Flight) -> None:
         """Takes a flight that nobody wanted any more when its turn came."""
@@ -125,33 +134,52 @@ class VectorCache:
         if self._second is not None:
             await self._second.close()
 
+    def _launch_soon(self, encoder: Encoder, flights: Sequence[Flight]) -> None:
+        """Launches flights in the event loop's next turn: what one request asks of a text, it asks in this one."""
+        if not self._new:
+            asyncio.get_running_loop().call_soon(self._launch_new)
+        self._new.append((encoder, flights))
+
+    def _launch_new(self) -> None:
+        new, self._new = self._new, []
+        for encoder, flights in new:  # each call's by themselves, for calls take turns
+            self._launch(encoder, flights)
+
     def _launch(self, encoder: Encoder, flights: Sequence[Flight]) -> None:
         second = self._second
-        direct = [flight for flight in flights if second is None or flight.with_tokens or flight.tier is Tier.WINDOW]
+        direct = [flight for flight in flights if second is None or not flight.storable]
         with self._ending(direct):
             if direct and not encoder.submit_small(direct):
                 self._spawn(encoder.submit(direct), direct)
         if second is not None and len(direct) < len(flights):
-            stored = [flight for flight in flights if not flight.with_tokens and flight.tier is not Tier.WINDOW]
+            stored = [flight for flight in flights if flight.storable]
             self._spawn(self._resolve(encoder, second, stored), stored)
 
     async def _resolve(self, encoder: Encoder, second: SecondLevel, flights: Sequence[Flight]) -> None:
-        spaces = encoder.spaces
         started_s = time.perf_counter()
-        bodies = await second.read([spaces.sentence.stored(flight.name) for flight in flights], spaces.dims)
+        found = await find_stored(encoder.spaces, second, flights)
         took_s = time.perf_counter() - started_s
         for call in {call for flight in flights for call in flight.calls()}:
             call.timing.cache_s += took_s
         left = []
-        for flight, body in zip(flights, bodies, strict=True):
-            if body is None:
+        for flight, bodies in zip(flights, found, strict=True):
+            if not bodies or not self._flights.land(flight, self._keep(encoder.spaces, flight, bodies), second.source):
                 left.append(flight)
-                continue
-            self._lru.put(flight.name, body, pinned=flight.tier is Tier.REFERENCE)
-            self._persist(spaces, flight.name, body, flight.tier)
-            self._flights.land(flight, body, second.source)
         if left and not encoder.submit_small(left):
             await encoder.submit(left)
+
+    def _keep(self, spaces: ModelSpaces, flight: Flight, found: Bodies) -> Bodies:
+        """Puts entries into the first level and offers them to the second; all with one sentence vector."""
+        sentence = self._lru.get(flight.name)
+        if sentence is None:
+            sentence = found.get(SENTENCE) or sentence_of(next(iter(found.values())), spaces.dims)
+        kept = {part: with_sentence(body, sentence) for part, body in found.items() if part != SENTENCE}
+        kept[SENTENCE] = sentence
+        for part, body in kept.items():
+            name = flight.name if part == SENTENCE else spaces.of(part).hashes([flight.text])[0]
+            self._lru.put(name, body, pinned=flight.tier is Tier.REFERENCE)
+            self._persist(spaces, Entry(flight.text, part, name, body), flight.tier)
+        return kept
 
     @contextlib.contextmanager
     def _ending(self, flights: Sequence[Flight]) -> Iterator[None]:
@@ -174,22 +202,29 @@ class VectorCache:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _offer(self, spaces: ModelSpaces, text: str, name: bytes, body: bytes, tier: Tier) -> None:
-        """Offers an entry of the first level, of either kind, to the second as `tier`."""
-        sentence_name = spaces.sentence.hashes([text])[0]
-        if sentence_name != name:
-            # A token entry: its sentence's own entry knows whether it is stored; from now on this one repeats it.
-            sentence = self._lru.get(sentence_name)
+    def _offer(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
+        """Offers an entry of the first level, of any part, to the second as `tier`."""
+        if entry.part != SENTENCE:
+            name = spaces.sentence.hashes([entry.text])[0]
+            sentence = self._lru.get(name)
             if sentence is None:
-                sentence = sentence_of(body, spaces.dims)
-                self._lru.put(sentence_name, sentence, pinned=False)
-            self._lru.refresh(name, with_sentence(body, sentence))
-            body = sentence
-        self._persist(spaces, sentence_name, body, tier)
+                sentence = sentence_of(entry.body, spaces.dims)
+                self._lru.put(name, sentence, pinned=False)
+            self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
+            body = with_sentence(entry.body, sentence)
+            if tier is Tier.PREDICTION:
+                # It is not stored itself, and so is kept as well as its sentence is.
+                body = with_tier(body, Tier(min(max(body[-1], sentence[-1]), tier)))
+            self._lru.refresh(entry.name, body)
+            entry = entry._replace(body=body)
+        self._persist(spaces, entry, tier)
 
-    def _persist(self, spaces: ModelSpaces, name: bytes, body: bytes, tier: Tier) -> None:
-        if self._writer is not None and tier > Tier.WINDOW and body[-1] < tier:
-            self._writer.add(name, Write(spaces.sentence.stored(name), body, tier))
+    def _persist(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
+        if self._writer is None or tier is Tier.WINDOW or entry.body[-1] >= tier:
+            return
+        if entry.part == SENTENCE or tier is Tier.REFERENCE:
+            space = spaces.of(entry.part)
+            self._writer.add(entry.name, Write(space.stored(entry.name), entry.body, tier, spaces.dims, space.kind))
 
     def _written(self, name: bytes, tier: Tier) -> None:
         body = self._lru.peek(name)

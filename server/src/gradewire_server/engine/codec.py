@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Tier
+from gradewire_server.engine.keys import Kind
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
-_MAGIC = b"gw"
+_MAGIC = {Kind.SENTENCE: b"gw", Kind.TOKENS: b"gt"}
 _VERSION = 1
 _TRUNCATED = 1
 
@@ -70,20 +71,22 @@ def with_tier(body: bytes, tier: Tier) -> bytes:
     return body[:-1] + bytes((tier,))
 
 
-def seal(key: bytes, body: bytes, expires_unix_s: int) -> bytes:
+def seal(key: bytes, body: bytes, dims: int, expires_unix_s: int, *, kind: Kind = Kind.SENTENCE) -> bytes:
     """A body as the value to store under `key` outside the process."""
     payload = body[:-2]
-    head = _HEADER.pack(_MAGIC, _VERSION, body[-2], len(payload) // 2, expires_unix_s, b"")[:_CHECKED]
+    head = _HEADER.pack(_MAGIC[kind], _VERSION, body[-2], dims, expires_unix_s, b"")[:_CHECKED]
     return b"".join((head, _check(key, head, payload), payload))
 
 
-def unseal(key: bytes, value: bytes, dims: int) -> Stored | None:
-    """The entry that `value` holds for `key`, or None where it holds none of `dims` dimensions."""
-    if len(value) != _HEADER.size + 2 * dims:
+def unseal(key: bytes, value: bytes, dims: int, *, kind: Kind = Kind.SENTENCE) -> Stored | None:
+    """The entry that `value` holds for `key`, or None where it holds none of this kind and of `dims` dimensions."""
+    if len(value) < _HEADER.size + 2 * dims or (kind is Kind.SENTENCE and len(value) > _HEADER.size + 2 * dims):
         return None
     magic, version, flags, stored_dims, expires_unix_s, check = _HEADER.unpack_from(value)
     payload = value[_HEADER.size :]
-    if (magic, version, stored_dims) != (_MAGIC, _VERSION, dims) or check != _check(key, value[:_CHECKED], payload):
+    if (magic, version, stored_dims) != (_MAGIC[kind], _VERSION, dims):
+        return None
+    if check != _check(key, value[:_CHECKED], payload):
         return None
     tier = Tier.PREDICTION if expires_unix_s else Tier.REFERENCE
     return Stored(payload + bytes((flags, tier)), expires_unix_s)

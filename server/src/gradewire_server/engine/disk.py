@@ -13,17 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 import lmdb
 
 from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.engine.codec import Stored, seal, unseal
+from gradewire_server.engine.codec import Stored, unseal
 from gradewire_server.engine.config import DiskConfig
 from gradewire_server.engine.directory import StoreDirectory
 from gradewire_server.engine.environment import open_environment
 from gradewire_server.engine.generations import Generations
-from gradewire_server.engine.second_level import Write
+from gradewire_server.engine.keys import Kind
+from gradewire_server.engine.second_level import CHUNK_KEYS, Write
 from gradewire_server.engine.telemetry import EngineTelemetry
 
 _log = logging.getLogger(__name__)
 _STORE = "disk"
-_CHUNK_KEYS = 256
+_MAX_COPIED_BYTES = 1 << 20
 _PAUSE_AFTER_FAILED_WRITE_S = 10.0
 
 
@@ -70,25 +71,26 @@ class DiskVectors:
         self._broken = ""
         self._no_writes_before_s = 0.0
         self._copy_forward: dict[bytes, bytes] = {}
+        self._copied_bytes = 0
 
     @property
     def available(self) -> bool:
         """See `SecondLevel`."""
         return not self._broken and self._directory.ours and time.monotonic() >= self._no_writes_before_s
 
-    async def read(self, keys: Sequence[bytes], dims: int) -> list[bytes | None]:
+    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
         """See `SecondLevel`."""
         bodies: list[bytes | None] = []
-        for start in range(0, len(keys), _CHUNK_KEYS):
+        for start in range(0, len(keys), CHUNK_KEYS[kind]):
             if start:
                 await asyncio.sleep(0)
             if self._broken or not self._directory.ours:
                 break
             started_s = time.perf_counter()
             self._telemetry.store_operations.labels(_STORE, "read").inc()
-            chunk = keys[start : start + _CHUNK_KEYS]
+            chunk = keys[start : start + CHUNK_KEYS[kind]]
             try:
-                bodies += self._read(chunk, dims)
+                bodies += self._read(chunk, dims, kind)
             except lmdb.MapResizedError:
                 bodies += [None] * len(chunk)  # a process with a larger limit has outgrown ours: a miss, not a defect
             except lmdb.Error as error:
@@ -104,7 +106,7 @@ class DiskVectors:
             return 0
         started_s = time.perf_counter()
         self._telemetry.store_operations.labels(_STORE, "write").inc()
-        forward, self._copy_forward = self._copy_forward, {}
+        forward, self._copy_forward, self._copied_bytes = self._copy_forward, {}, 0
         try:
             await asyncio.get_running_loop().run_in_executor(self._writing, self._write, writes, forward)
         except (lmdb.Error, OSError) as error:
@@ -129,25 +131,30 @@ class DiskVectors:
         self._directory.close_environment(self._references, suspect=bool(self._broken))
         self._generations.close(suspect=bool(self._broken))
 
-    def _read(self, keys: Sequence[bytes], dims: int) -> list[bytes | None]:
+    def _read(self, keys: Sequence[bytes], dims: int, kind: Kind) -> list[bytes | None]:
         with self._references.begin() as transaction:
             values = [transaction.get(key) for key in keys]
-        stored = [self._unseal(key, value, dims) for key, value in zip(keys, values, strict=True)]
+        stored = [self._unseal(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
         missing = [position for position, entry in enumerate(stored) if entry is None]
         if missing:
             found, older = self._generations.read([keys[position] for position in missing])
             for position, value in zip(missing, found, strict=True):
-                stored[position] = self._unseal(keys[position], value, dims)
+                stored[position] = self._unseal(keys[position], value, dims, kind)
             for index in older:
                 value = found[index]
-                if value is not None and stored[missing[index]] is not None and len(self._copy_forward) < _CHUNK_KEYS:
-                    self._copy_forward[keys[missing[index]]] = value
+                if value is not None and stored[missing[index]] is not None:
+                    self._copy(keys[missing[index]], value)
         return [None if entry is None else entry.body for entry in stored]
 
-    def _unseal(self, key: bytes, value: bytes | None, dims: int) -> Stored | None:
+    def _copy(self, key: bytes, value: bytes) -> None:
+        if self._copied_bytes < _MAX_COPIED_BYTES:
+            self._copy_forward[key] = value
+            self._copied_bytes += len(value)
+
+    def _unseal(self, key: bytes, value: bytes | None, dims: int, kind: Kind) -> Stored | None:
         if value is None:
             return None
-        stored = unseal(key, value, dims)
+        stored = unseal(key, value, dims, kind=kind)
         if stored is None:
             self._rejected.inc()
         elif 0 < stored.expires_unix_s <= self._clock():
@@ -156,8 +163,8 @@ class DiskVectors:
 
     def _write(self, writes: Sequence[Write], forward: dict[bytes, bytes]) -> None:
         expires_unix_s = int(self._clock()) + self._prediction_ttl_s
-        references = {w.key: seal(w.key, w.body, 0) for w in writes if w.tier is Tier.REFERENCE}
-        predictions = {w.key: seal(w.key, w.body, expires_unix_s) for w in writes if w.tier is not Tier.REFERENCE}
+        references = {w.key: w.sealed(0) for w in writes if w.tier is Tier.REFERENCE}
+        predictions = {w.key: w.sealed(expires_unix_s) for w in writes if w.tier is not Tier.REFERENCE}
         if references and not self._references_full:
             try:
                 with self._references.begin(write=True) as transaction:

@@ -88,7 +88,7 @@ class SessionSource:
         # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
         for text in ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it"):
             for lone in (False, True):
-                session.run([tokenizer.encode([text])[0].ids], with_tokens=True, lone=lone)
+                session.run([tokenizer.encode([text])[0].ids], layers=model.token_layers, lone=lone)
         spaces = ModelSpaces(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
 
         def dispatcher(encoder: Encoder) -> Batcher[Flight, RunResult]:
@@ -110,6 +110,5 @@ class _SessionRuns:
     def run(self, jobs: Sequence[Flight], *, lone: bool) -> RunResult:
         """Computes one run, in a worker thread."""
         started_s = time.perf_counter()
-        with_tokens = any(job.with_tokens for job in jobs)
-        output = self._session.run(token_ids(jobs), with_tokens=with_tokens, lone=lone)
+        output = self._session.run(token_ids(jobs), layers=self._encoder.layers_for(jobs), lone=lone)
         return self._encoder.read(jobs, output, started_s)

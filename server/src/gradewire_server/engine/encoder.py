@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.repository import BuiltModel
+from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.batcher import ClosedError
 from gradewire_server.engine.codec import encode_bodies, round_vectors
 from gradewire_server.engine.flight import Call, Flight
 from gradewire_server.engine.keys import ModelSpaces
+from gradewire_server.engine.parts import SENTENCE, WORDS, Bodies
 from gradewire_server.engine.run_output import RunOutput
 from gradewire_server.engine.telemetry import EngineTelemetry
 from gradewire_server.engine.token_codec import encode_tokens
@@ -72,8 +74,8 @@ class EncoderParts:
 class FlightSink(Protocol):
     """Where flights end; called on the event loop, once for every flight that was submitted."""
 
-    def landed(self, spaces: ModelSpaces, flight: Flight, result: bytes | Failure) -> None:
-        """Takes the body of the flight's kind, or why there is none."""
+    def landed(self, encoder: "Encoder", flight: Flight, result: Bodies | Failure) -> None:
+        """Takes what `encoder` made of a flight, or why there is nothing."""
 
     def dropped(self, flight: Flight) -> None:
         """Takes a flight whose turn came when nobody wanted it any more."""
@@ -84,12 +86,12 @@ class RunResult:
     """One run, ready for the cache.
 
     Attributes:
-        bodies: By job.
+        bodies: By job; what it was taken for and the sentence.
         padded_tokens: Size times longest text.
         duration_s: From its start to the encoded bodies.
     """
 
-    bodies: list[bytes | Failure]
+    bodies: list[Bodies | Failure]
     padded_tokens: int
     duration_s: float
 
@@ -106,6 +108,7 @@ class Encoder:
     def __init__(self, parts: EncoderParts, sink: FlightSink, telemetry: EngineTelemetry) -> None:
         model = parts.model
         self.spaces = parts.spaces
+        self.layers = model.token_layers
         self._tokenizer = parts.tokenizer
         self._sink = sink
         self._closed: Failure | None = None
@@ -134,6 +137,18 @@ class Encoder:
         loop = asyncio.get_running_loop()
         self._queue(flights, await loop.run_in_executor(self._tokenizing, self._tokenize, flights))
 
+    async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """Ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        if sum(map(len, texts)) <= INLINE_CHARACTERS:
+            return self._ids(texts)
+        return await asyncio.get_running_loop().run_in_executor(self._tokenizing, self._ids, texts)
+
+    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        numbered = (
+            self._tokenizer.rows(each, special=True).ids for each in self._tokenizer.encode(texts, offsets=True)
+        )
+        return [ids[ids >= 0] for ids in numbered]
+
     async def close(self, reason: Failure = _CLOSED) -> None:
         """Fails what is queued with `reason`, waits for what is running."""
         self._closed = reason
@@ -143,7 +158,8 @@ class Encoder:
     def _tokenize(self, flights: Sequence[Flight]) -> float:
         started_s = time.perf_counter()
         for offsets in (False, True):
-            group = [flight for flight in flights if flight.with_tokens is offsets]
+            # Of windows nobody wants token vectors; of anything else somebody may before its turn comes.
+            group = [flight for flight in flights if bool(flight.token_parts or flight.tier > Tier.WINDOW) is offsets]
             if group:
                 tokenized = self._tokenizer.encode([flight.text for flight in group], offsets=offsets)
                 for flight, tokens in zip(group, tokenized, strict=True):
@@ -162,7 +178,7 @@ class Encoder:
 
     def _refuse(self, flights: Sequence[Flight]) -> None:
         for flight in flights:
-            self._sink.landed(self.spaces, flight, self._closed or _QUEUE_FULL)
+            self._sink.landed(self, flight, self._closed or _QUEUE_FULL)
 
     # What follows is for the dispatcher: `read` in any thread, the rest on the event loop.
 
@@ -170,23 +186,35 @@ class Encoder:
         """Makes bodies of a run's output.
 
         Args:
-            jobs: Tokenized, in the order of the output's rows.
+            jobs: Taken, in the order of the output's rows.
             output: What the run gave.
             started_s: When the run began, in `time.perf_counter()` seconds.
         """
         tokenized = [job.tokens for job in jobs if job.tokens is not None]
         rounded, good = round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
-        bodies: list[bytes | Failure] = []
-        for row, (job, body) in enumerate(zip(jobs, encode_bodies(rounded, truncated), strict=True)):
-            result: bytes | None = body if good[row] else None
-            tokens = tokenized[row]
-            if result and job.with_tokens and output.tokens is not None and tokens.kept is not None:
-                assert tokens.offsets is not None  # noqa: S101 - for mypy: both are there or none
-                result = encode_tokens(result, output.tokens[row, tokens.kept], tokens.offsets, tokens.ids[tokens.kept])
-            bodies.append(_NOT_FINITE if result is None else result)
+        bodies = [
+            self._bodies(job, row, body, output) if good[row] else _NOT_FINITE
+            for row, (job, body) in enumerate(zip(jobs, encode_bodies(rounded, truncated), strict=True))
+        ]
         longest = max(len(tokens.ids) for tokens in tokenized)
         return RunResult(bodies, longest * len(jobs), time.perf_counter() - started_s)
+
+    def layers_for(self, jobs: Sequence[Flight]) -> list[int]:
+        """Takes the jobs of a run; layers whose token vectors it has to give, ascending."""
+        return sorted({part or self.layers[-1] for job in jobs for part in job.take()})
+
+    def _bodies(self, job: Flight, row: int, sentence: bytes, output: RunOutput) -> Bodies | Failure:
+        bodies = {SENTENCE: sentence}
+        for part in job.taken or ():
+            assert job.tokens is not None  # noqa: S101 - for mypy: it was tokenized before it was taken
+            rows = self._tokenizer.rows(job.tokens, special=part != WORDS)
+            vectors = output.tokens[part or self.layers[-1]][row, rows.positions]
+            body = encode_tokens(sentence, vectors, rows.offsets, rows.ids)
+            if body is None:
+                return _NOT_FINITE
+            bodies[part] = body
+        return bodies
 
     def done(self, jobs: Sequence[Flight], result: RunResult) -> None:
         """Lands the flights of a run."""
@@ -202,8 +230,8 @@ class Encoder:
             self._queue_s.observe(waited_s)
         for call, queued_s in {call: job.queued_s for job in jobs for call in job.calls()}.items():
             call.ran(began_s, queued_s=queued_s)
-        for job, body in zip(jobs, result.bodies, strict=True):
-            self._sink.landed(self.spaces, job, body)
+        for job, bodies in zip(jobs, result.bodies, strict=True):
+            self._sink.landed(self, job, bodies)
 
     def dropped(self, job: Flight) -> None:
         """Passes on a flight that nobody wanted any more."""
@@ -216,7 +244,7 @@ class Encoder:
             return
         failure = error.failure if isinstance(error, RunError) else _RUN_FAILED
         for job in jobs:
-            self._sink.landed(self.spaces, job, failure)
+            self._sink.landed(self, job, failure)
 
 
 def token_ids(jobs: Sequence[Flight]) -> list[NDArray[np.int32]]:

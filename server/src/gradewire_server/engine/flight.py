@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status, Timing
+from gradewire_server.engine.parts import SENTENCE, Bodies, Part
 from gradewire_server.engine.tokenizer import Tokenized  # noqa: TC001 - one way of importing types, everywhere
 
 _TIMED_OUT = Failure(Status.TIMEOUT, "the deadline passed before the encoder was done; allow more time or send less")
@@ -97,28 +98,46 @@ class Call:
 
 
 class Flight:
-    """One text on its way to a vector.
+    """One text on its way to vectors: all that is wanted of it comes from one pass, where it is wanted in time.
 
     Attributes:
-        name: In-process name of the entry (`KeySpace.hashes`).
+        name: In-process name of its sentence's entry (`KeySpace.hashes`).
         text: The model input without prefix.
         tier: The strongest tier that a subscriber asked for.
+        parts: What is wanted of it.
+        taken: Of these, what the run at work was asked for; None before it began.
         tokens: The text as the model reads it, once tokenized.
-        with_tokens: Whether token vectors are wanted, or the sentence vector alone.
         queued_s: When it entered the encoder's queue, `time.monotonic()` seconds.
-        subscribers: Who waits, and at which position.
+        subscribers: Who waits, at which position, for what.
     """
 
-    __slots__ = ("name", "queued_s", "subscribers", "text", "tier", "tokens", "with_tokens")
+    __slots__ = ("name", "parts", "queued_s", "subscribers", "taken", "text", "tier", "tokens")
 
-    def __init__(self, name: bytes, text: str, tier: Tier, *, with_tokens: bool) -> None:
+    def __init__(self, name: bytes, text: str, tier: Tier) -> None:
         self.name = name
         self.text = text
         self.tier = tier
-        self.with_tokens = with_tokens
+        self.parts: frozenset[Part] = frozenset()
+        self.taken: frozenset[Part] | None = None
         self.tokens: Tokenized | None = None
         self.queued_s = 0.0
-        self.subscribers: list[tuple[Call, int]] = []
+        self.subscribers: list[tuple[Call, int, Part]] = []
+
+    @property
+    def token_parts(self) -> frozenset[Part]:
+        """Layers whose token vectors are wanted."""
+        return self.parts - {SENTENCE}
+
+    @property
+    def storable(self) -> bool:
+        """Whether a second level may hold all that is wanted: token vectors are kept of references alone."""
+        return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_parts)
+
+    def take(self) -> frozenset[Part]:
+        """Settles what its run is asked for; what is wanted later takes another one. Any thread."""
+        located = self.tokens is not None and self.tokens.kept is not None
+        self.taken = self.token_parts if located else frozenset()
+        return self.taken
 
     @property
     def length(self) -> int:
@@ -127,16 +146,16 @@ class Flight:
 
     def wanted(self, now_s: float) -> bool:
         """Whether somebody waits for it whose deadline has not passed: its own deadline is the latest of them."""
-        return any(call.open and call.deadline_s > now_s for call, _ in self.subscribers)
+        return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
 
     @property
     def deadline_s(self) -> float:
         """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
-        return max((call.deadline_s for call, _ in self.subscribers if call.open), default=-math.inf)
+        return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
     def calls(self) -> Iterable[Call]:
         """Everyone who subscribed."""
-        return (call for call, _ in self.subscribers)
+        return (call for call, _, _ in self.subscribers)
 
 
 class FlightTable:
@@ -151,30 +170,50 @@ class FlightTable:
     def __contains__(self, flight: Flight) -> bool:
         return self._flights.get(flight.name) is flight
 
-    def join(self, name: bytes, call: Call, position: int, tier: Tier) -> bool:
+    def join(self, name: bytes, call: Call, position: int, part: Part, tier: Tier) -> bool:
         """Subscribes to the flight of `name` if there is one; says whether there was."""
         flight = self._flights.get(name)
         if flight is None:
             return False
-        flight.subscribers.append((call, position))
         flight.tier = max(flight.tier, tier)
-        call.expect()
+        _subscribe(flight, call, position, part)
         return True
 
-    def start(self, flight: Flight, call: Call, position: int) -> None:
+    def start(self, flight: Flight, call: Call, position: int, part: Part) -> None:
         """Takes a new flight in, with its first subscriber."""
-        flight.subscribers.append((call, position))
         self._flights[flight.name] = flight
-        call.expect()
+        _subscribe(flight, call, position, part)
 
-    def land(self, flight: Flight, result: bytes | Failure, source: Source) -> None:
-        """Ends a flight: its first subscriber gets `source`, those that joined later JOINED."""
-        self._flights.pop(flight.name, None)
-        for order, (call, position) in enumerate(flight.subscribers):
-            call.settle(position, result, Source.JOINED if order else source)
+    def land(self, flight: Flight, result: Bodies | Failure, source: Source) -> bool:
+        """Ends a flight: its first subscriber gets `source`, those that joined later JOINED.
+
+        Returns:
+            Whether everyone was served. Those who want what is not in `result` go on waiting, for another run of it.
+        """
+        served = False
+        waiting: list[tuple[Call, int, Part]] = []
+        for call, position, part in flight.subscribers:
+            body = result if isinstance(result, Failure) else result.get(part)
+            if body is None:
+                waiting.append((call, position, part))
+                continue
+            call.settle(position, body, Source.JOINED if served else source)
+            served = True
+        flight.subscribers = waiting
+        flight.parts = frozenset(part for _, _, part in waiting)
+        flight.taken = None
+        if not waiting:
+            self._flights.pop(flight.name, None)
+        return not waiting
 
     def drop(self, flight: Flight) -> bool:
         """Ends a flight that is not wanted any more; says whether a deadline was the reason."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in flight.calls())
         self.land(flight, _TIMED_OUT if timed_out else _ABANDONED, Source.COMPUTED)
         return timed_out
+
+
+def _subscribe(flight: Flight, call: Call, position: int, part: Part) -> None:
+    flight.subscribers.append((call, position, part))
+    flight.parts |= {part}
+    call.expect()

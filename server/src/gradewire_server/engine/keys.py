@@ -7,14 +7,17 @@ inputs that share a key would share a score.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
+
+from gradewire_server.engine.parts import SENTENCE, Part
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 
 
 class Kind(StrEnum):
-    """What an entry holds."""
+    """What an entry holds; token vectors of a layer with special tokens have its number behind."""
 
     SENTENCE = "s"
     TOKENS = "t"
@@ -30,14 +33,17 @@ class KeySpace:
         namespace: Tenant; see `CacheConfig.namespace`.
         model_digest: 64 hex characters.
         kind: What the entries hold.
+        layer: Of token vectors with special tokens; 0 otherwise.
         input_prefix: The model's prefix, part of the exact input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
 
-    def __init__(self, *, namespace: str, model_digest: str, kind: Kind, input_prefix: str = "") -> None:
+    def __init__(
+        self, *, namespace: str, model_digest: str, kind: Kind, layer: int = 0, input_prefix: str = ""
+    ) -> None:
         self.kind = kind
-        self.prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:{model_digest}:{kind}:".encode()
+        self.prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:{model_digest}:{kind}{layer or ''}:".encode()
         self._seed = blake2b(self.prefix, digest_size=HASH_BYTES)
         # The length keeps prefix and text apart: ("ab", "c") and ("a", "bc") are different inputs.
         encoded = input_prefix.encode()
@@ -61,9 +67,17 @@ class KeySpace:
 class ModelSpaces:
     """Names of one model's entries, and the length of its vectors."""
 
-    __slots__ = ("dims", "sentence", "tokens")
+    __slots__ = ("_make", "_spaces", "dims", "sentence")
 
     def __init__(self, *, namespace: str, digest: str, prefix: str, dims: int) -> None:
         self.dims = dims
-        self.sentence = KeySpace(namespace=namespace, model_digest=digest, kind=Kind.SENTENCE, input_prefix=prefix)
-        self.tokens = KeySpace(namespace=namespace, model_digest=digest, kind=Kind.TOKENS, input_prefix=prefix)
+        self._make = partial(KeySpace, namespace=namespace, model_digest=digest, input_prefix=prefix)
+        self.sentence = self._make(kind=Kind.SENTENCE)
+        self._spaces = {SENTENCE: self.sentence}
+
+    def of(self, part: Part) -> KeySpace:
+        """Names of the entries that hold `part`."""
+        space = self._spaces.get(part)
+        if space is None:
+            space = self._spaces[part] = self._make(kind=Kind.TOKENS, layer=part)
+        return space

@@ -1,13 +1,20 @@
 """From settled calls to what the scorer reads."""
 
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 
 from gradewire_server.domain.engine import EmbedReply, TokensReply
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import Source, TokenVectors
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.engine.codec import decode_bodies
 from gradewire_server.engine.flight import Call
 from gradewire_server.engine.token_codec import decode_tokens
+
+_INLINE_BYTES: Final = 1 << 20
+"""Of token vectors: half a millisecond of reading."""
 
 
 def sentence_reply(call: Call, dims: int) -> EmbedReply:
@@ -24,14 +31,19 @@ def sentence_reply(call: Call, dims: int) -> EmbedReply:
     return EmbedReply(values, truncated, np.frombuffer(call.sources, np.uint8), call.timing, failures)
 
 
-def tokens_reply(call: Call, dims: int) -> TokensReply:
-    """Reply to `Engine.embed_tokens`; every result of `call` is settled."""
-    items = tuple(
-        result if isinstance(result, Failure) else decode_tokens(result, dims)
-        for result in call.results
-        if result is not None
-    )
+async def tokens_reply(call: Call, dims: int) -> TokensReply:
+    """Reply to `Engine.embed_tokens`; every result of `call` is settled. Much of it is read off the event loop."""
+    results = [result for result in call.results if result is not None]
+    size = sum(len(result) for result in results if isinstance(result, bytes))
+    if size > _INLINE_BYTES:
+        items = await asyncio.to_thread(_token_vectors, results, dims)
+    else:
+        items = _token_vectors(results, dims)
     return TokensReply(items, np.frombuffer(call.sources, np.uint8), call.timing)
+
+
+def _token_vectors(results: Sequence[bytes | Failure], dims: int) -> tuple[TokenVectors | Failure, ...]:
+    return tuple(result if isinstance(result, Failure) else decode_tokens(result, dims) for result in results)
 
 
 def failed_sentences(failure: Failure, size: int) -> EmbedReply:

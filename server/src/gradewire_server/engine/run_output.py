@@ -1,5 +1,6 @@
 """What one run of an encoder gives, whoever ran it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,9 @@ class RunOutput:
 
     Attributes:
         sentences: float32[n, dims], of unit length.
-        tokens: float32[n, padded tokens, dims]; rows of padding are unspecified. None where not asked for.
+        tokens: float32[n, padded tokens, dims] by layer, 1 for the first, of those that were asked for; rows of padding
+            are unspecified.
     """
 
     sentences: NDArray[np.float32]
-    tokens: NDArray[np.float32] | None
+    tokens: Mapping[int, NDArray[np.float32]]

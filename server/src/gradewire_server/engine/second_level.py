@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.engine.codec import seal
+from gradewire_server.engine.keys import Kind
 
 
 class Write(NamedTuple):
@@ -13,11 +15,23 @@ class Write(NamedTuple):
         key: `KeySpace.stored`.
         body: See `codec`.
         tier: REFERENCE is kept without a time to live.
+        dims: Length of the model's vectors.
+        kind: Of the body.
     """
 
     key: bytes
     body: bytes
     tier: Tier
+    dims: int
+    kind: Kind = Kind.SENTENCE
+
+    def sealed(self, expires_unix_s: int) -> bytes:
+        """As the value to store; 0 for never expiring."""
+        return seal(self.key, self.body, self.dims, expires_unix_s, kind=self.kind)
+
+
+CHUNK_KEYS = {Kind.SENTENCE: 256, Kind.TOKENS: 16}
+"""Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
 
 
 class SecondLevel(Protocol):
@@ -31,7 +45,7 @@ class SecondLevel(Protocol):
     def available(self) -> bool:
         """Whether writing is worth trying now."""
 
-    async def read(self, keys: Sequence[bytes], dims: int) -> list[bytes | None]:
+    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
         """Bodies by key, None for what is not there, cannot be read in time or fails its check."""
 
     async def write(self, writes: Sequence[Write]) -> int:

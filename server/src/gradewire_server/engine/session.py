@@ -25,20 +25,20 @@ class EncoderSession:
         self._lone_session = (
             _open(model, compute, threads=lone_threads) if lone_threads > compute.intra_op_threads else self._session
         )
-        self._sentence_only = [model.sentence_output]
-        self._with_tokens = [model.sentence_output, model.tokens_output]
+        self._model = model
 
-    def run(self, ids: Sequence[NDArray[np.int32]], *, with_tokens: bool, lone: bool) -> RunOutput:
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], lone: bool) -> RunOutput:
         """Runs texts of any lengths, padded to the longest.
 
         Args:
             ids: Token ids of each text, at least one.
-            with_tokens: Whether token vectors are wanted.
+            layers: Whose token vectors are wanted, of the model's `token_layers`.
             lone: Whether no other run is at work, so that this one may use all cores.
         """
         session = self._lone_session if lone else self._session
-        outputs = session.run(self._with_tokens if with_tokens else self._sentence_only, _inputs(ids))
-        return RunOutput(outputs[0], outputs[1] if with_tokens else None)
+        names = [self._model.sentence_output, *map(self._model.token_output, layers)]
+        sentences, *tokens = session.run(names, _inputs(ids))
+        return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
 
 
 def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:

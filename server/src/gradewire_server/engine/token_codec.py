@@ -1,13 +1,13 @@
-"""Token vectors as bytes: one body holds a text's sentence vector, token vectors and character offsets.
+"""Token vectors as bytes: one body holds a text's token vectors, their offsets and ids, and its sentence vector.
 
-Only the process itself keeps them, so they carry no check; the last two bytes are those of a sentence body.
+The last two bytes are flags and tier as in a sentence body; the tier is that of this entry, not of the sentence's.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.needs import TokenVectors
-from gradewire_server.engine.codec import decode_bodies
+from gradewire_server.domain.needs import Tier, TokenVectors
+from gradewire_server.engine.codec import decode_bodies, with_tier
 
 _COUNT_BYTES = 4
 
@@ -53,10 +53,16 @@ def decode_tokens(body: bytes, dims: int) -> TokenVectors:
 
 
 def sentence_of(body: bytes, dims: int) -> bytes:
-    """The sentence body inside."""
-    return body[-2 * (dims + 1) :]
+    """The sentence body inside; of which nobody knows here whether a second level keeps it."""
+    return with_tier(body[-2 * (dims + 1) :], Tier.WINDOW)
 
 
 def with_sentence(body: bytes, sentence_body: bytes) -> bytes:
-    """The body with another sentence body inside."""
-    return body[: -len(sentence_body)] + sentence_body
+    """The body, as what it is kept, with another sentence vector inside."""
+    return body[: -len(sentence_body)] + sentence_body[:-1] + body[-1:]
+
+
+def is_whole(payload: bytes, dims: int) -> bool:
+    """Whether a body without its last two bytes is as long as it says."""
+    count = int.from_bytes(payload[:_COUNT_BYTES], "little")
+    return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims

@@ -101,7 +101,7 @@ class TritonSource:
                 watch=Watch(doubted=lambda: self.doubted(name), flawed=lambda: self.flawed(name)),
             )
             for ids in warm_up:
-                await runner.infer([ids], with_tokens=True)
+                await runner.infer([ids], layers=model.token_layers)
         except TritonError as error:
             self._opening_errors[name] = error
             if error.kind is Kind.REPLACED:

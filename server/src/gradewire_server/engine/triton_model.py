@@ -87,13 +87,13 @@ class TritonModel:
         return f"model {self.description.name} cannot compute: {self.last_error.meaning.failure.message}"
 
     async def infer(
-        self, ids: Sequence[NDArray[np.int32]], *, with_tokens: bool, timeout_s: float | None = None
+        self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
         """Vectors of texts, in one request.
 
         Args:
             ids: Token ids of each text, at least one.
-            with_tokens: Whether token vectors are wanted.
+            layers: Whose token vectors are wanted, of the model's `token_layers`.
             timeout_s: Longest wait; None for the link's.
 
         Raises:
@@ -101,9 +101,7 @@ class TritonModel:
         """
         model = self.description
         padded, mask = pad(ids, max_tokens=model.max_tokens)
-        outputs = [model.sentence_output, FINGERPRINT_OUTPUT]
-        if with_tokens:
-            outputs.append(model.tokens_output)
+        outputs = [model.sentence_output, FINGERPRINT_OUTPUT, *map(model.token_output, layers)]
         answer = await self._link.infer(
             model.name,
             {INPUT_IDS: padded, ATTENTION_MASK: mask},
@@ -111,10 +109,10 @@ class TritonModel:
             timeout_s=self._link.timeout_s if timeout_s is None else timeout_s,
         )
         self._check_graph(answer[FINGERPRINT_OUTPUT], len(ids))
-        tokens = answer[model.tokens_output] if with_tokens else None
+        tokens = {layer: answer[model.token_output(layer)] for layer in layers}
         _check_vectors(answer[model.sentence_output], (len(ids), model.dims))
-        if tokens is not None:
-            _check_vectors(tokens, (*padded.shape, model.dims))
+        for vectors in tokens.values():
+            _check_vectors(vectors, (*padded.shape, model.dims))
         return RunOutput(answer[model.sentence_output], tokens)
 
     async def probe(self) -> bool:
@@ -149,7 +147,7 @@ class TritonModel:
 
     async def _probe(self, ids: NDArray[np.int32], timeout_s: float) -> TritonError | None:
         try:
-            await self.infer([ids], with_tokens=False, timeout_s=timeout_s)
+            await self.infer([ids], layers=(), timeout_s=timeout_s)
         except TritonError as error:
             if error.kind is Kind.FAILED:
                 self.flawed()

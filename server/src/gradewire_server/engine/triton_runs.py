@@ -43,11 +43,11 @@ class TritonRuns:
         refusal = self.refusal()
         if refusal is not None:
             raise refusal
-        with_tokens = any(job.with_tokens for job in jobs)
+        layers = self._encoder.layers_for(jobs)
         sent_s = time.monotonic()
         self._in_flight.inc()
         try:
-            output = await self._infer(jobs, with_tokens=with_tokens, deadline_s=deadline_s)
+            output = await self._infer(jobs, layers, deadline_s=deadline_s)
         except TritonError as error:
             if error.kind in _OUT_OF_TIME and time.monotonic() > deadline_s - _DEADLINE_SLACK_S:
                 model.overdue(sent_s)
@@ -57,16 +57,16 @@ class TritonRuns:
         finally:
             self._in_flight.dec()
         model.computed()
-        if with_tokens:
+        if layers:
             return await asyncio.to_thread(self._encoder.read, jobs, output, started_s)
         return self._encoder.read(jobs, output, started_s)
 
-    async def _infer(self, jobs: Sequence[Flight], *, with_tokens: bool, deadline_s: float) -> RunOutput:
+    async def _infer(self, jobs: Sequence[Flight], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
         """Sends a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
         model = self._model
         sent_s = time.monotonic()
         try:
-            return await self._send(jobs, with_tokens=with_tokens, deadline_s=deadline_s)
+            return await self._send(jobs, layers, deadline_s=deadline_s)
         except TritonError as error:
             hopeless = self._resending and not model.computed_since(sent_s)  # one is enough to find out
             if error.kind is not Kind.FAILED or not model.breaker.closed or hopeless:
@@ -74,15 +74,15 @@ class TritonRuns:
             model.failed_once(error)
         self._resending += 1
         try:
-            output = await self._send(jobs, with_tokens=with_tokens, deadline_s=deadline_s)
+            output = await self._send(jobs, layers, deadline_s=deadline_s)
         finally:
             self._resending -= 1
         model.flawed()
         return output
 
-    async def _send(self, jobs: Sequence[Flight], *, with_tokens: bool, deadline_s: float) -> RunOutput:
+    async def _send(self, jobs: Sequence[Flight], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise DeadlinePassedError
         timeout_s = min(left_s, self._timeout_s)
-        return await self._model.infer(token_ids(jobs), with_tokens=with_tokens, timeout_s=timeout_s)
+        return await self._model.infer(token_ids(jobs), layers=layers, timeout_s=timeout_s)

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Tier
 from gradewire_server.domain.result import Failure, Status
@@ -12,6 +15,7 @@ from gradewire_server.engine.corpus_book import CorpusBook
 from gradewire_server.engine.encoder import Encoder
 from gradewire_server.engine.lru import SegmentedLru
 from gradewire_server.engine.model_shelf import ModelLibrary
+from gradewire_server.engine.parts import SENTENCE, WORDS
 from gradewire_server.engine.prepared import PreparedAnswersBook
 from gradewire_server.engine.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
 from gradewire_server.engine.source import ModelSource
@@ -113,7 +117,7 @@ class VectorEngine(Engine):
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
             return failed_sentences(loaded, len(texts))
-        call = await self._cache.fetch(loaded.encoder, texts, tiers, with_tokens=False, deadline_s=deadline_s)
+        call = await self._cache.fetch(loaded.encoder, texts, tiers, part=SENTENCE, deadline_s=deadline_s)
         reply = sentence_reply(call, loaded.encoder.spaces.dims)
         self._telemetry.answered(call.sources, reply.failures.items())
         return reply
@@ -128,18 +132,27 @@ class VectorEngine(Engine):
         deadline_s: float | None = None,
     ) -> TokensReply:
         """See `Engine.embed_tokens`."""
-        if layer:
-            missing = Failure(Status.INVALID_PARAMETER, f"layer: {layer} cannot be had of {model}")
-            return failed_tokens(missing, len(texts))
         loaded = self._library.find(model) or await self._library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
             return failed_tokens(loaded, len(texts))
-        call = await self._cache.fetch(loaded.encoder, texts, tiers, with_tokens=True, deadline_s=deadline_s)
-        reply = tokens_reply(call, loaded.encoder.spaces.dims)
+        layers = loaded.encoder.layers
+        if layer != WORDS and layer not in layers:
+            failure = Failure(
+                Status.INVALID_PARAMETER,
+                f"layer: {loaded.status.name} gives token vectors of {', '.join(map(str, layers))}, not of {layer}",
+            )
+            return failed_tokens(failure, len(texts))
+        call = await self._cache.fetch(loaded.encoder, texts, tiers, part=layer, deadline_s=deadline_s)
+        reply = await tokens_reply(call, loaded.encoder.spaces.dims)
         failed = [(position, item) for position, item in enumerate(reply.items) if isinstance(item, Failure)]
         self._telemetry.answered(call.sources, failed)
         return reply
+
+    async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
+        """See `Engine.token_ids`."""
+        loaded = self._library.find(model) or await self._library.load(model)
+        return loaded if isinstance(loaded, Failure) else await loaded.encoder.token_ids(texts)
 
     async def prepared_answers(
         self, reference_set: str, question: str, references: Sequence[str]

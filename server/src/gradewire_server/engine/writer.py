@@ -10,6 +10,8 @@ from gradewire_server.engine.telemetry import EngineTelemetry
 
 _log = logging.getLogger(__name__)
 _CHUNK = 256
+_CHUNK_BYTES = 4 << 20
+_PENDING_BYTES_EACH = 2048
 
 
 class WriteBack:
@@ -18,7 +20,8 @@ class WriteBack:
     Args:
         store: Where vectors go.
         telemetry: Counts what was left out.
-        max_pending: Bound of the queue; what does not fit is dropped and offered again at the next hit.
+        max_pending: Bound of the queue in entries, and times 2 KiB in bytes; what does not fit is dropped and offered
+            again at the next hit.
         written: Called with name and tier of each vector that is stored.
     """
 
@@ -35,7 +38,7 @@ class WriteBack:
         self._max_pending = max_pending
         self._written = written
         self._pending: dict[bytes, Write] = {}
-        self._busy = False
+        self._pending_bytes = 0
         self._task: asyncio.Task[None] | None = None
 
     def add(self, name: bytes, write: Write) -> None:
@@ -48,10 +51,12 @@ class WriteBack:
             if known.tier < write.tier:
                 self._pending[name] = write
             return
-        if len(self._pending) >= self._max_pending:
+        grown = self._pending_bytes + len(write.body)
+        if len(self._pending) >= self._max_pending or grown > self._max_pending * _PENDING_BYTES_EACH:
             self._telemetry.unwritten.labels("queue_full").inc()
             return
         self._pending[name] = write
+        self._pending_bytes = grown
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._drain())
 
@@ -62,7 +67,7 @@ class WriteBack:
 
     async def _drain(self) -> None:
         while self._pending:
-            names = [name for name, _ in zip(self._pending, range(_CHUNK), strict=False)]
+            names = self._next()
             writes = [self._pending[name] for name in names]
             try:
                 kept = await self._store.write(writes)
@@ -72,7 +77,17 @@ class WriteBack:
             for position, (name, write) in enumerate(zip(names, writes, strict=True)):
                 if self._pending.get(name) is write:
                     del self._pending[name]
+                    self._pending_bytes -= len(write.body)
                 if position < kept:
                     self._written(name, write.tier)
             if kept < len(writes):
                 self._telemetry.unwritten.labels("failed").inc(len(writes) - kept)
+
+    def _next(self) -> list[bytes]:
+        names, size = [], 0
+        for name, write in self._pending.items():
+            names.append(name)
+            size += len(write.body)
+            if len(names) == _CHUNK or size > _CHUNK_BYTES:
+                break
+        return names

@@ -34,6 +34,9 @@ _MAX_LOOKUPS_AT_ONCE = 64
 class Call(ABC, Generic[T]):
     """Distinct texts (or look-ups) that go to the engine together, and who waits for which of them."""
 
+    weight = 1
+    """How many sentence vectors one answer is as large as."""
+
     def __init__(self, model: str) -> None:
         self.model = model
         self._index: dict[T, int] = {}
@@ -140,13 +143,20 @@ class EmbedCall(Call[str]):
 
 
 class TokensCall(Call[str]):
-    """Token vectors."""
+    """Token vectors of one layer."""
 
+    weight = 8
     _reply: TokensReply
+
+    def __init__(self, model: str, layer: int = 0) -> None:
+        super().__init__(model)
+        self._layer = layer
 
     async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
         """As `Call.ask`."""
-        self._reply = await engine.embed_tokens(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
+        self._reply = await engine.embed_tokens(
+            self.model, tuple(self._index), self._tiers, layer=self._layer, deadline_s=deadline_s
+        )
 
     def _answer(self, positions: Positions) -> tuple[TokenVectors, ...] | Failure:
         found: list[TokenVectors] = []

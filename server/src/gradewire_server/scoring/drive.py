@@ -71,7 +71,7 @@ class Drive(Generic[K, R]):
         self._reference_set = reference_set
         self._deadline_s = deadline_s
         self._count_corpus = count_corpus
-        self._open: dict[tuple[type[Need], str], Call[Any]] = {}
+        self._open: dict[tuple[type[Need], str, int], Call[Any]] = {}
         self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
         self._slice_end_s = 0.0
 
@@ -82,7 +82,7 @@ class Drive(Generic[K, R]):
             for key, program in programs:
                 self._resume(Job(key, program), None)
                 await self._give_way()
-                if sum(map(len, self._open.values())) >= MAX_TEXTS_PER_CALL:
+                if sum(len(call) * call.weight for call in self._open.values()) >= MAX_TEXTS_PER_CALL:
                     self._send()
                     while len(self._running) >= MAX_CALLS:
                         await self._receive()
@@ -120,24 +120,24 @@ class Drive(Generic[K, R]):
         if isinstance(need, Embed):
             self._call(Embed, need.model).add(job, slot, need.texts, need.tier)
         elif isinstance(need, EmbedTokens):
-            self._call(EmbedTokens, need.model).add(job, slot, need.texts, need.tier)
+            self._call(EmbedTokens, need.model, need.layer).add(job, slot, need.texts, need.tier)
         elif isinstance(need, PreparedSynthetic):
             self._call(PreparedSynthetic, "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
         elif isinstance(need, CorpusStatistics):
             self._call(CorpusStatistics, "").add(job, slot, (need,), Tier.REFERENCE)
 
-    def _call(self, kind: type[Need], model: str) -> Call[Any]:
-        call = self._open.get((kind, model))
+    def _call(self, kind: type[Need], model: str, layer: int = 0) -> Call[Any]:
+        call = self._open.get((kind, model, layer))
         if call is None:
             if kind is Embed:
                 call = EmbedCall(model)
             elif kind is EmbedTokens:
-                call = TokensCall(model)
+                call = TokensCall(model, layer)
             elif kind is CorpusStatistics:
                 call = StatisticsCall(self._count_corpus)
             else:
                 call = PreparedCall(self._reference_set)
-            self._open[kind, model] = call
+            self._open[kind, model, layer] = call
         return call
 
     def _send(self) -> None:
