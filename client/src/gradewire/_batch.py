@@ -4,7 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gradewire._chunks import UNASKED_BYTES, UNASKED_ITEMS, Chunk, ChunkLimits, Deadline, chunk_limits, cut
+from gradewire._chunks import (
+    UNASKED_BYTES,
+    UNASKED_ITEMS,
+    Chunk,
+    ChunkLimits,
+    Deadline,
+    chunk_limits,
+    cut,
+    whole_limits,
+)
+from gradewire._corpus import counting_over_request, too_many
 from gradewire._decode import check_same, complete_item, decode_provenance, decode_results, failed_item
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
@@ -67,6 +77,7 @@ class Batch:
             limits: Asks the server what one request may hold; called only when the items may be too much for one.
 
         Raises:
+            InvalidRequest: A metric counts over the items of one request, and these do not fit into one.
             GradewireError: No request was answered, or a reply says that the call itself is wrong.
         """
         if (chunk := self._single_chunk()) is not None:
@@ -75,7 +86,10 @@ class Batch:
             self._tell()
         else:
             overhead_bytes = self._call.request(()).ByteSize()
-            await self._run_chunks(chunk_limits(await limits(), overhead_bytes=overhead_bytes))
+            if counting_over_request(self._call.choice.specs):
+                await self._run_whole(whole_limits(await limits(), overhead_bytes=overhead_bytes))
+            else:
+                await self._run_chunks(chunk_limits(await limits(), overhead_bytes=overhead_bytes))
         results = tuple(result for result in self._results if result is not None)
         return ScoreReport(results, self._call.choice.labels, self._provenance)
 
@@ -98,6 +112,14 @@ class Batch:
         for index, problem in problems:
             self._reject(index, problem)
         return chunks[0] if chunks else Chunk([], [])
+
+    async def _run_whole(self, limits: ChunkLimits) -> None:
+        chunks = list(cut(self._encoded(limits.max_item_bytes), limits))
+        if len(chunks) > 1:
+            raise too_many(self._call.choice.specs, len(self._items), limits.max_items)
+        for chunk in chunks:
+            await self._send(chunk)
+        self._tell()
 
     async def _run_chunks(self, limits: ChunkLimits) -> None:
         chunks = cut(self._encoded(limits.max_item_bytes), limits)

@@ -48,10 +48,16 @@ class ChunkLimits:
 
 def chunk_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
     """What fits, given what the server says (None or 0: it does not) and what else the request holds."""
+    most = whole_limits(limits, overhead_bytes=overhead_bytes)
+    return ChunkLimits(min(most.max_items, CHUNK_ITEMS), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
+
+
+def whole_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
+    """As `chunk_limits`, for a request that cannot be cut: all that the server takes."""
     max_items = (limits and limits.max_items_per_request) or CHUNK_ITEMS
     message_bytes = (limits and limits.max_message_bytes) or SAFE_MESSAGE_BYTES
     room = max(1, message_bytes - overhead_bytes - 64)
-    return ChunkLimits(min(max_items, CHUNK_ITEMS), min(CHUNK_BYTES, room), room)
+    return ChunkLimits(max_items, room, room)
 
 
 @dataclass(frozen=True, slots=True)

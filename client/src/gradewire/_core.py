@@ -15,6 +15,7 @@ from gradewire._arguments import (
 )
 from gradewire._batch import Batch, ProgressCallback, ScoreCall
 from gradewire._chunks import Deadline
+from gradewire._corpus import check_streamed
 from gradewire._prepare import Preparation, PrepareCall, PrepareCallback
 from gradewire._stream import Stream, StreamCall
 from gradewire._submissions import Submissions, SubmitCallback
@@ -73,6 +74,7 @@ class Core:
         """See `AsyncClient.score_stream`; raises for wrong arguments, runs nothing yet."""
         stall_s = self._deadline_s if options.deadline_s is None else check_deadline(options.deadline_s)
         choice = self._choose(options)
+        check_streamed(choice.specs)
         call = StreamCall(choice, choice.reference_set, stall_s)
         return Stream(self._transport, call, items, self._known_limits)
 
