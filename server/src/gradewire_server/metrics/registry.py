@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
+from gradewire_server.metrics.bleu import Bleu
 from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
@@ -24,6 +25,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     SoftVqaAccuracy(),
     LexicalMatch(),
     RougeL(),
+    Bleu(),
     Cider(),
 )
 
