@@ -64,7 +64,9 @@ def test_failures_are_counted_and_enter_no_statistic() -> None:
 
 def test_comparison_uses_the_rows_that_both_scored() -> None:
     rows = judged(60, failed=(0, 5, 9))
-    comparison = agreement(rows, compare=[("good", "bad"), ("good", "good")], resamples=100).comparisons
+    comparison = agreement(
+        rows, compare=[("good", "bad"), ("good", "good")], compare_statistics=["pearson"], resamples=100
+    ).comparisons
     kept = np.setdiff1d(np.arange(60), (0, 5, 9))
     expected = [stats.pearsonr(rows.scores[name][kept], rows.labels[kept]).statistic for name in ("good", "bad")]
     assert comparison[0].rows == 57

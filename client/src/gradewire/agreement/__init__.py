@@ -7,11 +7,13 @@ independent.
 
 from gradewire.agreement.cells import agreement
 from gradewire.agreement.estimates import Difference, Estimate
-from gradewire.agreement.point import MissingScipyError, point_values
+from gradewire.agreement.lazy import MissingScipyError
+from gradewire.agreement.point import ALL_STATISTICS, Statistic, point_values
 from gradewire.agreement.rows import JudgedRows
 from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
 
 __all__ = [
+    "ALL_STATISTICS",
     "AgreementReport",
     "CellAgreement",
     "Comparison",
@@ -20,6 +22,7 @@ __all__ = [
     "JudgedRows",
     "MetricAgreement",
     "MissingScipyError",
+    "Statistic",
     "agreement",
     "point_values",
 ]

@@ -1,115 +1,117 @@
-"""One cell of an agreement table: its point values, and its values in every draw."""
+"""One part of the table: its samples, their point values, and their values in every draw."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement import weighted
-from gradewire.agreement.point import STATISTICS, Statistic, point_values, right, scipy_stats
+from gradewire.agreement.additive import ADDITIVE_STATISTICS, additive_values, scale_of, sums_by_question
+from gradewire.agreement.point import ALL_STATISTICS, auc, correlations
+from gradewire.agreement.ranked import RANK_STATISTICS, RankedSample
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from numpy.typing import NDArray
 
-# More distinct labels than this make Kendall's tau cost a pass each; then a plain loop over fewer draws is used.
-MAX_LABEL_LEVELS = 16
-LOOPED_DRAWS = 200
-# Spearman and Kendall rank every draw anew, ten times the cost of Pearson: their intervals come from fewer draws.
-RANK_DRAWS = 1000
+    from gradewire.agreement.parts import Part
+    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.sample import Columns, Sample
+
+Draws = dict["Statistic", "NDArray[np.float64]"]
 
 
-@dataclass(slots=True)
-class JudgedCell:
-    """Rows of a cell that have a score, and what the bootstrap found of them so far.
+class JudgedPart:
+    """Rows of a part, for every metric that is asked about and on every set of rows that a comparison needs.
+
+    A metric whose rows are the same alone and beside another one is one sample: failures are rare, so comparisons are
+    nearly free.
 
     Attributes:
-        rows: int[scored], their positions in the table.
-        failed: Rows of the cell without a score.
-        values: Point values by statistic.
+        part: Which rows.
+        samples: By number.
+        values: Point values by statistic, of each sample.
     """
 
-    rows: NDArray[np.intp]
-    failed: int
-    values: dict[Statistic, float]
-    _scores: NDArray[np.float64]
-    _verdicts: NDArray[np.float64]
-    _labels: NDArray[np.float64]
-    _order: weighted.Ordering | None
-    _label_order: weighted.Ordering | None
-    _draws: dict[Statistic, list[NDArray[np.float64]]] = field(
-        default_factory=lambda: {statistic: [] for statistic in STATISTICS}
-    )
+    def __init__(self, columns: Columns, part: Part) -> None:
+        self.part = part
+        self.samples: list[Sample] = []
+        self.values: list[dict[Statistic, float]] = []
+        self._columns = columns
+        self._numbers: dict[tuple[str, bytes], int] = {}
+        self._wanted: list[set[Statistic]] = []
+        # Questions of the part; samples number them from 0.
+        self._clusters, self._cluster_of_row = np.unique(columns.clusters[part.rows], return_inverse=True)
+        self._label_scale = scale_of(columns.rows.labels[part.rows])
+        self._sums: list[dict[str, int]] = []
+        self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
+        self._ranked: list[RankedSample | None] = []
 
-    @classmethod
-    def of(
-        cls,
-        scores: NDArray[np.float64],
-        verdicts: NDArray[np.float64],
-        labels: NDArray[np.float64],
-        rows: NDArray[np.intp],
-    ) -> JudgedCell:
-        """Takes the cell's `rows` out of whole columns, float64[all rows]; scores that are NaN are failures."""
-        scored = rows[~np.isnan(scores[rows])]
-        # By ascending score, so that no draw has to be sorted again.
-        scored = scored[np.argsort(scores[scored], kind="stable")]
-        columns = scores[scored], verdicts[scored], labels[scored]
-        return cls(
-            rows=scored,
-            failed=len(rows) - len(scored),
-            values=point_values(*columns),
-            _scores=columns[0],
-            _verdicts=columns[1],
-            _labels=columns[2],
-            _order=weighted.Ordering.of(columns[0]) if len(scored) else None,
-            _label_order=weighted.Ordering.of(columns[2]) if len(scored) else None,
-        )
+    def add(self, metric: str, statistics: Collection[Statistic], *, beside: str | None = None) -> int:
+        """Asks for statistics of a metric, on rows that `beside` scored too; returns the number of the sample."""
+        scored, judged = self._columns.usable(metric, self.part.rows, beside=beside)
+        key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
+        number = self._numbers.setdefault(key, len(self.samples))
+        if number == len(self.samples):
+            sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
+            local = np.searchsorted(self._clusters, sample.clusters)
+            self.samples.append(replace(sample, clusters=local))
+            self._wanted.append(set())
+        self._wanted[number] |= set(statistics)
+        return number
 
-    @property
-    def judged(self) -> int:
-        """Rows with a verdict."""
-        return int(np.count_nonzero(~np.isnan(self._verdicts)))
+    def settle(self) -> None:
+        """Computes point values and what all draws share; to be called once, after the last `add`."""
+        columns: dict[bytes, int] = {}
+        kept: list[NDArray[np.float64]] = []
+        for sample, wanted in zip(self.samples, self._wanted, strict=True):
+            sums = sums_by_question(sample, wanted, label_scale=self._label_scale, count=len(self._clusters))
+            numbers: dict[str, int] = {}
+            for name, column in sums.items():
+                # Metrics share counts and sums of labels: the same column is multiplied once.
+                numbers[name] = columns.setdefault(column.tobytes(), len(kept))
+                if numbers[name] == len(kept):
+                    kept.append(column)
+            self._sums.append(numbers)
+            self.values.append(
+                _point(sample, wanted, {name: column.sum(keepdims=True) for name, column in sums.items()})
+            )
+            ranked = len(sample.scores) and not wanted.isdisjoint(RANK_STATISTICS)
+            self._ranked.append(RankedSample(sample, wanted) if ranked else None)
+        if kept:
+            self._sums_by_question = np.stack(kept, axis=1)
 
-    def resample_pearson(self, weights: NDArray[np.float64]) -> None:
-        """Takes in draws, for Pearson alone; `weights` as for `resample`."""
-        if len(self.rows):
-            self._draws["pearson"].append(weighted.pearson(weights[:, self.rows], self._scores, self._labels))
+    def resample(self, weights: NDArray[np.float64], *, rank_draws: int) -> list[Draws]:
+        """Values of draws.
 
-    def resample(self, weights: NDArray[np.float64]) -> None:
-        """Takes in draws: float64[draws, all rows], how often each row of the table was drawn."""
-        if self._order is None or self._label_order is None:
-            return
-        drawn = weights[:, self.rows]
-        self._draws["pearson"].append(weighted.pearson(drawn, self._scores, self._labels))
-        left = RANK_DRAWS - sum(map(len, self._draws["spearman"]))
-        if left > 0:
-            self._draws["spearman"].append(weighted.spearman(drawn[:left], self._order, self._label_order))
-            self._resample_kendall(drawn[:left], self._order, self._label_order)
-        positive = right(self._labels)
-        if positive is None:
-            return
-        self._draws["auc"].append(weighted.auc(drawn, self._order, positive))
-        judged = ~np.isnan(self._verdicts)
-        if judged.any():
-            agrees = ((self._verdicts >= 0.5) == positive)[judged].astype(np.float64)
-            self._draws["accuracy"].append(weighted.mean(drawn[:, judged], agrees))
+        Args:
+            weights: float64[draws, questions of the table], how often each was drawn.
+            rank_draws: Draws, from the first on, for which statistics of ranks are wanted.
 
-    def _resample_kendall(
-        self, drawn: NDArray[np.float64], order: weighted.Ordering, label_order: weighted.Ordering
-    ) -> None:
-        if len(label_order.starts) <= MAX_LABEL_LEVELS:
-            self._draws["kendall"].append(weighted.kendall(drawn, order, label_order))
-            return
-        kendalltau = scipy_stats().kendalltau
-        left = LOOPED_DRAWS - sum(map(len, self._draws["kendall"]))
-        looped = []
-        for weights in drawn[: max(left, 0)]:
-            times = weights.astype(np.intp)
-            looped.append(kendalltau(np.repeat(self._scores, times), np.repeat(self._labels, times)).statistic)
-        self._draws["kendall"].append(np.asarray(looped, dtype=np.float64))
+        Returns:
+            For each sample, float64[draws] by statistic, shorter where fewer draws were taken; NaN where not defined.
+        """
+        drawn = np.take(weights, self._clusters, axis=1)
+        sums = (drawn @ self._sums_by_question).T
+        found = []
+        for number, wanted in enumerate(self._wanted):
+            named = {name: sums[column] for name, column in self._sums[number].items()}
+            values = additive_values(named, wanted)
+            ranked = self._ranked[number]
+            if ranked is not None and rank_draws > 0:
+                values |= ranked.resample(drawn[:rank_draws])
+            found.append(values)
+        return found
 
-    def resampled(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Values of all draws so far, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
-        parts = self._draws[statistic]
-        return np.concatenate(parts) if parts else np.array([])
+
+def _point(
+    sample: Sample, wanted: Collection[Statistic], sums: Mapping[str, NDArray[np.float64]]
+) -> dict[Statistic, float]:
+    values: dict[Statistic, float] = dict.fromkeys((*ALL_STATISTICS, "human_rate"), np.nan)
+    values |= {name: float(value[0]) for name, value in additive_values(sums, ADDITIVE_STATISTICS).items()}
+    values |= correlations(sample.scores, sample.labels, wanted)
+    if sample.positive is not None:
+        values["auc"] = auc(sample.scores, sample.positive)
+    return values

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gradewire.agreement.lazy import scipy_stats
+
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Collection
 
     from numpy.typing import NDArray
 
@@ -24,6 +26,7 @@ Statistic = Literal[
     "precision",
     "recall",
     "positive_rate",
+    "human_rate",
     "deviation",
     "pairwise",
 ]
@@ -39,23 +42,6 @@ VERDICT_STATISTICS: tuple[Statistic, ...] = (
 )
 ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc", "pairwise", *VERDICT_STATISTICS)
 RIGHT_FROM = 0.5
-
-
-class MissingScipyError(ImportError):
-    """scipy is not installed; the message says how to get it."""
-
-
-def scipy_stats() -> ModuleType:
-    """`scipy.stats`, imported when first needed because it takes a second.
-
-    Raises:
-        MissingScipyError: scipy is not installed.
-    """
-    try:
-        from scipy import stats  # noqa: PLC0415 - an optional, slow import
-    except ImportError as error:
-        raise MissingScipyError("agreement needs scipy: pip install 'gradewire[agree]'") from error
-    return stats
 
 
 def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
@@ -90,10 +76,43 @@ def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
     return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
 
 
+def correlations(
+    scores: NDArray[np.float64], labels: NDArray[np.float64], statistics: Collection[Statistic]
+) -> dict[Statistic, float]:
+    """Pearson, Spearman and Kendall's tau-b, those of them that `statistics` names.
+
+    Args:
+        scores: float64[rows] without NaN.
+        labels: float64[rows] without NaN.
+        statistics: Which are wanted; others are passed over.
+
+    Returns:
+        NaN where a side is constant or there are fewer than two rows.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+    """
+    stats = scipy_stats()
+    functions: dict[Statistic, Any] = {
+        "pearson": stats.pearsonr,
+        "spearman": stats.spearmanr,
+        "kendall": stats.kendalltau,
+    }
+    varied = len(scores) > 1 and scores.min() < scores.max() and labels.min() < labels.max()
+    values: dict[Statistic, float] = {}
+    with warnings.catch_warnings():
+        # Nearly constant input only warns; the value is then as good as float64 allows.
+        warnings.simplefilter("ignore")
+        for name, function in functions.items():
+            if name in statistics:
+                values[name] = float(function(scores, labels).statistic) if varied else math.nan
+    return values
+
+
 def point_values(
     scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> dict[Statistic, float]:
-    """Pearson, Spearman, Kendall's tau-b, accuracy and ROC-AUC.
+    """Pearson, Spearman, Kendall's tau-b, accuracy and ROC-AUC of one metric.
 
     Args:
         scores: float64[rows] without NaN.
@@ -107,15 +126,7 @@ def point_values(
         MissingScipyError: scipy is not installed.
     """
     values: dict[Statistic, float] = dict.fromkeys(STATISTICS, math.nan)
-    varied = len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(labels) > 0
-    if varied:
-        stats = scipy_stats()
-        with warnings.catch_warnings():
-            # Nearly constant input only warns; the value is then as good as float64 allows.
-            warnings.simplefilter("ignore")
-            values["pearson"] = float(stats.pearsonr(scores, labels).statistic)
-            values["spearman"] = float(stats.spearmanr(scores, labels).statistic)
-            values["kendall"] = float(stats.kendalltau(scores, labels).statistic)
+    values |= correlations(scores, labels, STATISTICS)
     positive = right(labels)
     if positive is not None and len(labels):
         judged = ~np.isnan(verdicts)

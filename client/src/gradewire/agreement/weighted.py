@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gradewire.agreement.point import Statistic
+
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
@@ -67,10 +69,10 @@ def pearson(weights: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.
     # Centred first: sums of squares lose digits where the spread is small beside the mean.
     dx, dy = x - x.mean(), y - y.mean()
     moments = weights @ np.stack([np.ones_like(dx), dx, dy, dx * dy, dx * dx, dy * dy], axis=1)
-    return _correlation(*moments.T)
+    return correlation(*moments.T)
 
 
-def _correlation(  # noqa: PLR0913, PLR0917 - the six sums of the formula
+def correlation(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     total: NDArray[np.float64],
     sum_x: NDArray[np.float64],
     sum_y: NDArray[np.float64],
@@ -78,6 +80,7 @@ def _correlation(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     sum_xx: NDArray[np.float64],
     sum_yy: NDArray[np.float64],
 ) -> NDArray[np.float64]:
+    """Pearson's r from sums over rows, each float64[resamples]; NaN where a side is constant."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total
@@ -97,7 +100,7 @@ def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[
     weighted_x, weighted_y = weights * dx, weights * dy
     nothing = np.zeros_like(total)
     sums = [product.sum(axis=1) for product in (weighted_x * dy, weighted_x * dx, weighted_y * dy)]
-    return _correlation(total, nothing, nothing, *sums)
+    return correlation(total, nothing, nothing, *sums)
 
 
 def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
@@ -133,6 +136,51 @@ def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[n
 def _tied(totals: NDArray[np.float64]) -> NDArray[np.float64]:
     tied: NDArray[np.float64] = (totals * (totals - 1) / 2).sum(axis=1)
     return tied
+
+
+def two_labels(
+    weights: NDArray[np.float64], x: Ordering, upper: NDArray[np.bool_]
+) -> dict[Statistic, NDArray[np.float64]]:
+    """All statistics of ranks at the price of one, for labels of two levels.
+
+    With U (upper, lower) pairs of which S are in order (ties half): AUC = S / U; concordant minus discordant pairs are
+    2S - U; and the ranks of the upper rows sum to S - U / 2 above their expectation.
+
+    Args:
+        weights: float64[resamples, rows], whole numbers.
+        x: Order of the scores.
+        upper: bool[rows], rows with the higher label.
+
+    Returns:
+        float64[resamples] of each; NaN where a side is constant in the resample, for AUC only if that is the labels.
+    """
+    groups = x.totals(weights)
+    high = x.totals(weights * upper)
+    low = groups - high
+    below = np.cumsum(low, axis=1)
+    lows = below[:, -1]
+    below -= low / 2
+    in_order = np.einsum("ij,ij->i", high, below)
+    total = groups.sum(axis=1)
+    highs = total - lows
+    pairs = highs * lows
+    squares = np.einsum("ij,ij->i", groups, groups)
+    cubes = np.einsum("ij,ij,ij->i", groups, groups, groups)
+    untied_scores = (total * total - squares) / 2
+    # Twelve times the spread of the midranks; whole numbers, so equal scores leave exactly 0.
+    rank_spread = total**3 - cubes
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "spearman": np.where(
+                (rank_spread > 0) & (pairs > 0),
+                (in_order - pairs / 2) / np.sqrt(rank_spread / 12 * (pairs / total)),
+                np.nan,
+            ),
+            "kendall": np.where(
+                (untied_scores > 0) & (pairs > 0), (2 * in_order - pairs) / np.sqrt(untied_scores * pairs), np.nan
+            ),
+            "auc": np.where(pairs > 0, in_order / pairs, np.nan),
+        }
 
 
 def auc(weights: NDArray[np.float64], x: Ordering, positive: NDArray[np.bool_]) -> NDArray[np.float64]:
