@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.point import auc, right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -97,3 +101,100 @@ class MetricCurves:
     calibration: Calibration | None
     distribution: Distribution
     brier: float
+
+
+def metric_curves(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    *,
+    max_points: int = 200,
+    bins: int = 10,
+    histogram_bins: int = 40,
+) -> MetricCurves:
+    """All curves of a metric.
+
+    Args:
+        scores: float64[rows]; NaN where the row failed, which keeps it out of every curve.
+        labels: float64[rows], finite.
+        max_points: Points of the ROC curve at most, at least 2.
+        bins: Of the calibration curve, at most.
+        histogram_bins: Of the histograms.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+        ValueError: The columns differ in length.
+    """
+    if len(scores) != len(labels):
+        raise ValueError(f"there are {len(scores)} scores and {len(labels)} labels")
+    scored = np.isfinite(scores)
+    kept, beside = scores[scored], labels[scored]
+    in_unit = right(labels) is not None
+    probabilities = in_unit and len(kept) > 0 and kept.min() >= 0 and kept.max() <= 1
+    return MetricCurves(
+        roc=_roc(kept, beside, max_points) if in_unit else None,
+        calibration=_calibration(kept, beside, bins, probabilities=probabilities) if in_unit and len(kept) else None,
+        distribution=_distribution(kept, beside, histogram_bins, in_unit=in_unit, failed=int((~scored).sum())),
+        brier=float(np.mean((kept - beside) ** 2)) if probabilities else math.nan,
+    )
+
+
+def _roc(scores: NDArray[np.float64], labels: NDArray[np.float64], max_points: int) -> RocCurve | None:
+    positive = right(labels)
+    if positive is None or positive.all() or not positive.any():
+        return None
+    values, group = np.unique(scores, return_inverse=True)
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    hits = np.bincount(group, weights=positive, minlength=len(values))[::-1].cumsum() / positives
+    alarms = np.bincount(group, weights=~positive, minlength=len(values))[::-1].cumsum() / negatives
+    tpr, fpr = np.concatenate([[0.0], hits]), np.concatenate([[0.0], alarms])
+    thresholds = np.concatenate([[np.inf], values[::-1]])
+    if len(tpr) > max_points:
+        # Evenly spaced along the curve's own length, so that no point is further than that from the next one kept.
+        along = tpr + fpr
+        kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], max_points - 1)).clip(0, len(along) - 1))
+        kept = np.unique(np.concatenate([kept, [0, len(along) - 1]]))
+        tpr, fpr, thresholds = tpr[kept], fpr[kept], thresholds[kept]
+    return RocCurve(fpr, tpr, thresholds, auc(scores, positive), positives, negatives)
+
+
+def _calibration(
+    scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, probabilities: bool
+) -> Calibration:
+    values, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    # The middle of a group of equal scores says in which bin all of it goes.
+    middle = np.cumsum(counts) - counts / 2
+    bin_of_group = np.minimum((middle * bins / len(scores)).astype(np.intp), bins - 1)
+    # Bins that a large group leaves empty vanish.
+    number = np.unique(bin_of_group, return_inverse=True)[1]
+    rows = np.bincount(number[group])
+    mean_score = np.bincount(number[group], weights=scores) / rows
+    share_right = np.bincount(number[group], weights=labels) / rows
+    first = np.searchsorted(number, np.arange(len(rows)))
+    last = np.searchsorted(number, np.arange(len(rows)), side="right") - 1
+    found = [
+        CalibrationBin(float(mean_score[at]), float(share_right[at]), int(rows[at]), float(low), float(high))
+        for at, (low, high) in enumerate(zip(values[first], values[last], strict=True))
+    ]
+    error = float(rows @ np.abs(mean_score - share_right) / len(scores)) if probabilities else math.nan
+    return Calibration(found, error)
+
+
+def _distribution(
+    scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, in_unit: bool, failed: int
+) -> Distribution:
+    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
+    if low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    elif low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, bins + 1)
+    place = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, bins - 1)
+    if in_unit:
+        masks = {"right": labels == 1, "wrong": labels == 0, "between": (labels > 0) & (labels < 1)}
+        if not masks["between"].any():
+            del masks["between"]
+    else:
+        middle = float(np.median(labels)) if len(labels) else 0.0
+        masks = {"low": labels <= middle, "high": labels > middle}
+    counts = {name: np.bincount(place[mask], minlength=bins).astype(np.int64) for name, mask in masks.items()}
+    return Distribution(edges, counts, failed)
