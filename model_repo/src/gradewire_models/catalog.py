@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from gradewire_models.entries import Architecture, CatalogModel, Pooling, Source
 from gradewire_models.errors import CatalogError
+from gradewire_models.facts import Bertscore
 from gradewire_models.variants import Acceptance, Limits, read_figures, read_recipe
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
 
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_BASELINE_VALUES = 3
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIANT_FIELDS = ("name", "base", "title", "numeric_class", "digest", "recipe", "limits", "acceptance")
 
@@ -132,6 +134,8 @@ def _read_model(entry: dict[str, Any], path: Path) -> CatalogModel:
         if "smile_calibration" in values:
             threshold, sentence_weight = (float(value) for value in values["smile_calibration"])
             values["smile_calibration"] = (threshold, sentence_weight)
+        if "bertscore" in values:
+            values["bertscore"] = _read_bertscore(values["bertscore"])
         model = CatalogModel(**values)
     except KeyError as error:
         raise CatalogError(f"{where}: {error.args[0]} is missing") from error
@@ -140,6 +144,14 @@ def _read_model(entry: dict[str, Any], path: Path) -> CatalogModel:
     _check_types(model, where)
     _check_values(model, where)
     return model
+
+
+def _read_bertscore(entry: Mapping[str, Any]) -> Bertscore:
+    values = dict(entry)
+    baselines = {int(layer): tuple(map(float, each)) for layer, each in values.pop("baselines").items()}
+    if any(len(each) != _BASELINE_VALUES for each in baselines.values()):
+        raise ValueError("bertscore.baselines hold precision, recall and F1 of each layer")
+    return Bertscore(**values, baselines=MappingProxyType(baselines))  # type: ignore[arg-type] # three each, as checked
 
 
 def _check_types(model: CatalogModel, where: str) -> None:
@@ -167,6 +179,9 @@ def _check_values(model: CatalogModel, where: str) -> None:
         raise CatalogError(f"{where}: dims, layers, heads and max_tokens are positive, dims a multiple of heads")
     if any(not 1 <= layer < model.layers for layer in model.token_layers):
         raise CatalogError(f"{where}: token_layers lie between 1 and {model.layers - 1}")
+    having = {*model.token_layers, model.layers}
+    if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
+        raise CatalogError(f"{where}: bertscore speaks of layers that are no outputs; those are {sorted(having)}")
     pinned = [*model.files.values(), *(source.sha256 for source in model.sources)]
     if model.digest:
         pinned.append(model.digest)

@@ -15,12 +15,12 @@ from gradewire_models._model_config_pb2 import (
     ModelParameter,
 )
 from gradewire_models.digest import DigestParts
-from gradewire_models.facts import EncoderFacts
+from gradewire_models.facts import Bertscore, EncoderFacts
 from gradewire_models.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
 # Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
-CONFIG_VERSION = "4"
+CONFIG_VERSION = "5"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
 ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
@@ -33,6 +33,7 @@ TOKENS_OUTPUT = "token_embeddings"
 FINGERPRINT_OUTPUT = "model_fingerprint"
 
 _PREFIX = "gradewire."
+_BASELINE = "bertscore_baseline_"
 
 
 def layer_output(layer: int) -> str:
@@ -159,4 +160,24 @@ def _parameters(facts: EncoderFacts, files: FileFacts, digest: str) -> Mapping[s
         threshold, sentence_weight = facts.smile_calibration
         parameters["smile_threshold"] = repr(threshold)
         parameters["smile_sentence_weight"] = repr(sentence_weight)
+    if facts.bertscore is not None:
+        parameters["bertscore_layer"] = str(facts.bertscore.layer)
+        for layer, baseline in facts.bertscore.baselines.items():
+            parameters[f"{_BASELINE}{layer}"] = " ".join(map(repr, baseline))
     return parameters
+
+
+def bertscore_in(facts: Mapping[str, str]) -> Bertscore | None:
+    """What a configuration says of BERTScore, of our own parameters in it.
+
+    Raises:
+        ValueError: It says it in another form.
+    """
+    if "bertscore_layer" not in facts:
+        return None
+    baselines: dict[int, tuple[float, float, float]] = {}
+    for name in facts:
+        if name.startswith(_BASELINE):
+            precision, recall, f1 = map(float, facts[name].split())
+            baselines[int(name.removeprefix(_BASELINE))] = precision, recall, f1
+    return Bertscore(int(facts["bertscore_layer"]), baselines)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gradewire_models.facts import EncoderFacts
+from gradewire_models.facts import Bertscore, EncoderFacts
 from gradewire_models.variants import Acceptance, Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
@@ -60,6 +60,7 @@ class CatalogModel:
         files: SHA-256 of the files taken out of them, by file name.
         catalog_version: Version of the catalog that lists the model.
         smile_calibration: SMILE's (threshold, sentence weight) fitted for this encoder, or None.
+        bertscore: Layer and baselines of BERTScore, or None.
         base: Name of the model of which this is a variant; empty for a model of its own.
         recipe: How a variant is made of its base's weights; None for a model of its own.
         limits: What its vectors have to keep to.
@@ -89,6 +90,7 @@ class CatalogModel:
     files: Mapping[str, str]
     catalog_version: int
     smile_calibration: tuple[float, float] | None = None
+    bertscore: Bertscore | None = None
     base: str = ""
     recipe: Recipe | None = None
     limits: Limits = field(default_factory=Limits)
@@ -119,4 +121,5 @@ class CatalogModel:
             catalog_version=self.catalog_version,
             build_command=self.build_hint,
             smile_calibration=self.smile_calibration,
+            bertscore=self.bertscore,
         )

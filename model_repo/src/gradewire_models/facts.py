@@ -1,6 +1,22 @@
 """What is said of an encoder in its description, wherever it came from: the catalog, or an export."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bertscore:
+    """What BERTScore has to know of an encoder; measured by benchmarks/bertscore_facts.py.
+
+    Attributes:
+        layer: Whose token vectors are compared unless told otherwise; 1 is the first.
+        baselines: By layer: precision, recall and F1 of unrelated texts, for rescaling.
+        measured_on: On what, for people.
+    """
+
+    layer: int
+    baselines: Mapping[int, tuple[float, float, float]]
+    measured_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +40,7 @@ class EncoderFacts:
         build_command: The command that makes the model anew.
         base: Name of the model of which this is a variant; empty for a model of its own.
         smile_calibration: SMILE's (threshold, sentence weight) fitted for this encoder, or None.
+        bertscore: Layer and baselines of BERTScore, or None.
     """
 
     name: str
@@ -42,3 +59,4 @@ class EncoderFacts:
     build_command: str
     base: str = ""
     smile_calibration: tuple[float, float] | None = None
+    bertscore: Bertscore | None = None

@@ -16,11 +16,13 @@ from gradewire_models.config import (
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
+    bertscore_in,
     layer_output,
     read_config,
 )
 from gradewire_models.digest import DigestParts, file_sha256
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
+from gradewire_models.facts import Bertscore
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
@@ -57,6 +59,7 @@ class BuiltModel:
             are unspecified.
         layer_outputs: Outputs with earlier layers' token vectors, shaped like `tokens_output`.
         smile_calibration: SMILE's (threshold, sentence weight) for this encoder, or None.
+        bertscore: Layer and baselines of BERTScore for this encoder, or None.
     """
 
     name: str
@@ -78,6 +81,7 @@ class BuiltModel:
     tokens_output: str
     layer_outputs: tuple[str, ...]
     smile_calibration: tuple[float, float] | None
+    bertscore: Bertscore | None = None
 
     @property
     def token_layers(self) -> tuple[int, ...]:
@@ -230,6 +234,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             tokens_output=TOKENS_OUTPUT,
             layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
             smile_calibration=calibration,
+            bertscore=bertscore_in(facts),
         )
     except KeyError as error:
         raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error

@@ -156,6 +156,7 @@ def _facts(model: BuiltModel, said: dict[str, str]) -> EncoderFacts:
         build_command=said.get("build_command", ""),
         base=model.base,
         smile_calibration=model.smile_calibration,
+        bertscore=model.bertscore,
     )
 
 

@@ -11,7 +11,7 @@ from gradewire_models.catalog import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
 from gradewire_models.repository import BuiltModel
 from gradewire_server.domain.engine import ModelStatus
-from gradewire_server.domain.metric import Calibration, ModelFacts
+from gradewire_server.domain.metric import Calibration, ModelFacts, TokenLayer
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.encoder import Encoder, EncoderParts
 from gradewire_server.engine.source import ModelSource, NotNowError, UnusableError
@@ -265,7 +265,16 @@ def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
         max_tokens=model.max_tokens,
         licence=model.licence,
         numeric_class=model.numeric_class,
-        facts=ModelFacts(
-            calibration=Calibration(*model.smile_calibration) if model.smile_calibration else None,
-        ),
+        facts=_facts(model),
+    )
+
+
+def _facts(model: BuiltModel) -> ModelFacts:
+    measured = model.bertscore
+    baselines = measured.baselines if measured else {}
+    return ModelFacts(
+        calibration=Calibration(*model.smile_calibration) if model.smile_calibration else None,
+        token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
+        # Of a model that nobody has looked into the last layer is the one that its training shaped.
+        bertscore_layer=measured.layer if measured else model.layers,
     )

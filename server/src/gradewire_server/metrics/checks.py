@@ -37,3 +37,10 @@ def check_item(item: Item) -> Failure | None:
             "prediction: is blank; summaries count it as wrong, beside the mean of scored items",
         )
     return failure
+
+
+def check_question(question: str) -> Failure | None:
+    """INVALID_INPUT where the question is blank, for metrics that put it before the answers."""
+    if is_blank(question):
+        return Failure(Status.INVALID_INPUT, "question: is blank; this metric compares answers together with it")
+    return None

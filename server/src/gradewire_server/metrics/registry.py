@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
+from gradewire_server.metrics.bertscore import Bertscore
 from gradewire_server.metrics.bleu import Bleu
 from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
@@ -12,6 +13,7 @@ from gradewire_server.metrics.exact_match import ExactMatch
 from gradewire_server.metrics.lexical_match import LexicalMatch
 from gradewire_server.metrics.rouge_l import RougeL
 from gradewire_server.metrics.sbert import Sbert
+from gradewire_server.metrics.sfve import Sfve
 from gradewire_server.metrics.smile import Smile
 from gradewire_server.metrics.soft_vqa_accuracy import SoftVqaAccuracy
 from gradewire_server.metrics.vqa_accuracy import VqaAccuracy
@@ -19,6 +21,8 @@ from gradewire_server.metrics.vqa_accuracy import VqaAccuracy
 _METRICS: tuple[Metric[Any], ...] = (
     Smile(),
     Sbert(),
+    Sfve(),
+    Bertscore(),
     ExactMatch(),
     EasyMatch(),
     VqaAccuracy(),

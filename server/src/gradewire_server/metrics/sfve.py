@@ -1,0 +1,88 @@
+"""SFVE: cosine of the sentence vectors of prediction and reference, each behind the question.
+
+Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering", section 4. The
+paper's own encoders are trained for this form; any other can be asked in it.
+"""
+
+from dataclasses import dataclass
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, PlainParameters
+from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import check_item, check_question, check_references
+from gradewire_server.metrics.parameters import MODEL_INFO
+from gradewire_server.metrics.rounds import ask_together
+from gradewire_server.metrics.ties import first_of_the_highest
+
+_SHORTEST_ANSWER = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class SfveParameters(PlainParameters):
+    """Parameters of `sfve`: `model` is the plain name of the encoder."""
+
+    model: str = ""
+
+
+class Sfve:
+    """Largest cosine of prediction and references, each with the question; equal ones: the lowest reference index."""
+
+    info = MetricInfo(
+        name="sfve",
+        version=1,
+        description="Largest cosine of the sentence vectors of prediction and references, each behind the question.",
+        minimum=-1.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
+        parameters=(MODEL_INFO,),
+        needs_model=True,
+    )
+    parameters_type = SfveParameters
+
+    def score(self, item: Item, parameters: SfveParameters, facts: ModelFacts) -> Program:
+        """One round; a second one where a text was cut, to see whether anything of the answer was read."""
+        del facts
+        failure = check_item(item) or check_question(item.question)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        model, question = parameters.model, item.question
+        answers = yield from ask_together(
+            Embed(model, (_with_question(question, item.prediction),), Tier.PREDICTION),
+            Embed(model, _texts(question, item.references), Tier.REFERENCE),
+        )
+        if isinstance(answers, Failure):
+            return MetricResult.failed(answers)
+        prediction, references = answers
+        cut = bool(prediction.truncated.any() or references.truncated.any())
+        if cut:
+            # Cut inside the question, all texts are equal, whatever the answers are.
+            probe = yield from ask(Embed(model, (_with_question(question, _SHORTEST_ANSWER),), Tier.WINDOW))
+            if isinstance(probe, Failure):
+                return MetricResult.failed(probe)
+            if probe.truncated.any():
+                return MetricResult.failed(
+                    Failure(Status.INVALID_INPUT, "question: leaves no room for an answer in what the encoder reads")
+                )
+        cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
+        best = first_of_the_highest(cosines)
+        return MetricResult(
+            score=float(cosines[best]), warnings=(Warning.TRUNCATED,) if cut else (), matched_reference=best
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: SfveParameters) -> Preparation:
+        """Asks for the references, each with the question."""
+        failure = check_references(entry.references) or check_question(entry.question)
+        if failure is not None:
+            return failure
+        vectors = yield from ask(Embed(parameters.model, _texts(entry.question, entry.references), Tier.REFERENCE))
+        return vectors if isinstance(vectors, Failure) else None
+
+
+def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_with_question(question, answer) for answer in answers)
+
+
+def _with_question(question: str, answer: str) -> str:
+    return f"Question: {question} Answer: {answer}"
