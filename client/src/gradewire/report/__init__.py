@@ -1,0 +1,9 @@
+"""A page to look at: how well scores agree with people, and where they do not. One HTML file that loads nothing.
+
+Rendering needs jinja2 (``pip install 'gradewire[agree]'``), which is imported when a page is written.
+"""
+
+from gradewire.report.input import ReportInput, ReportRow
+from gradewire.report.page import MissingJinjaError, write_report
+
+__all__ = ["MissingJinjaError", "ReportInput", "ReportRow", "write_report"]

@@ -1,0 +1,194 @@
+"""Single answers as the page shows them, with everything that the metrics said of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.agreement.point import RIGHT_FROM
+from gradewire.report.figures import number
+from gradewire.report.texts import normal_form, shown, visible
+from gradewire.report.window import find_window
+from gradewire.report.worst import worst
+
+if TYPE_CHECKING:
+    from gradewire.report.input import ReportInput, ReportRow
+    from gradewire.report.texts import ShownText
+    from gradewire.report.worst import Direction
+
+_QUESTION_CHARACTERS = 600
+_PREDICTION_CHARACTERS = 1200
+_REFERENCE_CHARACTERS = 200
+_REFERENCES_CHARACTERS = 1500
+_PART_CHARACTERS = 160
+_NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Why an answer is shown: the metric (its number), the direction, and its place from the worst, from 1."""
+
+    metric: int
+    direction: Direction
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReference:
+    """A reference; `matched_by` names the metrics whose score it gave."""
+
+    number: int
+    text: ShownText
+    matched_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLine:
+    """What one metric said; `score` is a status where there is none."""
+
+    metric: str
+    score: str
+    verdict: str
+    reference: str
+    parts: str
+    remarks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer on which some metric and people disagree; `side` is right or wrong where the label is in [0, 1]."""
+
+    row: ReportRow
+    id: str
+    label: str
+    side: str
+    annotators: str
+    question: ShownText
+    references: Sequence[ShownReference]
+    references_left_out: int
+    prediction: ShownText
+    mark: str
+    results: Sequence[ResultLine]
+    found: Sequence[Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """All answers shown, those that most metrics place badly first.
+
+    Attributes:
+        cases: Each answer once.
+        totals: How many rows are out of order, by metric and direction.
+        most: Answers shown of each.
+    """
+
+    cases: Sequence[Case]
+    totals: Mapping[tuple[str, Direction], int]
+    most: int
+
+
+def cases(report: ReportInput, *, most: int) -> Cases:
+    """Picks the worst disagreements of every metric.
+
+    Args:
+        report: All rows.
+        most: Answers wanted for each metric and direction.
+    """
+    found: defaultdict[int, list[Found]] = defaultdict(list)
+    totals: dict[tuple[str, Direction], int] = {}
+    for place, (metric, scores) in enumerate(report.judged.scores.items()):
+        for direction, picked in worst(scores, report.judged.labels, most=most).items():
+            totals[metric, direction] = picked.total
+            for rank, row in enumerate(picked.rows.tolist(), 1):
+                found[row].append(Found(place, direction, rank))
+    order = sorted(found, key=lambda row: (-len(found[row]), min(one.place for one in found[row]), row))
+    return Cases([_case(report, row, found[row]) for row in order], totals, most)
+
+
+def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
+    row = report.rows[position]
+    metrics = list(report.judged.scores)
+    prediction, mark = _marked(row, [metrics[one.metric] for one in found])
+    references, left_out = _references(row)
+    return Case(
+        row=row,
+        id=visible(row.id[:_REFERENCE_CHARACTERS]),
+        label=f"{row.label:g}",
+        side=("right" if row.label >= RIGHT_FROM else "wrong") if 0 <= row.label <= 1 else "",
+        annotators=", ".join("none" if label is None else f"{label:g}" for label in row.labels),
+        question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
+        references=references,
+        references_left_out=left_out,
+        prediction=prediction,
+        mark=mark,
+        results=[_result(row, metric, report.judged.verdicts[metric][position]) for metric in metrics],
+        found=found,
+    )
+
+
+def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
+    """The prediction with the window of one metric marked, one that the answer is shown for if it has a window."""
+    text = normal_form(row.prediction)
+    windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
+    metric = next((metric for metric in [*first, *windows] if metric in windows), None)
+    if metric is None:
+        return shown(text, max_characters=_PREDICTION_CHARACTERS), ""
+    place = find_window(text, windows[metric])
+    same = ", ".join(other for other, window in windows.items() if window == windows[metric])
+    if place is None:
+        return shown(text, max_characters=_PREDICTION_CHARACTERS), f"The window of {same} was not found in the text."
+    note = f"Marked: the window of {same}." if place.exact else f"Marked: the window of {same} stands about here."
+    return shown(text, max_characters=_PREDICTION_CHARACTERS, mark=place), note
+
+
+def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
+    """All references as long as there is room, the matched ones in any case."""
+    matched: defaultdict[int, list[str]] = defaultdict(list)
+    for metric, result in row.results.items():
+        if result.get("matched_reference") is not None:
+            matched[int(result["matched_reference"])].append(metric)
+    kept, room = [], _REFERENCES_CHARACTERS
+    for place, reference in enumerate(row.references):
+        length = min(len(reference), _REFERENCE_CHARACTERS)
+        if place not in matched and length > room:
+            continue
+        room -= length
+        text = shown(normal_form(reference), max_characters=_REFERENCE_CHARACTERS)
+        kept.append(ShownReference(place + 1, text, ", ".join(matched[place])))
+    return kept, len(row.references) - len(kept)
+
+
+def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
+    result = row.results.get(metric, {})
+    score = result.get("score")
+    remarks = [str(warning) for warning in result.get("warnings", ())]
+    if result.get("message"):
+        remarks.append(visible(str(result["message"])[:_PART_CHARACTERS]))
+    reference = result.get("matched_reference")
+    return ResultLine(
+        metric=metric,
+        score=str(result.get("status", "no result")) if score is None else number(float(score)),
+        verdict="" if np.isnan(verdict) else "right" if verdict >= RIGHT_FROM else "wrong",
+        reference="" if reference is None else str(int(reference) + 1),
+        parts=", ".join(f"{name} {_part(value)}" for name, value in result.items() if _is_part(name, value)),
+        remarks="; ".join(remarks),
+    )
+
+
+def _is_part(name: str, value: Any) -> bool:
+    return name not in _NOT_PARTS and value is not None and value != ""
+
+
+def _part(value: Any) -> str:
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " / ".join(map(_part, value[:8]))
+    if isinstance(value, str):
+        cut = "…" if len(value) > _PART_CHARACTERS else ""
+        return f"“{visible(value[:_PART_CHARACTERS])}{cut}”"
+    return str(value)

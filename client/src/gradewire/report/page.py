@@ -1,0 +1,162 @@
+"""The page: what the template is given, its content security policy, and its size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from gradewire.agreement.curves import metric_curves
+from gradewire.report import charts, tables
+from gradewire.report.cases import cases
+from gradewire.report.figures import estimated
+from gradewire.report.texts import visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import jinja2
+
+    from gradewire.report.input import ReportInput
+
+MAX_BYTES = 1_900_000
+# Answers shown for each metric and direction: the first of these with which the page is small enough.
+_CASES = (25, 15, 10, 6, 3, 1)
+_INTERVAL_CHARTS = ("pearson", "kendall", "auc")
+
+
+class MissingJinjaError(ImportError):
+    """jinja2 is not installed; the message says how to get it."""
+
+
+def write_report(path: Path, report: ReportInput) -> int:
+    """Writes the page: one file that loads nothing, from other files or from a network.
+
+    It shows up to 25 answers for each metric and direction, fewer where the page would grow beyond 1.9 MB, and then
+    says so. Longer texts are cut, with their length beside them.
+
+    Args:
+        path: File to write; one that is there is replaced.
+        report: What to show.
+
+    Returns:
+        Its size, bytes.
+
+    Raises:
+        MissingJinjaError: jinja2 is not installed.
+        OSError: The file cannot be written.
+    """
+    page = render(report)
+    path.write_bytes(page)
+    return len(page)
+
+
+def render(report: ReportInput) -> bytes:
+    """The page in UTF-8; raises as `write_report`."""
+    environment = _environment()
+    script, style = _asset("report.js"), _asset("report.css")
+    common = _content(report) | {"script": script, "style": style, "policy": _policy(script, style)}
+    template = environment.get_template("report.html")
+    page = b""
+    for most in _CASES:
+        page = template.render(common, shown=cases(report, most=most)).encode(errors="replace")
+        if len(page) <= MAX_BYTES:
+            break
+    return page
+
+
+def _environment() -> jinja2.Environment:
+    try:
+        import jinja2  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise MissingJinjaError("a report needs jinja2: pip install 'gradewire[agree]'") from error
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files("gradewire.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str) -> str:
+    """Only this script and this style run, by their digests: a text of a stranger cannot, whatever it holds."""
+    allowed = {"script-src": script, "style-src": style}
+    digests = {
+        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
+    }
+    rules = [f"{kind} 'sha256-{digest}'" for kind, digest in digests.items()]
+    return "; ".join(["default-src 'none'", *rules, "img-src data:", "base-uri 'none'", "form-action 'none'"])
+
+
+def _content(report: ReportInput) -> dict[str, Any]:
+    agreement, judged = report.agreement, report.judged
+    statistics = tables.defined_statistics(agreement)
+    intervals = [
+        charts.interval_chart(agreement, statistic, tables.STATISTICS[statistic][0])
+        for statistic in _INTERVAL_CHARTS
+        if statistic in statistics
+    ]
+    return {
+        "report": report,
+        "source": visible(report.source),
+        "metrics": list(judged.scores),
+        "labels": [(f"{label:g}", count) for label, count in sorted(Counter(judged.labels.tolist()).items())][:12],
+        "label_kinds": len(set(judged.labels.tolist())),
+        "annotators": _annotators(report),
+        "lines": _lines(report),
+        "overview": tables.overview(agreement),
+        "cells": tables.cells(agreement),
+        "comparisons": tables.comparisons(agreement),
+        "failures": tables.failures(report),
+        "explained": [tables.STATISTICS[name] for name in statistics if name in tables.STATISTICS],
+        "intervals": intervals,
+        "curves": [_curves(metric, report) for metric in judged.scores],
+        "values": {
+            name: sorted({value for row in report.rows if (value := getattr(row, name))}, key=str.casefold)
+            for name in tables.CELL_KINDS
+        },
+        "kinds": tables.CELL_KINDS,
+        "directions": {"high": "scored too high", "low": "scored too low"},
+    }
+
+
+def _curves(metric: str, report: ReportInput) -> dict[str, Any]:
+    judged = report.judged
+    curves = metric_curves(judged.scores[metric], judged.labels)
+    return {
+        "metric": metric,
+        "roc": charts.roc_chart(curves.roc, judged.verdicts[metric], judged.labels) if curves.roc else None,
+        "calibration": charts.calibration_chart(curves.calibration, curves.brier) if curves.calibration else None,
+        "distribution": charts.distribution_chart(curves.distribution),
+    }
+
+
+def _annotators(report: ReportInput) -> list[tuple[str, str]]:
+    found = report.annotators
+    if found is None:
+        return []
+    figures = {f"Krippendorff's alpha, {level}": estimate for level, estimate in found.alpha.items()}
+    figures["Cohen's kappa, mean of the pairs"] = found.kappa
+    written = {name: estimated(estimate) for name, estimate in figures.items()}
+    return [(name, f"{one.text} ({one.interval})" if one.interval else one.text) for name, one in written.items()]
+
+
+def _lines(report: ReportInput) -> list[tuple[str, str]]:
+    """The line that reproduces each metric, from the first row that has it."""
+    lines: dict[str, str] = {}
+    for row in report.rows:
+        if len(lines) == len(report.judged.scores):
+            break
+        lines |= {
+            metric: visible(str(result["line"]))
+            for metric, result in row.results.items()
+            if metric not in lines and result.get("line")
+        }
+    return [(metric, lines.get(metric, "")) for metric in report.judged.scores]

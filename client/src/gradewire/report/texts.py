@@ -1,0 +1,70 @@
+"""Texts of strangers, fit to be shown: bounded, and with nothing in them that acts unseen."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradewire.report.window import FoundWindow
+
+# Controls but tab and newline, lone surrogates, and format characters that hide or turn text: soft hyphen, zero-width
+# space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations, tags. Joiners stay:
+# scripts and emoji need them.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_MARK_CONTEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """A text as the page shows it.
+
+    Attributes:
+        before: Up to the marked stretch; the whole text where nothing is marked.
+        marked: The marked stretch, or "".
+        after: What follows it.
+        cut: Says what is left out; "" where all is shown.
+    """
+
+    before: str
+    marked: str = ""
+    after: str = ""
+    cut: str = ""
+
+
+def visible(text: str) -> str:
+    """The text with every unseen character written out, such as "[U+202E]"."""
+    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+def normal_form(text: str) -> str:
+    """NFC, which is what the metrics see; positions in a text are positions in this form."""
+    return unicodedata.normalize("NFC", text)
+
+
+def shown(text: str, *, max_characters: int, mark: FoundWindow | None = None) -> ShownText:
+    """Cuts a text in normal form around its marked stretch.
+
+    Args:
+        text: In normal form.
+        max_characters: Characters that are shown, counted before unseen ones are written out.
+        mark: Stretch that must be in sight.
+
+    Returns:
+        Its beginning, or where the mark lies beyond that the surroundings of the mark.
+    """
+    start, end = (mark.start, mark.end) if mark else (0, 0)
+    first = 0 if end <= max_characters else max(0, start - _MARK_CONTEXT)
+    last = min(len(text), first + max_characters)
+    end = min(end, last)
+    cut = ""
+    if last - first < len(text):
+        cut = f"characters {first + 1:,} to {last:,} of {len(text):,}"
+    if not mark:
+        return ShownText(visible(text[:last]), cut=cut)
+    return ShownText(visible(text[first:start]), visible(text[start:end]), visible(text[end:last]), cut)
