@@ -223,7 +223,7 @@ def test_counts_are_those_of_a_plain_loop_over_distinct_entries(pairs: list[tupl
     everything: Counter[Any] = Counter()
     for _, references in entries:
         everything.update({ngram for text in references for ngram in ngrams(text.split())})
-    assert corpus.document_frequencies(references for _, references in entries) == {
+    assert corpus.document_frequencies([references for _, references in entries]) == {
         ngram: count for ngram, count in everything.items() if count > 1
     }
     texts = distinct_references(entries)

@@ -18,7 +18,7 @@ from gradewire_server.scoring.corpus_entries import count_tokens, distinct_refer
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
 """Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
-_OFF_LOOP_CHARS: Final = 20_000
+_OFF_LOOP_CHARS: Final = 8_000
 """Characters of a corpus from which it is counted on a thread: about 5 ms of work."""
 _Key: TypeAlias = tuple[str, Terms, str]
 
@@ -71,7 +71,7 @@ class Corpora:
         """Counts distinct entries, each as `entry_of` makes it; `name` as the first part of the result's."""
         chars = sum(len(text) for _, references in entries for text in references)
         if terms is Terms.NGRAMS:
-            counts = await _beside(chars, lambda: document_frequencies(references for _, references in entries))
+            counts = await _beside(chars, lambda: document_frequencies([references for _, references in entries]))
             return DocumentFrequencies(name_of(name, len(entries), entries), len(entries), counts)
         texts = distinct_references(entries)
         ids = await self._engine.token_ids(model, texts)
