@@ -17,6 +17,8 @@ from tests.support.wire import EXACT, item, request, until
 
 from gradewire_proto.v1 import scoring_pb2_grpc, types_pb2
 
+pytestmark = pytest.mark.alone
+
 RETRY = re.compile(r"try again")
 
 _log = logging.getLogger(__name__)

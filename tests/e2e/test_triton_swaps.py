@@ -10,6 +10,8 @@ from tests.support.triton_traffic import MODEL, Front, Weights, build_weights, c
 
 from gradewire_models.repository import load_built
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:

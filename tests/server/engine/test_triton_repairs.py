@@ -16,6 +16,8 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.config import EngineConfig, TritonConfig
 from gradewire_server.engine.triton import TritonEngine
 
+pytestmark = pytest.mark.alone
+
 MODEL = "all-MiniLM-L6-v2"
 
 
