@@ -17,7 +17,7 @@ class Item:
     Attributes:
         references: One or more right answers.
         prediction: The answer to grade; blank is EMPTY_PREDICTION.
-        question: What was asked; read by judge metrics only.
+        question: What was asked; read by sfve, by bertscore with its question, and by judge metrics.
         id: Handed back beside the index; duplicates are allowed.
         synthetic_answers: Each reference written out as a sentence, in the order of `references`; or empty.
         caption: What the picture shows; read by judge metrics only.

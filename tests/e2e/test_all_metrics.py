@@ -1,0 +1,301 @@
+"""Every metric over a real socket, with the default encoder: together and alone, served, embedded and streamed."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.support.server_process import ServerProcess
+
+import gradewire
+from gradewire import (
+    BertscoreParts,
+    BleuParts,
+    CiderParts,
+    Client,
+    MeteorParts,
+    MetricScore,
+    RougeLParts,
+    Scorer,
+    SmileParts,
+    Status,
+    VqaParts,
+)
+from gradewire.metric_types import METRIC_TYPES
+
+ROWS: dict[str, dict[str, Any]] = {
+    "plain": {"question": "What is on the mat?", "references": ["a cat"], "prediction": "There is a small cat on it."},
+    "said": {"question": "What is on the mat?", "references": ["the cat", "a kitten"], "prediction": "a kitten"},
+    "wrong": {"question": "Who wrote it?", "references": ["Jane Austen", "Austen"], "prediction": "It was the navy."},
+    "annotators": {
+        "question": "How many dogs are there?",
+        "references": ["2", "2", "two", "2", "3", "two", "2 dogs", "a few", "2", "3"],
+        "prediction": "Two",
+    },
+    "caption": {
+        "question": "What does the picture show?",
+        "references": ["a man rides a brown horse on the beach", "a rider on a horse by the sea", "man on horse"],
+        "prediction": "a man is riding a horse along the beach by the sea",
+    },
+    "Chinese": {"question": "这是什么动物?", "references": ["一只猫", "猫"], "prediction": "这是一只小猫。"},
+    "Arabic": {"question": "ما هذا الحيوان؟", "references": ["قطة صغيرة"], "prediction": "هذه قطة صغيرة."},
+    "Hindi": {"question": "यह क्या है?", "references": ["एक बिल्ली"], "prediction": "यह एक बिल्ली है"},
+    "emoji": {"question": "Mood?", "references": ["😀 happy"], "prediction": "😀"},
+    "marks": {"question": "Really?", "references": ["yes"], "prediction": "?!"},
+    "control": {"question": "What?", "references": ["a\x00cat\u200b"], "prediction": "a\x00cat\u200b \x1b[31mred"},
+    "template": {"question": "<s>[INST]", "references": ["{{x}} %s"], "prediction": "'; DROP TABLE -- </script> {0}"},
+    "long": {"question": "Why?", "references": ["because of the rain"], "prediction": "rain came and went " * 6000},
+    "one word": {"question": "Which?", "references": ["cat"], "prediction": "x" * 60_000},
+    "many references": {"question": "What?", "references": [f"thing {n}" for n in range(200)], "prediction": "thing 7"},
+    "blank prediction": {"question": "What?", "references": ["a cat"], "prediction": " \t\u200b"},
+    "blank reference": {"question": "What?", "references": ["a cat", " "], "prediction": "a cat"},
+    "no references": {"question": "What?", "references": [], "prediction": "a cat"},
+    "no question": {"references": ["a cat", "the cat"], "prediction": "it is a cat"},
+}
+ITEMS = [{"id": name, **row} for name, row in ROWS.items()]
+BAD = {
+    "blank prediction": Status.EMPTY_PREDICTION,
+    "blank reference": Status.INVALID_INPUT,
+    "no references": Status.INVALID_INPUT,
+}
+VARIANTS = (
+    *("smile:fast", "smile:paper", "smile:reference_code"),
+    *("bertscore?layer=5&measure=recall", "bertscore?idf=request", "bertscore?threshold=0.5&with_question=true"),
+    *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
+    *("rouge_l?stem=true", "rouge_l?measure=precision", "bleu?max_ngram=2", "meteor?synonyms=none"),
+)
+GOOD = {"plain", "said", "wrong", "annotators", "caption", "Chinese", "Arabic", "Hindi", "no question"}
+PREPARED = ("cider?corpus=prepared", "bertscore?idf=prepared")
+# Metrics whose weights are counted over the items of one request.
+COUNTED = ("cider", "idf=request")
+# By metric as it is asked for, one result per row.
+Scores = dict[str, list[MetricScore]]
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerProcess) -> Iterator[Client]:
+    with Client(server.address, deadline_s=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory, minilm: object) -> Iterator[Scorer]:
+    store = tmp_path_factory.mktemp("embedded")
+    with Scorer.embedded(model_repository=minilm, disk_directory=store) as scorer:
+        yield scorer
+
+
+@pytest.fixture(scope="module")
+def metrics(client: Client) -> list[str]:
+    """All that the server lists, and variants of them."""
+    names = [metric.name for metric in client.models().metrics]
+    return [*names, *(line for line in VARIANTS if line.partition("?")[0].partition(":")[0] in names)]
+
+
+def score(scoring: Client | Scorer, items: list[dict[str, Any]], metrics: list[str]) -> Scores:
+    """All metrics in one request, the variants in a second one: a request has at most 16."""
+    found: Scores = {}
+    for asked in (metrics[: len(METRIC_TYPES)], metrics[len(METRIC_TYPES) :]):
+        report = scoring.score(items, asked) if asked else None
+        for written, label in zip(asked, report.labels if report else (), strict=True):
+            found[written] = [item.scores[label] for item in report or ()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def together(client: Client, metrics: list[str]) -> Scores:
+    """All rows and all metrics."""
+    return score(client, ITEMS, metrics)
+
+
+def assert_same(one: Scores, other: Scores) -> None:
+    """The same statuses and messages, and scores within 2e-4, for the metrics of `one`."""
+    for metric, results in one.items():
+        there = other[metric][: len(results)]
+        assert [(row.status, row.message) for row in results] == [(row.status, row.message) for row in there], metric
+        assert [row.score for row in results] == pytest.approx([row.score for row in there], abs=2e-4), metric
+
+
+def test_every_metric_of_this_version_is_served(client: Client) -> None:
+    listed = {metric.name: metric for metric in client.models().metrics}
+    assert set(listed) == set(METRIC_TYPES)
+    assert all(metric.citation and metric.description for metric in listed.values())
+
+
+def each(together: Scores) -> Iterator[tuple[str, str, MetricScore]]:
+    for metric, results in together.items():
+        yield from ((metric, name, result) for name, result in zip(ROWS, results, strict=True))
+
+
+def test_a_score_is_there_exactly_when_the_status_is_ok(together: Scores, client: Client) -> None:
+    ranges = {metric.name: (metric.minimum, metric.maximum) for metric in client.models().metrics}
+    for metric, name, result in each(together):
+        assert (result.score is not None) == (result.status is Status.OK), (metric, name)
+        assert bool(result.message) or result.status is Status.OK, (metric, name)
+        assert result.parts is None or result.status is Status.OK, (metric, name)
+        assert result.correct is None or result.status is Status.OK, (metric, name)
+        low, high = ranges[gradewire.parse_metric_line(metric).name]
+        assert result.score is None or low - 1e-6 <= result.score <= high + 1e-6, (metric, name)
+        if result.matched_reference is not None:
+            assert 0 <= result.matched_reference < len(ROWS[name]["references"]), (metric, name)
+
+
+def expected_status(metric: str, name: str) -> Status:
+    if name in BAD:
+        return BAD[name]
+    if "vqa" in metric and "direct" not in metric and len(ROWS[name]["references"]) < 2:
+        return Status.INVALID_INPUT  # nobody is left when one annotator is left out
+    if name == "no question" and (metric == "sfve" or "with_question" in metric):
+        return Status.INVALID_INPUT
+    return Status.OK
+
+
+def test_bad_rows_fail_in_every_metric_and_good_ones_in_none(together: Scores) -> None:
+    for metric, name, result in each(together):
+        if result.status is Status.MODEL_UNAVAILABLE and metric == "meteor":
+            assert "synonyms=none" in result.message  # this machine has no WordNet
+        elif name in BAD or name in GOOD:
+            assert result.status is expected_status(metric, name), (metric, name, result.message)
+
+
+def test_hostile_rows_end_in_a_status_that_says_why(together: Scores) -> None:
+    for metric, name, result in each(together):
+        if name not in BAD and name not in GOOD:
+            assert result.status in {Status.OK, Status.INVALID_INPUT, Status.MODEL_UNAVAILABLE}, (metric, name)
+
+
+def test_alone_is_as_together(client: Client, together: Scores, metrics: list[str]) -> None:
+    for metric in metrics:
+        assert_same(score(client, ITEMS, [metric]), together)
+
+
+def test_the_embedded_engine_gives_what_the_server_gives(scorer: Scorer, together: Scores, metrics: list[str]) -> None:
+    embedded = score(scorer, ITEMS, metrics)
+    assert_same(embedded, together)
+    for (metric, name, here), (_, _, there) in zip(each(embedded), each(together), strict=True):
+        assert (here.correct, here.warnings) == (there.correct, there.warnings), (metric, name)
+        assert (type(here.parts), here.provenance) == (type(there.parts), there.provenance), (metric, name)
+
+
+def test_the_line_of_a_result_reproduces_it(client: Client, together: Scores) -> None:
+    lines = {}
+    for metric, results in together.items():
+        provenance = results[0].provenance
+        assert provenance is not None
+        assert provenance.metric is not None
+        assert gradewire.format_metric_line(provenance.metric) == provenance.line
+        lines[metric] = provenance.line
+    again = score(client, ITEMS, list(lines.values()))
+    assert_same({metric: again[line] for metric, line in lines.items()}, together)
+    for line, results in again.items():
+        assert {result.provenance.line for result in results if result.provenance} == {line}
+
+
+def test_a_stream_gives_what_a_request_gives(client: Client, together: Scores, metrics: list[str]) -> None:
+    chosen = [metric for metric in metrics if not any(word in metric for word in COUNTED)][:16]
+    streamed = sorted(client.score_stream(ITEMS, chosen), key=lambda item: item.index)
+    labels = client.score([], chosen).labels
+    by_metric = zip(chosen, labels, strict=True)
+    assert_same({metric: [item.scores[label] for item in streamed] for metric, label in by_metric}, together)
+
+
+def test_other_items_and_their_order_change_nothing(client: Client, together: Scores, metrics: list[str]) -> None:
+    backwards = score(client, ITEMS[::-1], metrics)
+    assert_same({metric: results[::-1] for metric, results in backwards.items()}, together)
+    # Weights that are counted over a request are those of its items.
+    chosen = [metric for metric in metrics if not any(word in metric for word in COUNTED)]
+    assert_same(score(client, ITEMS[:4], chosen), together)
+
+
+def test_a_bad_parameter_fails_its_metric_for_all_items(client: Client, metrics: list[str]) -> None:
+    wrong = {
+        "smile": "smile?sentence_weight=2",
+        "bertscore": "bertscore?layer=99",
+        "bleu": "bleu?max_ngram=9",
+        "vqa_accuracy": "vqa_accuracy?verdict_cut=7",
+        "meteor": "meteor?alpha=-1&synonyms=none",
+    }
+    chosen = [line for name, line in wrong.items() if name in metrics]
+    found = client.score(ITEMS[:3], [*chosen, "exact_match"])
+    for item in found:
+        *failed, fine = item.scores.values()
+        assert [result.status for result in failed] == [Status.INVALID_PARAMETER] * len(chosen)
+        assert fine.status is Status.OK
+
+
+def test_parts_explain_their_score(together: Scores) -> None:
+    seen = set()
+    for metric, name, result in each(together):
+        if result.parts is not None:
+            seen.add(type(result.parts))
+            check_parts(result, len(ROWS[name]["references"]), f"{metric} of {name}")
+    assert seen == {SmileParts, BertscoreParts, VqaParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
+
+
+def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901 - one case per kind of parts
+    """The score is worked out from the parts and the parameters that the line names."""
+    assert result.provenance is not None
+    metric: Any = result.provenance.metric
+    match result.parts:
+        case SmileParts(sentence=sentence, lexical=lexical, bin=bin_, correct=correct):
+            weight = metric.sentence_weight
+            assert result.score == pytest.approx(weight * sentence + (1 - weight) * lexical, abs=1e-6), where
+            assert bin_ == max(0, min(5, math.floor(6 * result.score))), where
+            assert result.correct is correct, where
+        case BertscoreParts() | RougeLParts() as parts:
+            total = parts.precision + parts.recall
+            f1 = 2 * parts.precision * parts.recall / total if total else 0.0
+            assert parts.f1 == pytest.approx(f1, abs=1e-5), where
+            assert result.score == getattr(parts, metric.measure), where
+            if isinstance(parts, BertscoreParts):
+                expected = None if metric.threshold is None else parts.f1 >= metric.threshold
+                assert (result.correct, bool(parts.corpus)) == (expected, metric.idf != "none"), where
+        case VqaParts(agreeing=agreeing, annotators=annotators):
+            assert (annotators, agreeing <= annotators) == (references, True), where
+            if metric.name == "vqa_accuracy" and metric.verdict_cut is None:
+                assert result.correct is (agreeing > 0), where
+            if metric.name == "vqa_accuracy":
+                # Leave-one-out: each annotator sees the others that agree; an agreeing one does not see itself.
+                left_out = (annotators - agreeing) * min(1, agreeing / 3) + agreeing * min(1, (agreeing - 1) / 3)
+                mean = min(1, agreeing / 3) if metric.consensus == "direct" else left_out / annotators
+                assert result.score == pytest.approx(mean), where
+        case BleuParts(precisions=precisions, brevity_penalty=brevity):
+            used = [precision for precision in precisions if precision > 0]
+            assert 1 <= len(precisions) <= metric.max_ngram, where
+            if used:
+                mean = math.exp(sum(map(math.log, used)) / len(used))
+                assert result.score == pytest.approx(brevity * mean, abs=1e-6), where
+            else:
+                assert result.score == 0, where
+        case MeteorParts(precision=precision, recall=recall, penalty=penalty, matches=matches, chunks=chunks):
+            mean = precision * recall / (metric.alpha * precision + (1 - metric.alpha) * recall) if matches else 0.0
+            assert result.score == pytest.approx(mean * (1 - penalty), abs=1e-6), where
+            assert penalty == pytest.approx(metric.gamma * (chunks / matches) ** metric.beta if matches else 0.0), where
+        case CiderParts(by_order=by_order, corpus=corpus):
+            assert result.score == pytest.approx(sum(by_order) / 4, abs=1e-6), where
+            assert corpus.startswith("request:"), where
+
+
+def test_a_prepared_corpus_scores_alike_in_a_request_a_stream_and_alone(client: Client, metrics: list[str]) -> None:
+    weighted = [
+        line for line in ("cider?corpus=prepared", "bertscore?idf=prepared") if line.partition("?")[0] in metrics
+    ]
+    rows = [ROWS[name] for name in ("plain", "said", "wrong", "annotators", "caption", "Chinese")]
+    prepared = client.prepare(rows, weighted)
+    assert prepared.failures == ()
+    together = client.score(rows, weighted, reference_set=prepared.reference_set)
+    stream = client.score_stream(rows, weighted, reference_set=prepared.reference_set)
+    streamed = sorted(stream, key=lambda item: item.index)
+    assert all(result.status is Status.OK for item in together for result in item.scores.values())
+    for label in together.labels:
+        provenance = together.provenance[label]
+        assert provenance.reference_set == prepared.reference_set
+        assert f"reference_set={prepared.reference_set}" in provenance.line
+    streamed = sorted(
+        client.score_stream(rows, weighted, reference_set=prepared.reference_set), key=lambda row: row.index
+    )
+    alone = [client.score([row], [together.provenance[name].line for name in together.labels])[0] for row in rows]
+    for label in together.labels:
+        expected = pytest.approx([item.scores[label].score for item in together], abs=2e-4)
+        assert [item.scores[label].score for item in streamed] == expected
+        assert [item.scores[label].score for item in alone] == expected
