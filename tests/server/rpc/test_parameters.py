@@ -62,12 +62,22 @@ def test_what_is_written_reads_back_the_same(message: types_pb2.SmileParameters)
     assert spec.smile.HasField("sentence_weight")
 
 
-@pytest.mark.parametrize(("field", "number"), [("preset", 99), ("synthetic", -1)])
-def test_an_unknown_number_names_its_field(field: str, number: int) -> None:
-    message = types_pb2.SmileParameters(**{field: number})
-    with pytest.raises(InvalidRequestError, match="unknown value") as caught:
-        read_parameters(message, SMILE, "metrics[1].smile", model="m")
-    assert caught.value.field == f"metrics[1].smile.{field}"
+ENUMS = [
+    (name, field.name)
+    for name in REGISTRY
+    for field in types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[name].message_type.fields
+    if field.enum_type is not None
+]
+
+
+@pytest.mark.parametrize("number", [99, -1])
+@pytest.mark.parametrize(("name", "field"), ENUMS)
+def test_an_unknown_number_names_its_field(name: str, field: str, number: int) -> None:
+    message = getattr(types_pb2.MetricSpec(), name)
+    setattr(message, field, number)
+    with pytest.raises(InvalidRequestError, match=f"unknown value {number}") as caught:
+        read_parameters(message, REGISTRY[name], f"metrics[1].{name}", model="m")
+    assert caught.value.field == f"metrics[1].{name}.{field}"
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf, -0.1, 1.1])
@@ -84,6 +94,13 @@ def test_lines_by_hand() -> None:
     )
     exact = REGISTRY["exact_match"]
     assert write_line(exact, exact.parameters_type(), "") == "exact_match/1"
+    bertscore = REGISTRY["bertscore"]
+    message = types_pb2.BertscoreParameters(layer=5, idf=types_pb2.CORPUS_PREPARED, with_question=True, threshold=0.5)
+    parameters = read_parameters(message, bertscore, "p", model="all-MiniLM-L6-v2")
+    assert write_line(bertscore, parameters, digest, reference_set="a set") == (
+        "bertscore/1?idf=prepared&layer=5&measure=f1&model=all-MiniLM-L6-v2@0a1b2c3d4e5f&reference_set=a%20set"
+        "&rescale=false&threshold=0.5&with_question=true"
+    )
 
 
 @given(model=st.text(st.characters(exclude_categories=("Cs",)), min_size=1), weight=st.floats(0, 1))
