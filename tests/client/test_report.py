@@ -4,7 +4,18 @@ import sys
 
 import pytest
 
-from gradewire import ItemScores, MetricScore, MissingExtra, Provenance, ScoreReport, ScoreWarning, SmileParts, Status
+from gradewire import (
+    BleuParts,
+    ItemScores,
+    MetricScore,
+    MissingExtra,
+    Provenance,
+    ScoreReport,
+    ScoreWarning,
+    SmileParts,
+    Status,
+    VqaParts,
+)
 
 PARTS = SmileParts(sentence=0.9, keyword=0.8, exact=0.5, lexical=0.65, best_window="a cat", bin=4, correct=True)
 LINE = Provenance(name="smile", version=1, model="m", model_digest="d" * 64, line="smile:v1/1?model=m@dd")
@@ -95,6 +106,39 @@ def test_records_have_the_same_keys_and_arrow_has_one_schema() -> None:
     assert table.to_pylist() == records
     assert report(LATE).to_arrow().schema == table.schema
     assert report().to_arrow().schema == table.schema
+
+
+BLEU = MetricScore(
+    score=0.4,
+    status=Status.OK,
+    parts=BleuParts(precisions=(0.5, 0.25), brevity_penalty=1, prediction_words=3, reference_words=2),
+)
+VQA = MetricScore(
+    score=0.6, status=Status.OK, parts=VqaParts(agreeing=2, annotators=10, compared_prediction="two"), correct=False
+)
+
+
+def test_parts_of_all_kinds_have_their_columns() -> None:
+    mixed = report(OK, BLEU, VQA, LATE)
+    smile, bleu, vqa, late = mixed.to_records()
+    assert (smile["best_window"], bleu["best_window"]) == ("a cat", None)
+    assert (bleu["precisions"], bleu["prediction_words"], smile["precisions"]) == ([0.5, 0.25], 3, None)
+    assert (vqa["agreeing"], vqa["compared_prediction"], vqa["correct"], late["correct"]) == (2, "two", False, None)
+    table = mixed.to_arrow()
+    assert table.to_pylist() == mixed.to_records()
+    types = {field.name: str(field.type) for field in table.schema}
+    assert (types["precisions"], types["agreeing"], types["correct"]) == ("list<item: double>", "int64", "bool")
+    assert all(f'"{name}": ' in json.dumps(bleu) for name in BLEU.to_dict())
+
+
+def test_accuracy_is_over_verdicts_of_scored_items_only() -> None:
+    right = MetricScore(score=0.9, status=Status.OK, correct=True)
+    late = MetricScore(score=None, status=Status.TIMEOUT, correct=True)
+    thirty_percent_failed = [late] * 30 + [right] * 20 + [VQA] * 20 + [BLEU] * 30
+    summary = report(*thirty_percent_failed).summary()["smile"]
+    assert (summary.accuracy, summary.scored) == (0.5, 70)
+    assert summary.mean == pytest.approx((20 * 0.9 + 20 * 0.6 + 30 * 0.4) / 70)
+    assert summary.counts == {Status.TIMEOUT: 30, Status.OK: 70}
 
 
 def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
