@@ -41,6 +41,13 @@ def test_every_statistic_of_a_draw_equals_scipy_on_the_repeated_rows(table: list
     assert same(weighted.spearman(draws, order_x, order_y)[0], expected["spearman"])
     assert same(weighted.kendall(draws, order_x, order_y)[0], expected["kendall"])
     assert same(weighted.auc(draws, order_x, y >= 0.5)[0], auc(drawn_x, drawn_y >= 0.5))
+    upper = y >= 0.5
+    together = weighted.two_labels(draws, order_x, upper)
+    drawn_upper = np.repeat(upper, times.astype(int))
+    varied = len(drawn_x) > 1 and np.ptp(drawn_x) > 0 and len(set(drawn_upper)) == 2
+    assert same(together["auc"][0], auc(drawn_x, drawn_upper))
+    assert same(together["spearman"][0], stats.spearmanr(drawn_x, drawn_upper).statistic if varied else math.nan)
+    assert same(together["kendall"][0], stats.kendalltau(drawn_x, drawn_upper).statistic if varied else math.nan)
     if len(drawn_x):
         assert same(weighted.mean(draws, x)[0], drawn_x.mean())
 
@@ -50,6 +57,13 @@ def test_area_under_the_curve_equals_the_share_of_ordered_pairs(table: list[tupl
     x, y, _ = columns(table)
     pairs = [(a > b) + (a == b) / 2 for a in x[y >= 0.5] for b in x[y < 0.5]]
     assert same(auc(x, y >= 0.5), sum(pairs) / len(pairs) if pairs else math.nan)
+
+
+def test_equal_scores_have_an_area_of_one_half_in_every_draw() -> None:
+    order, draws = weighted.Ordering.of(np.zeros(40)), np.arange(120.0).reshape(3, 40) % 3
+    positive = np.arange(40) % 5 > 0
+    assert weighted.auc(draws, order, positive).tolist() == [0.5] * 3
+    assert weighted.two_labels(draws, order, positive)["auc"].tolist() == [0.5] * 3
 
 
 def test_draws_do_not_touch_each_other() -> None:

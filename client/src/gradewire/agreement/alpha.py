@@ -109,11 +109,11 @@ def _same(entries: _Entries) -> NDArray[np.float64]:
     """For each label, how many of its item are equal to it, float64[labels]."""
     groups = len(entries.order.starts)
     number, counts = np.unique(entries.item * groups + entries.order.group, return_inverse=True, return_counts=True)[1:]
-    return counts[number].astype(np.float64)
+    return np.asarray(counts[number], dtype=np.float64)
 
 
 def _alpha(
     count: NDArray[np.float64], observed: NDArray[np.float64], expected: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(expected > 0, 1 - (count - 1) * observed / expected, np.nan)
+        return np.asarray(np.where(expected > 0, 1 - (count - 1) * observed / expected, np.nan))

@@ -11,7 +11,7 @@ import numpy as np
 from gradewire.agreement.bootstrap import JointBootstrap
 from gradewire.agreement.estimates import Estimate, estimate
 from gradewire.agreement.human import HUMAN, with_human
-from gradewire.agreement.parts import Part
+from gradewire.agreement.parts import Part, rows_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,8 +95,7 @@ def knvqa_table(
         MissingScipyError: scipy is not installed.
         ValueError: There is no row, columns differ in length, or a label is not a number.
     """
-    models = np.asarray(rows.models, dtype=object)
-    parts = [Part("model", "", str(name), "", np.flatnonzero(models == name)) for name in sorted(set(rows.models))]
+    parts = [Part("model", "", name, "", where) for name, where in rows_by(list(map(str, rows.models))).items()]
     bootstrap = JointBootstrap(with_human(rows), parts)
     human = bootstrap.cells(HUMAN, ["human_rate"])
     tables = {metric: bootstrap.cells(metric, KNVQA_STATISTICS) for metric in rows.scores}

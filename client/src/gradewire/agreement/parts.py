@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gradewire.agreement.rows import JudgedRows
@@ -39,20 +41,30 @@ def parts_of(rows: JudgedRows) -> list[Part]:
     A level that would only repeat the lines above it is left out: the only line is then the "cell". Rows without a
     group are in no group's line.
     """
-    datasets, models = np.asarray(rows.datasets, dtype=object), np.asarray(rows.models, dtype=object)
-    cells = sorted({(str(dataset), str(model)) for dataset, model in zip(datasets, models, strict=True)})
-    names, under_test = sorted({dataset for dataset, _ in cells}), sorted({model for _, model in cells})
-    parts = [
-        Part("cell", dataset, model, "", np.flatnonzero((datasets == dataset) & (models == model)))
-        for dataset, model in cells
-    ]
+    cells = rows_by(list(zip(map(str, rows.datasets), map(str, rows.models), strict=True)))
+    names, under_test = rows_by(list(map(str, rows.datasets))), rows_by(list(map(str, rows.models)))
+    parts = [Part("cell", dataset, model, "", where) for (dataset, model), where in cells.items()]
     if len(names) > 1 and len(under_test) > 1:
-        parts += [Part("dataset", name, "", "", np.flatnonzero(datasets == name)) for name in names]
-        parts += [Part("model", "", name, "", np.flatnonzero(models == name)) for name in under_test]
-    groups = np.asarray(rows.groups, dtype=object)
-    named = sorted({str(group) for group in groups if group})
-    in_groups = [Part("group", "", "", name, np.flatnonzero(groups == name)) for name in named]
-    parts += [part for part in in_groups if len(part.rows) < len(rows.labels)]
+        parts += [Part("dataset", name, "", "", where) for name, where in names.items()]
+        parts += [Part("model", "", name, "", where) for name, where in under_test.items()]
+    groups = rows_by(list(map(str, rows.groups)))
+    parts += [
+        Part("group", "", "", name, where) for name, where in groups.items() if name and len(where) < len(rows.labels)
+    ]
     if len(parts) > 1:
         parts.append(Part("all", "", "", "", np.arange(len(rows.labels))))
     return parts
+
+
+Key = TypeVar("Key", str, tuple[str, str])
+
+
+def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
+    """Positions of each key, int[rows that have it], by ascending key."""
+    numbers: dict[Key, int] = {}
+    number = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    together = np.argsort(number, kind="stable")
+    ends = np.cumsum(np.bincount(number, minlength=len(numbers)))
+    positions = np.split(together, ends[:-1]) if numbers else []
+    found = dict(zip(numbers, positions, strict=True))
+    return {key: found[key] for key in sorted(found)}

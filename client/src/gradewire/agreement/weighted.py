@@ -158,7 +158,7 @@ def two_labels(
     high = x.totals(weights * upper)
     low = groups - high
     below = np.cumsum(low, axis=1)
-    lows = below[:, -1]
+    lows = below[:, -1].copy()
     below -= low / 2
     in_order = np.einsum("ij,ij->i", high, below)
     total = groups.sum(axis=1)
@@ -167,12 +167,12 @@ def two_labels(
     squares = np.einsum("ij,ij->i", groups, groups)
     cubes = np.einsum("ij,ij,ij->i", groups, groups, groups)
     untied_scores = (total * total - squares) / 2
-    # Twelve times the spread of the midranks; whole numbers, so equal scores leave exactly 0.
+    # Twelve times the spread of the midranks.
     rank_spread = total**3 - cubes
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "spearman": np.where(
-                (rank_spread > 0) & (pairs > 0),
+                (untied_scores > 0) & (pairs > 0),
                 (in_order - pairs / 2) / np.sqrt(rank_spread / 12 * (pairs / total)),
                 np.nan,
             ),
