@@ -86,7 +86,7 @@ def random_rows(count: int, *, metrics: int, hostile: bool = True) -> list[Repor
             f"metric{number}": {"score": float(scores[place, number]), "status": "OK", "matched_reference": 0}
             for number in range(1, metrics)
         }
-        if lost[place]:
+        if lost[place] and metrics > 1:
             results[f"metric{metrics - 1}"] = failed()
         rows.append(
             ReportRow(

@@ -162,7 +162,7 @@ def interval_chart(agreement: AgreementReport, statistic: Statistic, title: str)
     defined = {metric: found for metric, found in estimates.items() if found and not math.isnan(found.value)}
     if not defined:
         return None
-    lowest = min(min(found.value, *(() if math.isnan(found.low) else (found.low,))) for found in defined.values())
+    lowest = min(found.value if math.isnan(found.low) else min(found.value, found.low) for found in defined.values())
     floor = 0.5 if statistic == "auc" and lowest >= 0.5 else 0.0 if lowest >= 0 else -1.0
     frame = Frame(x_low=floor, x_high=1.0, x_label=title, y_label="")
     intervals = []

@@ -86,8 +86,14 @@ def name(text: str) -> Figure:
 
 
 def overview(agreement: AgreementReport) -> Table:
-    """One line per metric: mean of its cells, or all rows where there is one cell."""
-    statistics = defined_statistics(agreement)
+    """One line per metric: mean of its cells, for the statistics that are defined within a cell."""
+    statistics = [
+        statistic
+        for statistic in defined_statistics(agreement)
+        if any(
+            estimated(metric.headline[statistic]).order for metric in agreement.metrics if statistic in metric.headline
+        )
+    ]
     lines = [
         Line(
             [

@@ -1,0 +1,213 @@
+"""The page holds what it must, loads nothing, stays small, and strangers' texts do nothing in it."""
+
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+from tests.client.report.samples import HOSTILE, failed, random_rows, report_of, smile
+
+from gradewire.agreement import AgreementReport
+from gradewire.agreement.labels import annotator_agreement, ratings_of
+from gradewire.agreement.point import ALL_STATISTICS
+from gradewire.report import MissingJinjaError, ReportInput, ReportRow, page, write_report
+from gradewire.report.page import MAX_BYTES, render
+from gradewire.report.tables import STATISTICS
+
+_ROOT = Path(__file__).parents[3]
+
+
+class _Elements(HTMLParser):
+    """Names of all elements, attributes with what they hold, and the text outside script and style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.text += " "  # cells and terms stand apart without white space between them
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        if self.names and self.names[-1] not in {"script", "style"}:
+            self.text += data
+
+
+def page_of(rows: list[ReportRow], **changes: object) -> str:
+    return render(report_of(rows, **changes)).decode()
+
+
+def simple_rows() -> list[ReportRow]:
+    def row(place: int, label: float, result: dict[str, object], **changes: object) -> ReportRow:
+        given = {"question": f"who was it, {place}?", "references": ["Curie", "Leonardo da Vinci"]}
+        given |= {"prediction": "It was Leonardo da Vinci, they say.", "model": "gpt4", "dataset": "nq"}
+        return ReportRow(id=f"id-{place}", label=label, results={"smile": result}, **(given | changes))
+
+    return [
+        row(0, 1.0, smile(0.1, "leonardo da vinci", warnings=["TRUNCATED"]), labels=(1.0, None, 0.5)),
+        row(1, 0.0, smile(0.9, "nowhere to be seen")),
+        row(2, 1.0, smile(0.95, "they say")),
+        row(3, 0.0, failed()),
+    ]
+
+
+def test_everything_said_of_an_answer_is_there() -> None:
+    text = " ".join(_Elements(page_of(simple_rows())).text.split())
+    for expected in (
+        "answers.jsonl, 2026-11-22: 4 labelled rows, 1 metric",
+        "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · smile scored too low",
+        "Question who was it, 0?",
+        "Leonardo da Vinci ← matched by smile",
+        "sentence 0.100, keyword 0.100, exact 1.000, lexical 0.100, best_window “leonardo da vinci”, bin 5; TRUNCATED",
+        "Marked: the window of smile.",
+        "The window of smile was not found in the text.",
+        "smile TIMEOUT 1 id-3: the deadline passed; send it again It was Leonardo da Vinci, they say.",
+        "smile:v1/1?model=tiny@53aa51172d14&sentence_weight=0.3",
+    ):
+        assert expected in text
+    assert "<mark>Leonardo da Vinci</mark>" in page_of(simple_rows())
+
+
+def test_a_row_in_order_is_not_shown_as_a_disagreement() -> None:
+    assert "id-2" not in _Elements(page_of(simple_rows())).text
+
+
+def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:
+    annotators = annotator_agreement(ratings_of([[1, 1], [0, 0], [1, 0], [0, 0]]), resamples=50)
+    text = " ".join(
+        _Elements(page_of(simple_rows(), annotators=annotators, unlabelled=17, notes=["Made up."])).text.split()
+    )
+    assert "Left out: no label 17" in text
+    assert "Krippendorff's alpha, nominal 0.5" in text  # 1 - 7 * 2 / (2 * (3 * 5)) = 0.533
+    assert "Made up." in text
+
+
+def test_every_statistic_has_a_name_and_a_meaning() -> None:
+    assert set(STATISTICS) == set(ALL_STATISTICS)
+
+
+def test_nothing_is_loaded_and_hostile_texts_bring_no_element() -> None:
+    plain, hostile = (_Elements(page_of(random_rows(60, metrics=2, hostile=given))) for given in (False, True))
+    assert set(hostile.names) == set(plain.names)
+    assert hostile.names.count("script") == 1
+    assert not {"img", "link", "iframe", "object", "base"} & set(hostile.names)
+    for name, value in hostile.attributes:
+        assert not name.startswith("on")
+        assert name not in {"src", "style"}
+        assert name != "href" or (value or "").startswith("#")
+    # They are all shown, as text; what is not seen is written out.
+    for text in HOSTILE[:2] + HOSTILE[3:4]:
+        assert text in hostile.text
+    assert "[U+202E]gnorw[U+202C] [U+200B]hidden[U+0000][U+0007] [U+D800]" in hostile.text
+    assert "characters 1 to 1,200 of 1,000,000" in hostile.text
+
+
+def test_hostile_names_and_messages_bring_no_element_either() -> None:
+    names = {"dataset": HOSTILE[0], "model": HOSTILE[1], "group": HOSTILE[3], "id": HOSTILE[2]}
+    results = {HOSTILE[1]: failed() | {"message": HOSTILE[0]}, HOSTILE[0]: smile(0.5, HOSTILE[1], line=HOSTILE[3])}
+    rows = [replace(row, **names, results=results) for row in simple_rows()[:2]]
+    found = _Elements(page_of(rows, source=HOSTILE[0], created=HOSTILE[1], notes=[HOSTILE[1]]))
+    assert found.names.count("script") == 1
+    assert "img" not in found.names
+
+
+def test_the_policy_names_the_script_and_the_style_that_are_there() -> None:
+    text = page_of(simple_rows())
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy
+    script, style = (re.search(rf"<{name}>(.*)</{name}>", text, re.DOTALL) for name in ("script", "style"))
+    assert script
+    assert style
+    assert policy[1].replace("&#39;", "'") == page._policy(script[1], style[1])
+    assert policy[1].startswith("default-src &#39;none&#39;;")
+
+
+def test_same_input_same_bytes(tmp_path: Path) -> None:
+    report = report_of(random_rows(80, metrics=2))
+    size = write_report(tmp_path / "report.html", report)
+    assert (tmp_path / "report.html").read_bytes() == render(report)
+    assert size == (tmp_path / "report.html").stat().st_size
+
+
+def test_when_the_page_grows_too_large_fewer_answers_are_shown_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = report_of(random_rows(600, metrics=2))
+    assert "up to 25 in each" in render(report).decode()
+    monkeypatch.setattr(page, "MAX_BYTES", 100_000)
+    small = render(report)
+    assert len(small) <= 100_000
+    assert re.search("up to (15|10|6|3|1) in each", small.decode())
+
+
+def test_hundreds_of_references_and_long_words_stay_within_the_size() -> None:
+    rows = [
+        replace(row, references=["r" * 300] * 1000, prediction="p" * 100_000, question="q" * 100_000)
+        for row in random_rows(200, metrics=3, hostile=False)
+    ]
+    written = render(report_of(rows))
+    assert len(written) <= MAX_BYTES
+    assert "and 993 more references" in written.decode()
+
+
+def test_labels_outside_0_to_1_have_no_roc_and_no_side() -> None:
+    rows = [replace(row, label=row.label * 10) for row in random_rows(60, metrics=1)]
+    text = page_of(rows)
+    assert "No ROC curve: it needs labels in [0, 1]" in text
+    assert "No calibration curve" in text
+    assert 'class="label "' in text
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_one_class_alone_and_all_rows_failed_are_a_page_too(label: float) -> None:
+    rows = [replace(row, label=label) for row in random_rows(20, metrics=1, hostile=False)]
+    assert "No ROC curve" in page_of(rows)
+    lost = [replace(row, results={"smile": failed("MODEL_UNAVAILABLE")}) for row in rows]
+    text = page_of(lost)
+    assert "No row has a score." in text
+    assert "MODEL_UNAVAILABLE" in text
+
+
+def test_scores_of_other_ranges_have_axes_of_their_own() -> None:
+    rows = random_rows(60, metrics=1, hostile=False)
+    scores = [20 * row.results["smile"]["score"] - 15 for row in rows]
+    wide = [
+        replace(row, results={"cider": {"score": score, "status": "OK"}})
+        for row, score in zip(rows, scores, strict=True)
+    ]
+    text = page_of(wide)
+    assert "scores leave [0, 1]: no ECE" in text
+    assert ">\u22125<" in text
+    assert ">0<" in text
+
+
+def test_rows_and_labels_that_do_not_belong_together_are_refused() -> None:
+    report = report_of(simple_rows())
+    with pytest.raises(ValueError, match="3 rows beside 4 labels"):
+        ReportInput(
+            source="", created="", rows=report.rows[:3], judged=report.judged, agreement=AgreementReport(metrics=[])
+        )
+
+
+def test_without_jinja_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingJinjaError, match=r"pip install 'gradewire\[agree\]'"):
+        write_report(tmp_path / "report.html", report_of(simple_rows()))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_wheel_carries_the_templates() -> None:
+    carried = {Path(file.distribution_path) for file in WheelBuilder(str(_ROOT)).recurse_included_files()}
+    folder = Path("gradewire/report/templates")
+    assert {file.name for file in carried if file.parent == folder} == {
+        "report.html",
+        "pieces.html",
+        "charts.html",
+        "report.css",
+        "report.js",
+    }
