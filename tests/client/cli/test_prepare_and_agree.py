@@ -26,8 +26,7 @@ def test_agree_prints_tables_and_writes_all_figures(command: Command, tmp_path: 
     file, figures = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "figures.json"
     done = command("agree", file, "--metrics", "smile,exact_match", "--resamples", "200", "--json", figures)
     assert done.exit_code == 0
-    assert "nq big" in done.stdout
-    assert "cells' mean" in done.stdout
+    assert "Mean of 4 cells" in done.stdout
     document = json.loads(figures.read_text())
     cells = document["metrics"]["smile"]["cells"]
     assert [cell["level"] for cell in cells] == ["cell"] * 4 + ["dataset"] * 2 + ["model"] * 2 + ["all"]
@@ -53,7 +52,8 @@ def test_scores_of_an_earlier_run_give_the_same_figures(command: Command, tmp_pa
     earlier = command("agree", file, "--scores", out, *options, stub=StubTransport(never))
     now = command("agree", file, *options)
     assert (earlier.exit_code, earlier.stdout) == (0, now.stdout)
-    assert "20 rows, mean of cells: +0.0000 [+0.0000, +0.0000]" in now.stdout
+    found = next(line.split() for line in now.stdout.splitlines() if "smile minus sbert" in line)
+    assert found[3:] == ["Pearson", "20", *["+0.0000", "[+0.0000,", "+0.0000]", "p", "=", "1.000"] * 2]
 
 
 def test_scores_of_another_file_are_refused(command: Command, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
     smile = document["metrics"]["smile"]
     assert (smile["cells"][-1]["rows"], smile["cells"][-1]["failed"]) == (40, 1)
     assert smile["statuses"] == {"OK": 40, "EMPTY_PREDICTION": 1}
-    assert (document["unlabelled_rows"], document["unreadable_labels"]) == (3, 5)
+    assert (document["labels"]["unlabelled_rows"], document["labels"]["unreadable"]) == (3, 5)
     assert "3 rows have no label and were left out" in done.stderr
     assert "the label of 5 rows cannot be read as a number (first at line 43: '?'); they were left out" in done.stderr
     assert not math.isnan(smile["cells"][-1]["pearson"]["value"])
@@ -129,7 +129,7 @@ def test_agree_on_a_file_that_is_not_there_exits_2(command: Command, tmp_path: P
 def test_agree_without_a_label_column_names_the_columns(command: Command, tmp_path: Path) -> None:
     done = command("agree", write_rows(tmp_path / "a.jsonl", [{"references": "a", "prediction": "b"}]))
     assert done.exit_code == 2
-    assert "no column for label (looked for label, human_score, labels, annotations); the columns are: references" in done.stderr
+    assert "(looked for label, human_score, labels, annotations); the columns are: references" in done.stderr
 
 
 def test_prepare_prints_the_name_of_the_set_and_nothing_else(command: Command, tmp_path: Path) -> None:

@@ -2,51 +2,85 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.agree_text import comparison_lines, print_metric, to_json
-from gradewire.cli.clashes import refuse_clashes
-from gradewire.cli.connection import Connection, connection_of, connection_options
-from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire.cli.judged_rows import JudgedColumns, with_earlier_scores
-from gradewire.cli.metric_options import metric_options, plan_of
-from gradewire.cli.pipeline import Run, ScorePlan
-from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
-from gradewire.cli.terminal import progress
+from gradewire.agreement.point import ALL_STATISTICS, Statistic
+from gradewire.cli.agree_finding import find
+from gradewire.cli.agree_json import agreement_document, write_json, write_text
+from gradewire.cli.agree_run import judging_of, judging_options
+from gradewire.cli.agree_tables import print_figures, to_markdown
+from gradewire.cli.agree_text import (
+    annotators_line,
+    brief_tables,
+    comparison_tables,
+    detail_table,
+    undefined_line,
+)
+from gradewire.cli.files import ALIAS_HELP
+from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gradewire.agreement import AgreementReport
-    from gradewire.transport import Transport
+    from gradewire.agreement.tables import Level
+    from gradewire.cli.agree_finding import Finding
+    from gradewire.cli.agree_tables import FigureTable
 
-RESAMPLES = 5000
+SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
+COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
+LEVELS: tuple[Level, ...] = ("cell", "dataset", "model", "group")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreeOptions:
-    """The command's own options.
+class _Shown:
+    """What is printed, and what is compared.
 
     Attributes:
-        scores: Output of an earlier run in place of a run.
+        statistics: Of the tables.
+        compared: Of the comparisons.
+        levels: Of the cells.
         compare: Pairs of labels.
-        resamples: Draws of the bootstrap.
-        seed: Of the bootstrap.
-        quiet: No progress.
+        compare_all: Whether every metric is compared with the first.
+        details: Whether each metric has a table of its own.
     """
 
-    scores: Path | None
+    statistics: Sequence[Statistic]
+    compared: Sequence[Statistic]
+    levels: Sequence[Level]
     compare: Sequence[tuple[str, str]]
-    resamples: int
-    seed: int
-    quiet: bool
+    compare_all: bool
+    details: bool
+
+    def pairs(self, labels: Sequence[str]) -> list[tuple[str, str]]:
+        """The pairs to be compared; raises InputError where one names no metric."""
+        for pair in self.compare:
+            if unknown := [name for name in pair if name not in labels]:
+                raise InputError(f"--compare {' '.join(pair)}: there is no {unknown[0]}, there are {', '.join(labels)}")
+        rest = [(label, labels[0]) for label in labels[1:]] if self.compare_all else []
+        return list(dict.fromkeys([*self.compare, *rest]))
+
+    def tables(self, report: AgreementReport, *, intervals: bool) -> Iterator[FigureTable]:
+        """All that is asked for; one metric alone is told in full at once."""
+        if len(report.metrics) > 1:
+            yield from brief_tables(report, self.statistics, self.levels, intervals=intervals)
+        if self.details or len(report.metrics) == 1:
+            yield from (detail_table(metric, self.statistics, self.levels) for metric in report.metrics)
+        yield from comparison_tables(report)
+
+
+def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    del ctx, parameter
+    names = tuple(name.strip() for name in value.split(",")) if value else ()
+    if value == "all":
+        return ALL_STATISTICS
+    if unknown := [name for name in names if name not in ALL_STATISTICS]:
+        raise click.BadParameter(f"there is no {unknown[0]!r}, there are: {', '.join(ALL_STATISTICS)} (or all)")
+    return names
 
 
 @click.command(
@@ -55,122 +89,114 @@ class AgreeOptions:
 \b
 Examples:
   gradewire agree answers.jsonl --metrics smile,exact_match
-  gradewire agree answers.jsonl --where model=gpt35,gpt4 --metrics smile:v1,smile:fast --compare smile:fast smile:v1
-  gradewire agree answers.jsonl --scores scores.jsonl --json agreement.json
+  gradewire agree answers.jsonl --metrics smile:v1,smile:fast --compare smile:fast smile:v1 --report report.html
+  gradewire agree answers.jsonl --metrics all --compare-all --statistics pearson,auc,accuracy,f1
+  gradewire agree vqa.csv --map labels=rater1,rater2,rater3,rater4,rater5 --labels lave --by group
+  gradewire agree answers.jsonl --scores scores.jsonl --json agreement.json --markdown agreement.md
 
-Labels in [0, 1] count as right from 0.5 upward; with other labels there is no accuracy and no AUC. Intervals are 95 %
-percentile intervals over draws of whole questions; Spearman and Kendall use 1000 draws at most, because every draw has
-to be ranked anew. The headline is the mean over the cells (data set and model).
+Labels in [0, 1] count as right from 0.5 upward; with other labels there are no figures of verdicts and no AUC.
+Intervals are 95 % percentile intervals over draws of whole questions; statistics of ranks use 1000 draws at most,
+because every draw has to be ranked anew. "{"cells' mean"}" is the mean over the cells (data set and model).
 
 Rows that failed are counted beside the figures and do not change the exit code.
 
 {exit_codes(failed_rows="")}""",
 )
-@input_options
-@metric_options
-@connection_options
-@click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only rows with these values. May be repeated.")
+@judging_options
 @click.option(
-    "--scores",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Take the scores from this output of gradewire score; nothing is scored.",
+    "--statistics",
+    metavar="NAME,…",
+    callback=_statistics,
+    help=f"What the tables show, or all: {', '.join(ALL_STATISTICS)}. Default: {','.join(SHOWN)}.",
 )
+@click.option(
+    "--by",
+    "levels",
+    type=click.Choice(LEVELS),
+    multiple=True,
+    help="Which cells: data set and model together (cell), either, or the column group. May be repeated.",
+)
+@click.option("--details", is_flag=True, help="A table for each metric, with intervals for every cell.")
 @click.option(
     "--compare",
     nargs=2,
     multiple=True,
     metavar="A B",
-    help="Pearson of A minus Pearson of B, with a paired interval; A and B as the table calls them. May be repeated.",
+    help="A minus B with a paired interval and p value; A and B as the tables call them. May be repeated.",
 )
-@click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals.")
+@click.option("--compare-all", is_flag=True, help="Every metric minus the first.")
+@click.option(
+    "--compare-statistics",
+    metavar="NAME,…",
+    callback=_statistics,
+    help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
+)
 @click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures here.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write the tables here as Markdown.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a page to look at (HTML).")
 @click.pass_context
 def agree_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,
     /,
     *,
-    scores: Path | None,
+    statistics: Sequence[Statistic],
+    levels: Sequence[Level],
+    details: bool,
     compare: Sequence[tuple[str, str]],
-    resamples: int,
-    seed: int,
+    compare_all: bool,
+    compare_statistics: Sequence[Statistic],
     json_path: Path | None,
-    quiet: bool,
+    markdown: Path | None,
+    report: Path | None,
     **options: Any,
 ) -> None:
     """Score the answers of FILE and compare the scores with its human labels.
 
-    Prints, for each metric and each data set and model: Pearson, Spearman, Kendall's tau-b, accuracy of the metric's
-    own verdict, and ROC-AUC, with 95 % intervals. Rows that failed are counted and enter no figure.
+    Prints, for all metrics side by side and for each data set and model: Pearson, Kendall's tau-b and ROC-AUC (or what
+    --statistics names), with 95 % intervals. Rows that failed are counted and enter no figure.
     """
-    chosen = AgreeOptions(scores=scores, compare=compare, resamples=resamples, seed=seed, quiet=quiet)
-    source = input_file(options, needed=("references", "prediction", "label"))
-    if json_path is not None:
-        read = {"the input": source.path} | ({"--scores": scores} if scores is not None else {})
-        refuse_clashes([json_path], "--json", read)
-    plan, connection = plan_of(options), connection_of(options)
+    shown = _Shown(
+        statistics=statistics or SHOWN,
+        compared=compare_statistics or statistics or COMPARED,
+        levels=levels or ("cell", "dataset", "model"),
+        compare=compare,
+        compare_all=compare_all,
+        details=details,
+    )
+    judging = judging_of(options)
+    for option, path in (("--json", json_path), ("--markdown", markdown), ("--report", report)):
+        judging.refuse_clashes(option, path)
     try:
-        with one_line_errors():
-            columns = asyncio.run(_collect(source, plan, connection, chosen, transport=ctx.obj))
-            report = _agreement(columns, chosen)
+        found = find(
+            judging,
+            judging.collect(ctx.obj, keeps_rows=report is not None),
+            pairs=shown.pairs,
+            compared=shown.compared,
+            with_groups="group" in levels,
+        )
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         ctx.exit(EXIT_INTERRUPTED)
-    for metric in report.metrics:
-        print_metric(metric, columns.tallies[metric.metric].line)
-    for comparison in report.comparisons:
-        for line in comparison_lines(comparison):
-            click.echo(line)
-    if columns.unlabelled:
-        click.echo(f"{columns.unlabelled} rows have no label and were left out", err=True)
-    if columns.unreadable:
-        click.echo(f"{columns.unreadable_labels}; they were left out", err=True)
+    _print(found, shown)
     if json_path is not None:
-        document = to_json(report, columns, source=source, resamples=resamples, seed=seed)
-        try:
-            json_path.write_text(document, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{json_path}: {error.strerror or error}") from error
+        write_json(json_path, agreement_document(found))
+    if markdown is not None:
+        write_text(markdown, to_markdown(shown.tables(found.report, intervals=True)))
+    if report is not None:
+        from gradewire.cli.agree_report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
+
+        write_page(report, found)
 
 
-async def _collect(
-    source: InputFile, plan: ScorePlan, connection: Connection, options: AgreeOptions, *, transport: Transport | None
-) -> JudgedColumns:
-    opened = source.open()
-    columns = JudgedColumns()
-    rows = columns.labelled(opened.rows)
-    if options.scores is not None:
-        for row, output in with_earlier_scores(rows, options.scores):
-            columns.add(row, output)
-        return columns
-    began = time.monotonic()
-    done = 0
-    async with connection.client(transport) as client:
-        run = Run(client, plan.with_default_synthetic(present=opened.has_synthetic))
-        await run.begin()
-        with progress("scoring", source.count(), quiet=options.quiet) as shown:
-            async with contextlib.aclosing(run.score(rows)) as batches:
-                async for batch in batches:
-                    for scored in batch:
-                        columns.add(scored.row, scored.output)
-                    done += len(batch)
-                    shown.done(done)
-    if not options.quiet:
-        click.echo(f"{done} rows scored in {time.monotonic() - began:.1f} s by {connection.place}", err=True)
-    return columns
-
-
-def _agreement(columns: JudgedColumns, options: AgreeOptions) -> AgreementReport:
-    from gradewire.agreement import MissingScipyError, agreement  # noqa: PLC0415 - nothing else needs numpy's half
-
-    rows = columns.judged()
-    for pair in options.compare:
-        if unknown := [name for name in pair if name not in rows.scores]:
-            raise InputError(
-                f"--compare {' '.join(pair)}: there is no {unknown[0]}, there are {', '.join(rows.scores)}"
-            )
-    try:
-        return agreement(rows, compare=options.compare, resamples=options.resamples, seed=options.seed)
-    except MissingScipyError as error:
-        raise InputError(str(error)) from error
+def _print(found: Finding, shown: _Shown) -> None:
+    print_figures(shown.tables(found.report, intervals=False))
+    for metric in found.report.metrics:
+        tally = found.columns.tallies[metric.metric]
+        failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
+        click.echo(f"{metric.metric}: {tally.line}{f' ({failures})' if failures else ''}")
+        if undefined := undefined_line(metric, shown.statistics):
+            click.echo(undefined)
+    if found.annotators is not None:
+        click.echo(annotators_line(found.annotators))
+    for sentence in found.columns.left_out():
+        click.echo(sentence, err=True)

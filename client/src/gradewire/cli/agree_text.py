@@ -1,139 +1,158 @@
-"""Agreement as a table and as JSON."""
+"""Agreement as tables: all metrics in brief, then by cell, and each metric in full where that is asked for."""
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from gradewire.agreement.point import STATISTICS
-from gradewire.cli.terminal import columns_of, number, print_table
+from gradewire.cli.agree_tables import FigureTable, differing, estimated
+from gradewire.cli.terminal import number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Sequence
 
-    from gradewire.agreement import AgreementReport, Comparison, Estimate, MetricAgreement
+    from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire.agreement.labels import AnnotatorAgreement
     from gradewire.agreement.point import Statistic
-    from gradewire.cli.files import InputFile
-    from gradewire.cli.judged_rows import JudgedColumns
+    from gradewire.agreement.tables import Level
 
-# Value and interval of five statistics side by side.
-WIDE_COLUMNS = 140
-_TITLES = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "tau-b", "accuracy": "accuracy", "auc": "AUC"}
-
-
-def print_metric(metric: MetricAgreement, line: str) -> None:
-    """Prints the table of one metric on standard output."""
-    narrow = columns_of(sys.stdout) < WIDE_COLUMNS
-    failed = any(cell.failed for cell in metric.cells)
-    rows = []
-    for cell in metric.cells:
-        name = " ".join(part for part in (cell.dataset, cell.model) if part) or "all rows"
-        counts = [str(cell.rows), str(cell.failed)] if failed else [str(cell.rows)]
-        rows.append([name, *counts, *_estimates(cell.estimates, narrow=narrow)])
-    if len(metric.cells) > 1:
-        rows.append(["cells' mean", *([""] * (1 + failed)), *_estimates(metric.headline, narrow=narrow)])
-    counted = ["rows", "failed"] if failed else ["rows"]
-    columns = ["", *counted, *(_TITLES[statistic] for statistic in STATISTICS)]
-    print_table(f"{metric.metric}: {line}", columns, rows, stream=sys.stdout)
-    if left_out := _undefined(metric):
-        click.echo(f"not defined, and not in the cells' mean: {left_out}\n")
+TITLES: dict[Statistic, str] = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "tau-b",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "macro_f1": "macro-F1",
+    "precision": "precision",
+    "recall": "recall",
+    "positive_rate": "positive rate",
+    "deviation": "deviation",
+    "pairwise": "pairwise",
+}
+ALL_ROWS = "all rows"
+CELLS_MEAN = "cells' mean"
 
 
-def _undefined(metric: MetricAgreement) -> str:
-    """In how many cells each statistic is not defined, because scores or labels are all alike there."""
-    cells = [cell for cell in metric.cells if cell.level == "cell"]
-    counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in STATISTICS}
-    # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
-    return ", ".join(
-        f"{_TITLES[statistic]} in {count} of {len(cells)} cells"
-        for statistic, count in counts.items()
-        if 0 < count < len(cells)
+def brief_tables(
+    report: AgreementReport, statistics: Sequence[Statistic], levels: Sequence[Level], *, intervals: bool = False
+) -> Iterator[FigureTable]:
+    """All metrics: over all rows and as mean of the cells with intervals, then each statistic cell by cell.
+
+    Args:
+        report: The figures.
+        statistics: Which.
+        levels: Of the cells.
+        intervals: Also beside the figures of the cells.
+    """
+    heads = [TITLES[statistic] for statistic in statistics]
+    finest = len([cell for cell in report.metrics[0].cells if cell.level == "cell"])
+    counted = ["metric", "rows", "failed"]
+    totals = [(metric, metric.cells[-1]) for metric in report.metrics]
+    yield FigureTable(
+        "All rows",
+        [*counted, *heads],
+        [
+            [metric.metric, str(cell.rows), str(cell.failed), *(estimated(cell.estimates[name]) for name in statistics)]
+            for metric, cell in totals
+        ],
+    )
+    if finest < 2:
+        return
+    yield FigureTable(
+        f"Mean of {finest} cells (data set and model) in which the figure is defined",
+        ["metric", *heads],
+        [[metric.metric, *(estimated(metric.headline[name]) for name in statistics)] for metric in report.metrics],
+    )
+    for statistic in statistics:
+        shown = [cells_of(metric, levels) for metric in report.metrics]
+        yield FigureTable(
+            f"{TITLES[statistic]} by cell",
+            ["metric", *(name_of(cell).replace(" ", "\n") for cell in shown[0])],
+            [
+                [metric.metric, *(_figure(cell, statistic, intervals=intervals) for cell in cells)]
+                for metric, cells in zip(report.metrics, shown, strict=True)
+            ],
+        )
+
+
+def detail_table(metric: MetricAgreement, statistics: Sequence[Statistic], levels: Sequence[Level]) -> FigureTable:
+    """One metric: a row a cell, with intervals."""
+    rows = [
+        [
+            name_of(cell),
+            str(cell.rows),
+            str(cell.failed),
+            *(estimated(cell.estimates[statistic]) for statistic in statistics),
+        ]
+        for cell in [*cells_of(metric, levels), metric.cells[-1]]
+    ]
+    if sum(cell.level == "cell" for cell in metric.cells) > 1:
+        rows.append([CELLS_MEAN, "", "", *(estimated(metric.headline[statistic]) for statistic in statistics)])
+    return FigureTable(metric.metric, ["", "rows", "failed", *(TITLES[statistic] for statistic in statistics)], rows)
+
+
+def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
+    """Paired differences, over all rows and, where there are several cells, as mean of these."""
+    defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
+    if not defined:
+        return
+    several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
+    yield FigureTable(
+        "Paired differences, on the rows that both scored",
+        ["", "", "rows", ALL_ROWS, *([CELLS_MEAN] if several else [])],
+        [
+            [
+                f"{found.metric} minus {found.baseline}",
+                TITLES[found.statistic],
+                str(found.rows),
+                differing(found.all_rows),
+                *([differing(found.mean_of_cells)] if several else []),
+            ]
+            for found in defined
+        ],
     )
 
 
-def _estimates(estimates: Mapping[Statistic, Estimate], *, narrow: bool) -> list[str]:
-    return [shown(estimates[statistic], narrow=narrow) for statistic in STATISTICS]
+def annotators_line(found: AnnotatorAgreement) -> str:
+    """How far the annotators agree with each other, in a sentence."""
+    alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in found.alpha.items())
+    return (
+        f"annotators: {found.items} rows with at least two of up to {found.annotators}; Krippendorff's alpha {alphas}; "
+        f"Cohen's kappa {estimated(found.kappa)} (mean of {found.pairs} pairs)"
+    )
 
 
-def shown(estimate: Estimate, *, narrow: bool) -> str:
-    """A value and its interval, which stands on a line of its own where there is little room."""
-    if math.isnan(estimate.low):
-        return number(estimate.value)
-    if narrow:
-        low, high = (number(bound).replace("0.", ".", 1) for bound in (estimate.low, estimate.high))
-        return f"{number(estimate.value)}\n{low} {high}"
-    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+def undefined_line(metric: MetricAgreement, statistics: Sequence[Statistic]) -> str:
+    """In how many cells which statistics are not defined, because scores or labels are all alike there; or ""."""
+    cells = [cell for cell in metric.cells if cell.level == "cell"]
+    counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
+    # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
+    listed = ", ".join(
+        f"{TITLES[statistic]} in {count} of {len(cells)} cells"
+        for statistic, count in counts.items()
+        if 0 < count < len(cells)
+    )
+    return f"{metric.metric}: not defined, and not in the cells' mean: {listed}" if listed else ""
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """The difference of two metrics in words."""
-    head = f"{comparison.metric} minus {comparison.baseline}, Pearson, {comparison.rows} rows"
-    return [
-        f"{head}, mean of cells: {_difference(comparison.mean_of_cells)}",
-        f"{head}, all at once:   {_difference(comparison.all_rows)}",
-    ]
+def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgreement]:
+    """The cells of these levels, all rows aside.
+
+    A level that would repeat the cells is not computed: with one model under test the cells are the data sets.
+    """
+    there = {cell.level for cell in metric.cells}
+    wanted = set(levels)
+    if wanted & {"dataset", "model"} and not there & {"dataset", "model"}:
+        wanted.add("cell")
+    return [cell for cell in metric.cells if cell.level in wanted and cell.level != "all"]
 
 
-def _difference(estimate: Estimate) -> str:
-    # A difference of two correlations is small: one digit more.
-    bounds = f" [{estimate.low:+.4f}, {estimate.high:+.4f}]" if not math.isnan(estimate.low) else ""
-    return f"{estimate.value:+.4f}{bounds}" if not math.isnan(estimate.value) else "-"
+def name_of(cell: CellAgreement) -> str:
+    """Data set and model, or the group."""
+    return " ".join(part for part in (cell.dataset, cell.model, cell.group) if part) or ALL_ROWS
 
 
-def to_json(report: AgreementReport, columns: JudgedColumns, *, source: InputFile, resamples: int, seed: int) -> str:
-    """All figures; what is not defined is null."""
-    document = {
-        "file": source.path,
-        "where": {column: sorted(values) for column, values in source.options.where.items()},
-        "unlabelled_rows": columns.unlabelled,
-        "unreadable_labels": columns.unreadable,
-        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": "question"},
-        "metrics": {metric.metric: _metric(metric, columns) for metric in report.metrics},
-        "comparisons": [
-            {
-                "metric": comparison.metric,
-                "baseline": comparison.baseline,
-                "rows": comparison.rows,
-                "pearson_mean_of_cells": _estimate(comparison.mean_of_cells),
-                "pearson_all_rows": _estimate(comparison.all_rows),
-            }
-            for comparison in report.comparisons
-        ],
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def _metric(metric: MetricAgreement, columns: JudgedColumns) -> dict[str, Any]:
-    tally = columns.tallies[metric.metric]
-    return {
-        "line": tally.line,
-        "statuses": dict(tally.statuses),
-        "headline": {statistic: _estimate(estimate) for statistic, estimate in metric.headline.items()},
-        "cells": [
-            {
-                "level": cell.level,
-                "dataset": cell.dataset,
-                "model": cell.model,
-                "rows": cell.rows,
-                "failed": cell.failed,
-                **{statistic: _estimate(estimate) for statistic, estimate in cell.estimates.items()},
-            }
-            for cell in metric.cells
-        ],
-    }
-
-
-def _estimate(estimate: Estimate) -> dict[str, float | int | None]:
-    def defined(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
-    return {
-        "value": defined(estimate.value),
-        "low": defined(estimate.low),
-        "high": defined(estimate.high),
-        "resamples": estimate.resamples,
-    }
+def _figure(cell: CellAgreement, statistic: Statistic, *, intervals: bool) -> str:
+    estimate = cell.estimates[statistic]
+    return estimated(estimate) if intervals else number(estimate.value)

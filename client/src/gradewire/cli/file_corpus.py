@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.metric_options import over_a_file
 from gradewire.cli.pipeline import BATCH_ROWS
 from gradewire.cli.prepare import Entries
 from gradewire.cli.problems import InputError
@@ -51,7 +52,7 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
         preset=plan.preset, synthetic=plan.synthetic, model=plan.model, reference_set=plan.reference_set
     )
     chosen = choose_metrics(plan.metrics, defaults)
-    metrics = [_of_a_file(metric) for metric in chosen.metrics]
+    metrics = [over_a_file(metric) for metric in chosen.metrics]
     if any(_corpus(metric) == "request" for metric in metrics):
         _refuse_many_rows(source)
     weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
@@ -74,10 +75,6 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
             err=True,
         )
     return replace(plan, reference_set=report.reference_set)
-
-
-def _of_a_file(metric: Metric) -> Metric:
-    return replace(metric, corpus="prepared") if isinstance(metric, Cider) and metric.corpus is None else metric
 
 
 def _corpus(metric: Metric) -> Any:

@@ -13,6 +13,7 @@ from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_s
 # Module that holds the command `NAME_command`, and its line in the list of commands.
 _COMMANDS = {
     "agree": ("gradewire.cli.agree", "Compare scores with human labels."),
+    "bench": ("gradewire.cli.bench", "Make the tables by which papers compare evaluators."),
     "models": ("gradewire.cli.models", "Build, list and verify encoders."),
     "prepare": ("gradewire.cli.prepare", "Get references ready before answers come."),
     "score": ("gradewire.cli.score", "Score the answers of a file."),

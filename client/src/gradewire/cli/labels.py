@@ -45,6 +45,8 @@ def read_labels(own: Any, listed: Any) -> HumanLabel:
     known = [label for label in annotations if label is not None]
     if value is None and known:
         value = sum(known) / len(known)
+        if not math.isfinite(value):
+            return HumanLabel(unreadable=reprlib.repr(annotations))
     return HumanLabel(value, annotations if known else ())
 
 

@@ -1,0 +1,137 @@
+"""Agreement of every metric that needs no LLM with human labels; writes its tables into docs/benchmarks.md.
+
+Scores are kept, with the engine's store, under --results: a run that was broken off goes on, and one without changes
+scores nothing. The rows are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+GRADEWIRE = Path(sys.executable).with_name("gradewire")
+EXIT_NO_DATA = 2
+
+# Aliases of one answer are no ten annotators: the VQA metrics count agreeing references instead of leaving each out.
+METRICS = (
+    "smile:v1",
+    "smile:fast",
+    "smile:paper",
+    "smile:reference_code",
+    "sbert",
+    "sfve",
+    "bertscore",
+    "bertscore?idf=prepared",
+    "bertscore?with_question=true",
+    "exact_match",
+    "easy_match",
+    "lexical_match",
+    "vqa_accuracy?consensus=direct",
+    "soft_vqa_accuracy?consensus=direct",
+    "rouge_l",
+    "rouge_l?measure=recall",
+    "bleu?max_ngram=2",
+    "bleu",
+    "meteor",
+    "cider?corpus=prepared",
+)
+
+
+@dataclass(frozen=True)
+class RowSet:
+    """Labelled rows, and the block of the document that is about them.
+
+    Attributes:
+        name: Of the block.
+        file: In the data directory.
+        title: What people call it.
+    """
+
+    name: str
+    file: str
+    title: str
+
+
+ROW_SETS = (
+    RowSet("evouna", "evouna_dev.jsonl", "EVOUNA, dev part"),
+    RowSet("nq301", "nq301_human.jsonl", "NQ301"),
+)
+
+
+def main() -> int:
+    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="directory of the rows")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "agreement")
+    parser.add_argument("--metrics", default=",".join(METRICS))
+    parser.add_argument("--document", type=Path, default=DOCUMENT)
+    parser.add_argument("--overwrite", action="store_true", help="score anew")
+    options = parser.parse_args()
+    missing = [str(options.data / rows.file) for rows in ROW_SETS if not (options.data / rows.file).is_file()]
+    if missing:
+        sys.stderr.write(f"{', '.join(missing)}: not there; these figures need the labelled rows (--data DIR)\n")
+        return EXIT_NO_DATA
+    options.results.mkdir(parents=True, exist_ok=True)
+    for rows in ROW_SETS:
+        block = _figures(rows, options)
+        options.document.write_text(with_block(options.document.read_text("utf-8"), rows.name, block), "utf-8")
+        sys.stderr.write(f"{options.document}: block {rows.name} written\n")
+    return 0
+
+
+def _figures(rows: RowSet, options: argparse.Namespace) -> str:
+    data = options.data / rows.file
+    metrics: str = options.metrics
+    # Another choice of metrics is another file; what changed behind the same choice, --resume refuses to mix.
+    out = options.results / f"{rows.name}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
+    goes_on = ["--overwrite"] if options.overwrite else ["--resume"] if out.exists() else []
+    load, began = os.getloadavg()[0], time.monotonic()
+    _gradewire(
+        *("score", data, "--embedded", "--metrics", metrics, "--out", out, "--fail-on", "never"),
+        *("--cache-dir", options.results / "store", *goes_on),
+    )
+    scored_s = time.monotonic() - began
+    markdown, page = out.with_suffix(".md"), out.with_suffix(".html")
+    _gradewire(
+        *("agree", data, "--scores", out, "--compare-all", "--compare-statistics", "pearson,auc"),
+        *("--markdown", markdown, "--json", out.with_suffix(".json"), "--report", page),
+    )
+    count = sum(1 for _ in out.open("rb"))
+    # A run that found its scores in the file says nothing about how long scoring takes.
+    timed = f"{count} rows, all metrics, scored in {scored_s:.0f} s (load average before {load:.2f})"
+    said = f"{count} rows, scores kept from an earlier run" if goes_on == ["--resume"] else timed
+    return f"{rows.title}: {said}.\n\n{markdown.read_text('utf-8')}"
+
+
+def _gradewire(*arguments: str | Path) -> None:
+    subprocess.run([GRADEWIRE, *map(str, arguments)], check=True)
+
+
+def with_block(document: str, name: str, block: str) -> str:
+    """Replaces what stands between the marks of a block.
+
+    Args:
+        document: Has the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.
+        name: Of the block.
+        block: Markdown.
+
+    Raises:
+        ValueError: The marks are not there.
+    """
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    if document.count(begin) != 1 or document.count(end) != 1 or document.index(end) < document.index(begin):
+        raise ValueError(f"the document needs {begin.strip()} and {end.strip()}, once each and in this order")
+    before, _, rest = document.partition(begin)
+    return f"{before}{begin}\n{block.strip()}\n\n{end}{rest.partition(end)[2]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

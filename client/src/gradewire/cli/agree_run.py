@@ -1,0 +1,161 @@
+"""What `agree` and `bench` share: options that say what is judged, and the run that brings scores beside labels."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from gradewire.agreement.labels import LabelRule
+from gradewire.cli.clashes import refuse_clashes
+from gradewire.cli.connection import Connection, connection_of, connection_options
+from gradewire.cli.earlier_scores import with_earlier_scores
+from gradewire.cli.file_corpus import with_file_corpus
+from gradewire.cli.files import InputFile, input_file, input_options
+from gradewire.cli.judged_rows import JudgedColumns
+from gradewire.cli.metric_options import metric_options, plan_of, with_all_metrics
+from gradewire.cli.pipeline import Run, ScorePlan
+from gradewire.cli.problems import one_line_errors
+from gradewire.cli.terminal import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradewire.transport import Transport
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+RESAMPLES = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """What is judged, and how far its figures can be trusted.
+
+    Attributes:
+        source: The labelled file.
+        plan: What is scored.
+        connection: Where.
+        scores: Outputs of earlier runs in place of a run.
+        labels: Rule for several annotators; None: the row's own label, else their mean.
+        without_flags: Rows with one of these flags are left out.
+        resamples: Draws of the bootstrap.
+        seed: Of the bootstrap.
+        quiet: No progress.
+    """
+
+    source: InputFile
+    plan: ScorePlan
+    connection: Connection
+    scores: Sequence[Path]
+    labels: LabelRule | None
+    without_flags: frozenset[str]
+    resamples: int
+    seed: int
+    quiet: bool
+
+    def collect(self, transport: Transport | None, *, keeps_rows: bool = False) -> JudgedColumns:
+        """Scores the labelled rows, or reads their scores.
+
+        Args:
+            transport: From tests, in place of the connection.
+            keeps_rows: Whether the rows' texts are kept.
+
+        Raises:
+            click.ClickException: The file, an option or the server is not as it has to be.
+        """
+        columns = JudgedColumns(rule=self.labels, without_flags=self.without_flags, keeps_rows=keeps_rows)
+        with one_line_errors():
+            if self.scores:
+                for row, output in with_earlier_scores(columns.labelled(self.source.open().rows), self.scores):
+                    columns.add(row, output)
+            else:
+                asyncio.run(self._score(columns, transport))
+        return columns
+
+    def refuse_clashes(self, option: str, output: Path | None) -> None:
+        """Refuses an output that is read; raises InputError."""
+        if output is not None:
+            read = {"the input": self.source.path} | {f"--scores {path}": path for path in self.scores}
+            refuse_clashes([output], option, read)
+
+    async def _score(self, columns: JudgedColumns, transport: Transport | None) -> None:
+        opened = self.source.open()
+        began = time.monotonic()
+        done = 0
+        async with self.connection.client(transport) as client:
+            plan = await with_all_metrics(client, self.plan.with_default_synthetic(present=opened.has_synthetic))
+            run = Run(client, await with_file_corpus(client, self.source, plan, quiet=self.quiet))
+            await run.begin()
+            with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
+                async with contextlib.aclosing(run.score(columns.labelled(opened.rows))) as batches:
+                    async for batch in batches:
+                        for scored in batch:
+                            columns.add(scored.row, scored.output)
+                        done += len(batch)
+                        shown.done(done)
+        if not self.quiet:
+            click.echo(f"{done} rows scored in {time.monotonic() - began:.1f} s by {self.connection.place}", err=True)
+
+
+def judging_options(command: Command) -> Command:
+    """Adds FILE and the options of `Judging`; `judging_of` reads them."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    for option in reversed(
+        (
+            input_options,
+            metric_options,
+            connection_options,
+            click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
+            click.option(
+                "--scores",
+                type=path,
+                multiple=True,
+                help="Take the scores from this output of gradewire score; nothing is scored. May be repeated.",
+            ),
+            click.option(
+                "--labels",
+                type=click.Choice(get_args(LabelRule)),
+                help="What several annotators make together. Default: the row's own label, else their mean.",
+            ),
+            click.option(
+                "--without-flag",
+                "without_flags",
+                metavar="FLAG",
+                multiple=True,
+                help="Leave out rows with this flag (column flags). May be repeated.",
+            ),
+            click.option(
+                "--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws."
+            ),
+            click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
+            click.option("--quiet", is_flag=True, help="No progress."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def judging_of(options: Mapping[str, Any]) -> Judging:
+    """Reads the options of `judging_options`; others are not looked at.
+
+    Raises:
+        click.ClickException: An option cannot be understood, or two exclude each other.
+    """
+    source = input_file(options, needed=("references", "prediction", "label"))
+    return Judging(
+        source=source,
+        plan=plan_of(options),
+        connection=connection_of(options),
+        scores=options["scores"],
+        labels=options["labels"],
+        without_flags=frozenset(options["without_flags"]),
+        resamples=options["resamples"],
+        seed=options["seed"],
+        quiet=options["quiet"],
+    )

@@ -1,0 +1,101 @@
+"""Tables of figures, for a terminal and for Markdown alike."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradewire.cli.terminal import columns_of, number, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gradewire.agreement import Estimate
+    from gradewire.agreement.estimates import Difference
+
+# What a terminal's table has between two columns, and at its ends.
+_GAP = 3
+_ENDS = 2
+# A Markdown table wider than this is cut, so that a page shows it whole.
+MARKDOWN_COLUMNS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTable:
+    """Cells of text.
+
+    Attributes:
+        title: What the figures are.
+        columns: Heads; a line break in them is one in the terminal.
+        rows: Cells; the first of each is its name, and stands again wherever the table is cut.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def cut(self, width: int, *, gap: int = _GAP) -> Iterator[FigureTable]:
+        """The same columns in as few tables as fit into `width` characters, at least one figure in each."""
+        widths = [
+            max(len(line) for cell in column for line in cell.split("\n"))
+            for column in zip(self.columns, *self.rows, strict=True)
+        ]
+        begin = 1
+        while begin < len(widths):
+            end, taken = begin + 1, widths[0] + gap + widths[begin]
+            while end < len(widths) and taken + gap + widths[end] <= width:
+                taken += gap + widths[end]
+                end += 1
+            yield FigureTable(
+                self.title if begin == 1 else f"{self.title} (continued)",
+                [self.columns[0], *self.columns[begin:end]],
+                [[row[0], *row[begin:end]] for row in self.rows],
+            )
+            begin = end
+
+
+def print_figures(tables: Iterable[FigureTable]) -> None:
+    """Prints tables on standard output, each as wide as the terminal at most."""
+    for table in tables:
+        for part in table.cut(columns_of(sys.stdout) - _ENDS):
+            print_table(part.title, part.columns, part.rows, stream=sys.stdout)
+
+
+def to_markdown(tables: Iterable[FigureTable]) -> str:
+    """The tables as GitHub's Markdown, titles as bold lines."""
+    blocks = []
+    for table in tables:
+        for part in table.cut(MARKDOWN_COLUMNS, gap=3):
+            lines = [f"**{part.title}**", "", _markdown_row(part.columns), f"|---{'|---:' * (len(part.columns) - 1)}|"]
+            blocks.append("\n".join([*lines, *map(_markdown_row, part.rows)]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    # A label is a metric line at worst, and a data set is called as the file says: neither may end a cell or a row.
+    escaped = (" ".join(cell.replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def estimated(estimate: Estimate) -> str:
+    """A value and its 95 % interval; a dash where it is not defined."""
+    if math.isnan(estimate.low):
+        return number(estimate.value)
+    return f"{number(estimate.value)} [{_bound(estimate.low)}, {_bound(estimate.high)}]"
+
+
+def differing(difference: Difference) -> str:
+    """A difference, its interval and its p value; one digit more than a value, for differences are small."""
+    if math.isnan(difference.value):
+        return "-"
+    if math.isnan(difference.low):
+        return f"{difference.value:+.4f}"
+    p_value = "p < 0.001" if difference.p_value < 0.001 else f"p = {difference.p_value:.3f}"
+    return f"{difference.value:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}] {p_value}"
+
+
+def _bound(value: float) -> str:
+    """As `number`, without the 0 before the point: intervals are read by their digits."""
+    return number(value).replace("0.", ".", 1)

@@ -1,0 +1,75 @@
+"""`gradewire bench accuracy`: how right a model is, as each metric sees it and as people do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.agree_tables import FigureTable, estimated
+from gradewire.cli.bench_run import bench_of, bench_options
+from gradewire.cli.files import ALIAS_HELP
+from gradewire.cli.problems import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire.agreement.model_accuracy import ModelAccuracyTable
+
+METRICS = "smile,exact_match,easy_match,rouge_l,sbert"
+# SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
+CUT = 2 / 3
+
+
+@click.command(
+    "accuracy",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire bench accuracy answers.jsonl
+  gradewire bench accuracy answers.jsonl --metrics smile,sbert,rouge_l --cut 0.5 --cut sbert=0.7
+  gradewire bench accuracy answers.jsonl --scores scores.jsonl --markdown table.md
+
+The deviation is the share of answers that a metric calls right minus the share that people call right, on the rows for
+which the metric has a verdict; 0 is best. The last column is the mean of its size over the cells.
+
+{exit_codes(failed_rows="")}""",
+)
+@bench_options(cut_help="Default: 2/3 for metrics without a verdict of their own (cider has none).")
+@click.pass_context
+def accuracy_command(ctx: click.Context, /, **options: Any) -> None:
+    """Accuracy of the models in FILE by data set: the human one, and how far each metric's is from it."""
+    bench = bench_of(ctx, options, metrics=METRICS, cut=CUT)
+    run = bench.run(ctx)
+    from gradewire.agreement.model_accuracy import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
+
+    table = model_accuracy(run.rows, resamples=bench.judging.resamples, seed=bench.judging.seed)
+    bench.tell(run, list(_tables(table)), {"human": table.cells, "evaluators": table.evaluators})
+
+
+def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
+    names = ["\n".join(part for part in (cell.dataset, cell.model) if part) or "all rows" for cell in table.cells]
+    human = ["human accuracy", *(estimated(cell.human) for cell in table.cells)]
+    yield FigureTable(
+        "Deviation from human accuracy",
+        ["metric", *names, "mean size"],
+        [
+            [*human, ""],
+            *(
+                [
+                    found.evaluator,
+                    *(estimated(cell.deviation) for cell in found.cells),
+                    estimated(found.mean_absolute_deviation),
+                ]
+                for found in table.evaluators
+            ),
+        ],
+    )
+    yield FigureTable(
+        "Accuracy",
+        ["metric", *names],
+        [
+            human,
+            *([found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)] for found in table.evaluators),
+        ],
+    )
