@@ -13,7 +13,7 @@ from tests.support.valkey import ValkeyServer
 
 from gradewire_server.domain.needs import ReferenceEntries
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine import corpus_book
+from gradewire_server.engine import corpus_book, redis_store
 from gradewire_server.engine.config import DiskConfig, RedisConfig
 from gradewire_server.engine.corpus_book import CorpusBook
 from gradewire_server.engine.directory import StoreDirectory
@@ -194,3 +194,15 @@ async def test_a_full_redis_takes_the_same_again_and_a_dead_one_fails(tmp_path: 
             server.kill()
             for answer in (await book.revision("set"), await book.entries("set"), await book.store("set", (A,))):
                 assert failed(answer) is Status.UNAVAILABLE
+
+
+async def test_a_set_too_large_to_be_read_fails(
+    tmp_path: Path, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened("redis", tmp_path, valkey) as store:
+        book = CorpusBook(store, namespace=tmp_path.name[:60])
+        assert await book.store("set", (A, B, C)) is None
+        monkeypatch.setattr(redis_store, "_MAX_GROUP_BYTES", 10)
+        answer = await book.entries("set")
+        assert isinstance(answer, Failure)
+        assert "larger than" in answer.message

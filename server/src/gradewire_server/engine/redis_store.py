@@ -13,9 +13,14 @@ from gradewire_server.engine.second_level import CHUNK_KEYS, Write
 from gradewire_server.engine.telemetry import EngineTelemetry
 
 _CHUNK_KEYS = 512
+_PAGE_MEMBERS = 128
+_MAX_GROUP_BYTES = 1 << 30
 _AWAY = Failure(Status.UNAVAILABLE, "the store of prepared references (Redis) does not answer; try again later")
 _REFUSED = Failure(
     Status.UNAVAILABLE, "the store of prepared references (Redis) refuses the command; the log of gradewire says why"
+)
+_TOO_LARGE = Failure(
+    Status.UNAVAILABLE, "the corpus of the reference set is larger than 1 GiB, more than is read; prepare a smaller set"
 )
 
 
@@ -152,11 +157,14 @@ class RedisPrepared:
         count = await self.member_count(group)
         if isinstance(count, Failure):
             return count
-        cursor = 0
+        cursor = read_bytes = 0
         try:
             while True:
-                cursor, page = await self._link.hash_page(group, cursor, _CHUNK_KEYS)
+                cursor, page = await self._link.hash_page(group, cursor, _PAGE_MEMBERS)
                 found |= page
+                read_bytes += sum(map(len, page.values()))
+                if read_bytes > _MAX_GROUP_BYTES:
+                    return _TOO_LARGE
                 if not cursor:
                     break
         except RedisRefusedError:
