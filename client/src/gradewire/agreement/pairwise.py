@@ -104,8 +104,8 @@ def pairwise_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int =
         seed: Of coin and draws.
 
     Raises:
-        ValueError: Columns differ in length, a vote or choice is none of A, B and tie, or an evaluator has the name of a
-            baseline.
+        ValueError: Columns differ in length, a vote or choice is none of A, B and tie, or an evaluator has the name of
+            a baseline.
     """
     _check(pairs)
     majorities = [_majority(votes) for votes in pairs.votes]
