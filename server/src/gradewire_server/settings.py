@@ -124,6 +124,7 @@ class Settings(BaseSettings):
     max_batch_tokens: Count = Field(256, description="Padded tokens of one encoder run.")
     max_batch_texts: Count = Field(128, description="Texts of one encoder run.")
     max_queue_tokens: Count = Field(1_000_000, description="Tokens that may wait for an encoder.")
+    wordnet_directory: OptionalPath = Field(None, description="WordNet's files, for meteor; unset: the usual places.")
     namespace: str = Field("default", description="Tenants with different namespaces share no cache entry.")
     memory_max_bytes: Bytes = Field(ByteSize(256 * MEBIBYTE), description="In-process cache of vectors.")
     prediction_ttl_s: Count = Field(7 * 24 * 3600, description="How long vectors of predictions are kept.")
@@ -227,6 +228,7 @@ class Settings(BaseSettings):
             compute=compute,
             cache=cache,
             triton=triton,
+            wordnet_directory=self.wordnet_directory.expanduser() if self.wordnet_directory else None,
         )
 
     def limits(self) -> Limits:

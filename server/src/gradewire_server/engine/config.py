@@ -194,6 +194,7 @@ class EngineConfig:
         compute: How texts are run.
         cache: What is kept.
         triton: Where encoders run; None: in this process.
+        wordnet_directory: WordNet's files; None: where they usually are.
     """
 
     model_repository: Path
@@ -202,3 +203,4 @@ class EngineConfig:
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)
     triton: TritonConfig | None = None
+    wordnet_directory: Path | None = None

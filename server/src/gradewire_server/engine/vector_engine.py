@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
-from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Tier
+from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.cache import VectorCache
 from gradewire_server.engine.config import EngineConfig
@@ -21,6 +21,7 @@ from gradewire_server.engine.replies import failed_sentences, failed_tokens, sen
 from gradewire_server.engine.source import ModelSource
 from gradewire_server.engine.stores import Stores
 from gradewire_server.engine.telemetry import EngineTelemetry
+from gradewire_server.engine.thesaurus import Thesaurus
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class VectorEngine(Engine):
         )
         self._prepared = PreparedAnswersBook(stores.prepared, namespace=config.cache.namespace)
         self._corpora = CorpusBook(stores.prepared, namespace=config.cache.namespace)
+        self._thesaurus = Thesaurus(config.wordnet_directory)
         self._source = source
         self._told: dict[str, None] = {}
         self._library = ModelLibrary(
@@ -163,6 +165,10 @@ class VectorEngine(Engine):
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
         """See `Engine.store_prepared`."""
         return await self._prepared.store(reference_set, question, answers)
+
+    async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
+        """See `Engine.synonyms`."""
+        return await self._thesaurus.synonyms(words)
 
     async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
         """See `Engine.entries`."""

@@ -11,6 +11,7 @@ from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
 from gradewire_server.metrics.lexical_match import LexicalMatch
+from gradewire_server.metrics.meteor import Meteor
 from gradewire_server.metrics.rouge_l import RougeL
 from gradewire_server.metrics.sbert import Sbert
 from gradewire_server.metrics.sfve import Sfve
@@ -30,6 +31,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     LexicalMatch(),
     RougeL(),
     Bleu(),
+    Meteor(),
     Cider(),
 )
 

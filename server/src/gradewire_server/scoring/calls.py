@@ -16,6 +16,7 @@ from gradewire_server.domain.needs import (
     DocumentFrequencies,
     PreparedAnswers,
     Source,
+    Synonyms,
     Tier,
     TokenVectors,
     Vectors,
@@ -198,6 +199,23 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
 
     def _answer(self, positions: Positions) -> PreparedAnswers | Failure:
         return self._found[positions[0]]
+
+
+class SynonymsCall(Call[str]):
+    """Synonyms by word."""
+
+    def __init__(self) -> None:
+        super().__init__(model="")
+        self._found: Synonyms | Failure = {}
+
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """As `Call.ask`; looking words up takes no time to speak of."""
+        del deadline_s
+        self._found = await engine.synonyms(tuple(self._index))
+
+    def _answer(self, positions: Positions) -> Synonyms | Failure:
+        del positions
+        return self._found
 
 
 class StatisticsCall(Call[CorpusStatistics]):

@@ -14,6 +14,7 @@ from gradewire_server.domain.needs import (
     DocumentFrequencies,
     Embed,
     EmbedTokens,
+    FindSynonyms,
     Need,
     PreparedSynthetic,
     Tier,
@@ -26,6 +27,7 @@ from gradewire_server.scoring.calls import (
     EmbedCall,
     PreparedCall,
     StatisticsCall,
+    SynonymsCall,
     TokensCall,
 )
 from gradewire_server.scoring.jobs import Done, Job, K, R
@@ -125,6 +127,8 @@ class Drive(Generic[K, R]):
             self._call(PreparedSynthetic, "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
         elif isinstance(need, CorpusStatistics):
             self._call(CorpusStatistics, "").add(job, slot, (need,), Tier.REFERENCE)
+        elif isinstance(need, FindSynonyms):
+            self._call(FindSynonyms, "").add(job, slot, need.words, Tier.PREDICTION)
 
     def _call(self, kind: type[Need], model: str, layer: int = 0) -> Call[Any]:
         call = self._open.get((kind, model, layer))
@@ -135,6 +139,8 @@ class Drive(Generic[K, R]):
                 call = TokensCall(model, layer)
             elif kind is CorpusStatistics:
                 call = StatisticsCall(self._count_corpus)
+            elif kind is FindSynonyms:
+                call = SynonymsCall()
             else:
                 call = PreparedCall(self._reference_set)
             self._open[kind, model, layer] = call

@@ -1,0 +1,145 @@
+"""Synonyms from WordNet's own files (`index.*`, `data.*`, `*.exc`; wndb(5WN)), found by bisection in mapped memory.
+
+Equal to the lemma names of all of NLTK's `synsets(word)`, whose reader takes seconds to open and keeps the index in
+memory.
+"""
+
+import mmap
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+# Suffix that is cut, suffix that is put in its place: the rules of detachment of morphy(7WN), and NLTK's "ves".
+_ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
+    {
+        "noun": (
+            ("s", ""),
+            ("ses", "s"),
+            ("ves", "f"),
+            ("xes", "x"),
+            ("zes", "z"),
+            ("ches", "ch"),
+            ("shes", "sh"),
+            ("men", "man"),
+            ("ies", "y"),
+        ),
+        "verb": (
+            ("s", ""),
+            ("ies", "y"),
+            ("es", "e"),
+            ("es", ""),
+            ("ed", "e"),
+            ("ed", ""),
+            ("ing", "e"),
+            ("ing", ""),
+        ),
+        "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+        "adv": (),
+    }
+)
+_REMEMBERED_WORDS: Final = 65_536
+_FIXED_FIELDS: Final = 6
+"""Of a line of the index: lemma, part of speech, synsets, pointers, senses, ranked senses."""
+
+
+class WordNetError(ValueError):
+    """A file is not what WordNet's format says."""
+
+
+class _PartOfSpeech:
+    """The three files of one part of speech."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._index = _mapped(directory / f"index.{name}")
+        self._data = _mapped(directory / f"data.{name}")
+        self._endings = _ENDINGS[name]
+        self._exceptions: dict[str, list[str]] = {}
+        for line in (directory / f"{name}.exc").read_text(encoding="ascii").splitlines():
+            inflected, *lemmas = line.split()
+            self._exceptions[inflected] = lemmas
+
+    def synonyms(self, word: str) -> Iterator[str]:
+        """Single words that share a sense with `word` or one of its base forms, in no order, repeated."""
+        for form in dict.fromkeys((word, *self._base_forms(word))):
+            for offset in self._senses(form):
+                yield from self._members(offset)
+
+    def _base_forms(self, word: str) -> list[str]:
+        if word in self._exceptions:
+            return self._exceptions[word]
+        return [word.removesuffix(old) + new for old, new in self._endings if word.endswith(old)]
+
+    def _senses(self, lemma: str) -> list[int]:
+        """Offsets of the lemma's synsets in the data file; none where it is not in the index."""
+        key = lemma.encode()
+        low, high = 0, len(self._index) if key else 0
+        while low < high:
+            start = self._index.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            end = self._index.find(b"\n", start)
+            line = self._index[start:end]
+            found = line.partition(b" ")[0]  # empty for the licence, which comes first
+            if found == key:
+                return _offsets(line)
+            if found < key:
+                low = end + 1
+            else:
+                high = start
+        return []
+
+    def _members(self, offset: int) -> Iterator[str]:
+        line = self._data[offset : self._data.find(b"\n", offset)].partition(b"|")[0]
+        fields = line.decode("ascii").split()
+        try:
+            if int(fields[0]) != offset:
+                raise WordNetError(f"data at {offset} is of another synset")
+            names = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+        except (IndexError, ValueError) as error:
+            raise WordNetError(f"data at {offset} cannot be read") from error
+        # Adjectives may carry where they stand: galore(ip).
+        return (name.partition("(")[0] for name in names if "_" not in name)
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _offsets(line: bytes) -> list[int]:
+    fields = line.split()
+    try:
+        count = int(fields[2])
+        offsets = [int(each) for each in fields[len(fields) - count :]]
+        complete = len(fields) == _FIXED_FIELDS + int(fields[3]) + count
+    except (IndexError, ValueError) as error:
+        raise WordNetError("the index cannot be read") from error
+    if not complete:
+        raise WordNetError("the index has a line of a wrong length")
+    return offsets
+
+
+class WordNet:
+    """WordNet's files in a directory, opened; safe to use from several threads.
+
+    Args:
+        directory: Holds index, data and exc files of the four parts of speech.
+
+    Raises:
+        OSError: A file is missing or cannot be read.
+        ValueError: A file is empty or of another format.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._parts = [_PartOfSpeech(directory, name) for name in _ENDINGS]
+        self.synonyms = lru_cache(maxsize=_REMEMBERED_WORDS)(self._synonyms)
+        if "cat" not in self.synonyms("cat"):
+            raise WordNetError("these are not WordNet's files: there is no cat in them")
+
+    def _synonyms(self, word: str) -> frozenset[str]:
+        """Single words that share a sense with a lower-case word, itself among them where WordNet knows it; else none.
+
+        Raises:
+            WordNetError: The files are broken.
+        """
+        return frozenset(name for part in self._parts for name in part.synonyms(word))
