@@ -1,5 +1,6 @@
 """Runs beside labels, made up: as many rows as one likes, some of them hostile, some failed."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,8 @@ def random_rows(count: int, *, metrics: int, hostile: bool = True) -> list[Repor
         if hostile and place < len(HOSTILE):
             prediction = question = HOSTILE[place]
             scores[place] = 1.0 - labels[place]
-        results: dict[str, Any] = {"smile": smile(float(scores[place, 0]), " ".join(prediction.lower().split()[3:5]))}
+        bare = re.sub(r"[^\w\s]", "", prediction.lower()).split()
+        results: dict[str, Any] = {"smile": smile(float(scores[place, 0]), " ".join(bare[3:5]))}
         results |= {
             f"metric{number}": {"score": float(scores[place, number]), "status": "OK", "matched_reference": 0}
             for number in range(1, metrics)
