@@ -81,7 +81,7 @@ class EmbeddedTransport:
         del timeout_s  # a look at what is in memory
         dataplane = await self._open()
         with _translated():
-            return dataplane.list_models()
+            return await dataplane.list_models()
 
     async def close(self) -> None:
         """Closes engine and stores."""

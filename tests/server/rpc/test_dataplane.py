@@ -259,3 +259,14 @@ def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
     built = list_models([replace(missing, state="built")], REGISTRY, Limits())
     assert built.models[0].how_to_get == ""
     assert all(metric.available for metric in built.metrics)
+
+
+async def test_a_metric_whose_synonyms_are_missing_is_listed_so() -> None:
+    engine = HashEngine()
+    listed = {metric.name: metric for metric in (await dataplane(engine).list_models()).metrics}
+    assert (listed["meteor"].available, listed["meteor"].missing) == (True, "")
+    engine.known_synonyms = None
+    listed = {metric.name: metric for metric in (await dataplane(engine).list_models()).metrics}
+    assert not listed["meteor"].available
+    assert listed["meteor"].missing
+    assert all(metric.available for metric in listed.values() if metric.name != "meteor")

@@ -85,7 +85,7 @@ class ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric's public face, for Models.List and the documentation."""
+    """A metric's public face, for Models.List and the documentation; needs are those of its default parameters."""
 
     name: str
     version: int
@@ -96,6 +96,7 @@ class MetricInfo:
     citation: str
     parameters: tuple[ParameterInfo, ...]
     needs_model: bool
+    needs_synonyms: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server.domain.engine import ModelStatus
-from gradewire_server.domain.metric import Metric
+from gradewire_server.domain.metric import Metric, MetricInfo
 from gradewire_server.metrics.windows import MAX_WINDOWS, MAX_WORDS
 from gradewire_server.rpc.limits import Limits
 
@@ -14,12 +14,19 @@ USABLE_STATES = frozenset({"loaded", "built"})
 
 
 def list_models(
-    models: Sequence[ModelStatus], metrics: Mapping[str, Metric[Any]], limits: Limits
+    models: Sequence[ModelStatus], metrics: Mapping[str, Metric[Any]], limits: Limits, *, without_synonyms: str = ""
 ) -> models_pb2.ListModelsResponse:
-    """Models with how to get the missing ones, metrics with whether they can run now, and limits."""
+    """Models with how to get the missing ones, metrics with whether they can run now, and limits.
+
+    Args:
+        models: Of the engine.
+        metrics: By name.
+        limits: Of one request.
+        without_synonyms: Why synonyms cannot be looked up and what to do; empty when they can.
+    """
     return models_pb2.ListModelsResponse(
         models=map(_model, models),
-        metrics=[_metric(metric, models) for metric in metrics.values()],
+        metrics=[_metric(metric.info, models, without_synonyms) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_items_per_request=limits.max_items_per_request,
             max_metrics_per_request=limits.max_metrics_per_request,
@@ -59,10 +66,11 @@ def _model(status: ModelStatus) -> models_pb2.Model:
     )
 
 
-def _metric(metric: Metric[Any], models: Iterable[ModelStatus]) -> models_pb2.Metric:
-    info = metric.info
-    available = not info.needs_model or any(model.state in USABLE_STATES for model in models)
-    hint = next((model.how_to_get for model in models if model.is_default), "")
+def _metric(info: MetricInfo, models: Iterable[ModelStatus], without_synonyms: str) -> models_pb2.Metric:
+    missing = without_synonyms if info.needs_synonyms else ""
+    if info.needs_model and not any(model.state in USABLE_STATES for model in models):
+        hint = next((model.how_to_get for model in models if model.is_default), "")
+        missing = f"no encoder is here; get the default one with: {hint}"
     return models_pb2.Metric(
         name=info.name,
         version=info.version,
@@ -81,6 +89,6 @@ def _metric(metric: Metric[Any], models: Iterable[ModelStatus]) -> models_pb2.Me
             for parameter in info.parameters
         ],
         needs_model=info.needs_model,
-        available=available,
-        missing="" if available else f"no encoder is here; get the default one with: {hint}",
+        available=not missing,
+        missing=missing,
     )

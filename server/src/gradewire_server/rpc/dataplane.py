@@ -111,9 +111,12 @@ class Dataplane:
         """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
         return prepare(self, self._scorer, request, deadline_s=deadline_s)
 
-    def list_models(self) -> models_pb2.ListModelsResponse:
+    async def list_models(self) -> models_pb2.ListModelsResponse:
         """Models, metrics and limits of this server."""
-        return list_models(self._engine.models(), self._metrics, self.limits)
+        # Asked for none, the engine says whether it could look any up.
+        synonyms = await self._engine.synonyms(())
+        without_synonyms = synonyms.message if isinstance(synonyms, Failure) else ""
+        return list_models(self._engine.models(), self._metrics, self.limits, without_synonyms=without_synonyms)
 
     def plan(self, metrics: Any, path: str = "metrics") -> list[MetricPlan]:
         """Resolves the metrics of a call that names at least one; errors as `score`."""

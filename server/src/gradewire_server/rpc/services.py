@@ -69,4 +69,4 @@ async def _list(
     dataplane: Dataplane, request: models_pb2.ListModelsRequest, call: Call
 ) -> models_pb2.ListModelsResponse:
     del request, call
-    return dataplane.list_models()
+    return await dataplane.list_models()
