@@ -89,6 +89,14 @@ def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:
     assert "Made up." in text
 
 
+def test_a_group_that_is_the_data_set_again_is_neither_offered_nor_said_twice() -> None:
+    same = [replace(row, group=row.dataset) for row in simple_rows()]
+    assert 'name="group"' not in page_of(same)
+    assert page_of(same).count("<bdi>nq</bdi> · ") == page_of(simple_rows()).count("<bdi>nq</bdi> · ") > 0
+    other = [replace(row, group="who") for row in simple_rows()]
+    assert page_of(other).count('name="group"') == 2  # for the table of cells, and for the answers
+
+
 def test_every_statistic_has_a_name_and_a_meaning() -> None:
     assert set(STATISTICS) == set(ALL_STATISTICS)
 

@@ -118,13 +118,17 @@ def _content(report: ReportInput) -> dict[str, Any]:
         "explained": [tables.STATISTICS[name] for name in statistics if name in tables.STATISTICS],
         "intervals": intervals,
         "curves": [_curves(metric, report) for metric in judged.scores],
-        "values": {
-            name: sorted({value for row in report.rows if (value := getattr(row, name))}, key=str.casefold)
-            for name in tables.CELL_KINDS
-        },
+        "values": {kind: _values(report, kind) for kind in tables.CELL_KINDS},
         "kinds": tables.CELL_KINDS,
         "directions": {"high": "scored too high", "low": "scored too low"},
     }
+
+
+def _values(report: ReportInput, kind: str) -> list[str]:
+    """What a selection box offers; a group that is the data set under another name is not offered again."""
+    if kind == "group" and all(row.group in {"", row.dataset} for row in report.rows):
+        return []
+    return sorted({value for row in report.rows if (value := getattr(row, kind))}, key=str.casefold)
 
 
 def _curves(metric: str, report: ReportInput) -> dict[str, Any]:
