@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_values import MODELS, metrics_named
 
@@ -47,6 +47,7 @@ def test_the_list_names_the_parameters_of_the_wire(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REGISTRY)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, data: st.DataObject) -> None:
     wanted = data.draw(metrics_named(name, texts=MODELS))
