@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
-DATA ?= ../shared/data/evouna_dev.jsonl
+DATA ?= ../shared/data
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
@@ -71,9 +71,8 @@ lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
 bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
 	@$(TIMED); $(BIN)/python benchmarks/latency.py
 
-bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement with human labels (DATA=FILE: EVOUNA's labelled rows)
-	@$(TIMED); $(BIN)/gradewire agree $(DATA) --where model=gpt35,gpt4 --embedded \
-	  --metrics smile:v1,smile:paper,smile:reference_code,smile:fast --compare smile:fast smile:v1
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/benchmarks.md (DATA=DIR: the labelled rows)
+	@$(TIMED); $(BIN)/python -m benchmarks.agreement --data $(DATA) $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python benchmarks/memory.py

@@ -15,34 +15,26 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.local.apt_package import PackageMissingError, unpacked
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXIT_NO_DATA = 2
 
-# Aliases of one answer are no ten annotators: the VQA metrics count agreeing references instead of leaving each out.
-METRICS = (
-    "smile:v1",
-    "smile:fast",
-    "smile:paper",
-    "smile:reference_code",
-    "sbert",
-    "sfve",
-    "bertscore",
-    "bertscore?idf=prepared",
-    "bertscore?with_question=true",
-    "exact_match",
-    "easy_match",
-    "lexical_match",
-    "vqa_accuracy?consensus=direct",
-    "soft_vqa_accuracy?consensus=direct",
-    "rouge_l",
-    "rouge_l?measure=recall",
-    "bleu?max_ngram=2",
-    "bleu",
-    "meteor",
-    "cider?corpus=prepared",
-)
+# One run each: a request holds 16 metrics at most. Aliases of one answer are no ten annotators, so that the VQA metrics
+# count agreeing references instead of leaving each out.
+METRICS = {
+    "encoders": (
+        *("smile:v1", "smile:fast", "smile:paper", "smile:reference_code", "sbert", "sfve"),
+        *("bertscore", "bertscore?idf=prepared", "bertscore?with_question=true"),
+    ),
+    "words": (
+        *("exact_match", "easy_match", "lexical_match"),
+        *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct"),
+        *("rouge_l", "rouge_l?measure=recall", "bleu?max_ngram=2", "bleu", "meteor", "cider?corpus=prepared"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -71,14 +63,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "agreement")
-    parser.add_argument("--metrics", default=",".join(METRICS))
     parser.add_argument("--document", type=Path, default=DOCUMENT)
+    parser.add_argument("--wordnet", type=Path, help="directory of WordNet's files; default: Debian's, unpacked")
     parser.add_argument("--overwrite", action="store_true", help="score anew")
     options = parser.parse_args()
     missing = [str(options.data / rows.file) for rows in ROW_SETS if not (options.data / rows.file).is_file()]
     if missing:
         sys.stderr.write(f"{', '.join(missing)}: not there; these figures need the labelled rows (--data DIR)\n")
         return EXIT_NO_DATA
+    try:
+        wordnet = options.wordnet or unpacked("wordnet-base") / "usr/share/wordnet"
+    except PackageMissingError as error:
+        sys.stderr.write(f"meteor needs WordNet's files (--wordnet DIR): {error}\n")
+        return EXIT_NO_DATA
+    # Read by the engine in the commands that are started.
+    os.environ["GRADEWIRE_WORDNET_DIRECTORY"] = str(wordnet)
     options.results.mkdir(parents=True, exist_ok=True)
     for rows in ROW_SETS:
         block = _figures(rows, options)
@@ -89,30 +88,55 @@ def main() -> int:
 
 def _figures(rows: RowSet, options: argparse.Namespace) -> str:
     data = options.data / rows.file
-    metrics: str = options.metrics
+    load, runs = os.getloadavg()[0], [_score(data, rows.name, group, options) for group in METRICS]
+    base = options.results / rows.name
+    _gradewire(
+        *("agree", data, *(f"--scores={run.out}" for run in runs), "--compare-all", "--compare-statistics", "pearson"),
+        *("--markdown", base.with_suffix(".md"), "--json", base.with_suffix(".json")),
+        *("--report", base.with_suffix(".html")),
+    )
+    count = sum(1 for _ in runs[0].out.open("rb"))
+    # A run that found its scores in the file says nothing about how long scoring takes.
+    times = ", ".join(
+        f"{group} {'kept from an earlier run' if run.kept else f'in {run.seconds:.0f} s'}"
+        for group, run in zip(METRICS, runs, strict=True)
+    )
+    said = f"{rows.title}: {count} rows, scored by {times} (load average before {load:.2f})."
+    return f"{said}\n\n{base.with_suffix('.md').read_text('utf-8')}"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Output of one group of metrics.
+
+    Attributes:
+        out: The file.
+        seconds: What this run took.
+        kept: Whether an earlier run had begun it.
+    """
+
+    out: Path
+    seconds: float
+    kept: bool
+
+
+def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Scored:
+    metrics = ",".join(METRICS[group])
     # Another choice of metrics is another file; what changed behind the same choice, --resume refuses to mix.
-    out = options.results / f"{rows.name}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
-    goes_on = ["--overwrite"] if options.overwrite else ["--resume"] if out.exists() else []
-    load, began = os.getloadavg()[0], time.monotonic()
+    out = options.results / f"{name}-{group}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
+    kept = out.exists() and not options.overwrite
+    began = time.monotonic()
     _gradewire(
         *("score", data, "--embedded", "--metrics", metrics, "--out", out, "--fail-on", "never"),
-        *("--cache-dir", options.results / "store", *goes_on),
+        *("--cache-dir", options.results / "store", *(["--resume"] if kept else ["--overwrite"])),
     )
-    scored_s = time.monotonic() - began
-    markdown, page = out.with_suffix(".md"), out.with_suffix(".html")
-    _gradewire(
-        *("agree", data, "--scores", out, "--compare-all", "--compare-statistics", "pearson,auc"),
-        *("--markdown", markdown, "--json", out.with_suffix(".json"), "--report", page),
-    )
-    count = sum(1 for _ in out.open("rb"))
-    # A run that found its scores in the file says nothing about how long scoring takes.
-    timed = f"{count} rows, all metrics, scored in {scored_s:.0f} s (load average before {load:.2f})"
-    said = f"{count} rows, scores kept from an earlier run" if goes_on == ["--resume"] else timed
-    return f"{rows.title}: {said}.\n\n{markdown.read_text('utf-8')}"
+    return Scored(out, time.monotonic() - began, kept)
 
 
 def _gradewire(*arguments: str | Path) -> None:
-    subprocess.run([GRADEWIRE, *map(str, arguments)], check=True)
+    """Runs the command; ends the program as it ended where it failed."""
+    if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
+        raise SystemExit(code)
 
 
 def with_block(document: str, name: str, block: str) -> str:

@@ -14,11 +14,10 @@ from gradewire.cli.agree_json import agreement_document, write_json, write_text
 from gradewire.cli.agree_run import judging_of, judging_options
 from gradewire.cli.agree_tables import print_figures, to_markdown
 from gradewire.cli.agree_text import (
-    annotators_line,
     brief_tables,
     comparison_tables,
     detail_table,
-    undefined_line,
+    metric_lines,
 )
 from gradewire.cli.files import ALIAS_HELP
 from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes
@@ -181,7 +180,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     if json_path is not None:
         write_json(json_path, agreement_document(found))
     if markdown is not None:
-        write_text(markdown, to_markdown(shown.tables(found.report, intervals=True)))
+        write_text(markdown, to_markdown(shown.tables(found.report, intervals=True), _notes(found, shown)))
     if report is not None:
         from gradewire.cli.agree_report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 
@@ -190,13 +189,11 @@ def agree_command(  # noqa: PLR0913 - one argument per option
 
 def _print(found: Finding, shown: _Shown) -> None:
     print_figures(shown.tables(found.report, intervals=False))
-    for metric in found.report.metrics:
-        tally = found.columns.tallies[metric.metric]
-        failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
-        click.echo(f"{metric.metric}: {tally.line}{f' ({failures})' if failures else ''}")
-        if undefined := undefined_line(metric, shown.statistics):
-            click.echo(undefined)
-    if found.annotators is not None:
-        click.echo(annotators_line(found.annotators))
+    for line in metric_lines(found, shown.statistics):
+        click.echo(line)
     for sentence in found.columns.left_out():
         click.echo(sentence, err=True)
+
+
+def _notes(found: Finding, shown: _Shown) -> list[str]:
+    return [*metric_lines(found, shown.statistics), *found.columns.left_out()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -63,13 +64,17 @@ def print_figures(tables: Iterable[FigureTable]) -> None:
             print_table(part.title, part.columns, part.rows, stream=sys.stdout)
 
 
-def to_markdown(tables: Iterable[FigureTable]) -> str:
-    """The tables as GitHub's Markdown, titles as bold lines."""
+def to_markdown(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str:
+    """The tables as GitHub's Markdown, titles as bold lines, and the notes as a list of literal lines."""
     blocks = []
     for table in tables:
         for part in table.cut(MARKDOWN_COLUMNS, gap=3):
             lines = [f"**{part.title}**", "", _markdown_row(part.columns), f"|---{'|---:' * (len(part.columns) - 1)}|"]
             blocks.append("\n".join([*lines, *map(_markdown_row, part.rows)]))
+    if notes:
+        # A fence longer than any run of backticks in a note, which may quote the file.
+        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", "\n".join(notes)) or [""]))
+        blocks.append("\n".join([fence, *notes, fence]))
     return "\n\n".join(blocks) + "\n"
 
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
-    from gradewire.agreement.labels import AnnotatorAgreement
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.tables import Level
+    from gradewire.cli.agree_finding import Finding
 
 TITLES: dict[Statistic, str] = {
     "pearson": "Pearson",
@@ -68,7 +68,7 @@ def brief_tables(
         shown = [cells_of(metric, levels) for metric in report.metrics]
         yield FigureTable(
             f"{TITLES[statistic]} by cell",
-            ["metric", *(name_of(cell).replace(" ", "\n") for cell in shown[0])],
+            ["metric", *(name_of(cell, "\n") for cell in shown[0])],
             [
                 [metric.metric, *(_figure(cell, statistic, intervals=intervals) for cell in cells)]
                 for metric, cells in zip(report.metrics, shown, strict=True)
@@ -114,17 +114,25 @@ def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
     )
 
 
-def annotators_line(found: AnnotatorAgreement) -> str:
-    """How far the annotators agree with each other, in a sentence."""
-    alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in found.alpha.items())
-    return (
-        f"annotators: {found.items} rows with at least two of up to {found.annotators}; Krippendorff's alpha {alphas}; "
-        f"Cohen's kappa {estimated(found.kappa)} (mean of {found.pairs} pairs)"
-    )
+def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[str]:
+    """What reproduces each metric, which rows failed, what is not defined, how far annotators agree: a line each."""
+    for metric in found.report.metrics:
+        tally = found.columns.tallies[metric.metric]
+        failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
+        yield f"{metric.metric}: {tally.line}{f' ({failures})' if failures else ''}"
+    for metric in found.report.metrics:
+        yield from _undefined(metric, statistics)
+    if found.annotators is not None:
+        alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in found.annotators.alpha.items())
+        yield (
+            f"annotators: {found.annotators.items} rows with at least two of up to {found.annotators.annotators}; "
+            f"Krippendorff's alpha {alphas}; Cohen's kappa {estimated(found.annotators.kappa)} "
+            f"(mean of {found.annotators.pairs} pairs)"
+        )
 
 
-def undefined_line(metric: MetricAgreement, statistics: Sequence[Statistic]) -> str:
-    """In how many cells which statistics are not defined, because scores or labels are all alike there; or ""."""
+def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
+    """In how many cells which statistics are not defined, because scores or labels are all alike there."""
     cells = [cell for cell in metric.cells if cell.level == "cell"]
     counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
     # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
@@ -133,7 +141,8 @@ def undefined_line(metric: MetricAgreement, statistics: Sequence[Statistic]) -> 
         for statistic, count in counts.items()
         if 0 < count < len(cells)
     )
-    return f"{metric.metric}: not defined, and not in the cells' mean: {listed}" if listed else ""
+    if listed:
+        yield f"{metric.metric}: not defined, and not in the cells' mean: {listed}"
 
 
 def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgreement]:
@@ -148,9 +157,9 @@ def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgree
     return [cell for cell in metric.cells if cell.level in wanted and cell.level != "all"]
 
 
-def name_of(cell: CellAgreement) -> str:
+def name_of(cell: CellAgreement, between: str = " ") -> str:
     """Data set and model, or the group."""
-    return " ".join(part for part in (cell.dataset, cell.model, cell.group) if part) or ALL_ROWS
+    return between.join(part for part in (cell.dataset, cell.model, cell.group) if part) or ALL_ROWS
 
 
 def _figure(cell: CellAgreement, statistic: Statistic, *, intervals: bool) -> str:

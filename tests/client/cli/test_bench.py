@@ -1,0 +1,132 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn_metrics
+from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
+
+from gradewire.testing import StubTransport
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+
+def benched(command: Command, tmp_path: Path, name: str, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
+    """JSON of `bench NAME` on these rows."""
+    file, figures = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.json"
+    done = command("bench", name, file, "--resamples", "100", "--json", figures, *options, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(figures.read_text())
+    return document
+
+
+def lines(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(line["evaluator"], line["model"]): line for line in document["evaluators"]}
+
+
+def test_knvqa_scores_its_evaluators_and_equals_scikit_learn(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(120)
+    document = benched(command, tmp_path, "knvqa", rows)
+    assert list(document["metrics"]) == ["lexical_match", "vqa_accuracy", "bertscore"]
+    assert "with_question=true" in document["metrics"]["bertscore"]["line"]
+    assert "threshold=0.5" in document["metrics"]["bertscore"]["line"]
+    for model in ("big", "small"):
+        chosen = [row for row in rows if row["model"] == model]
+        human = np.array([row["label"] for row in chosen])
+        said = np.array([len(row["prediction"]) >= CUT_LETTERS for row in chosen])
+        found = lines(document)["bertscore", model]["estimates"]
+        assert found["accuracy"]["value"] == pytest.approx(sklearn_metrics.accuracy_score(human, said))
+        assert found["f1"]["value"] == pytest.approx(sklearn_metrics.f1_score(human, said))
+        assert found["macro_f1"]["value"] == pytest.approx(sklearn_metrics.f1_score(human, said, average="macro"))
+        assert found["precision"]["value"] == pytest.approx(sklearn_metrics.precision_score(human, said))
+        assert found["recall"]["value"] == pytest.approx(sklearn_metrics.recall_score(human, said))
+        assert found["positive_rate"]["value"] == pytest.approx(said.mean())
+    human_rates = {model["model"]: model["human_rate"]["value"] for model in document["models"]}
+    assert human_rates["big"] == pytest.approx(np.mean([row["label"] for row in rows if row["model"] == "big"]))
+    assert {model["mean_length_words"] for model in document["models"]} == {1.0}
+
+
+def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(100)
+    mixed = [*rows, *({**row, "prediction": "", "id": f"failed-{row['id']}"} for row in rows_of(42, seed=3))]
+    clean, found = (lines(benched(command, tmp_path, "knvqa", given)) for given in (rows, mixed))
+    for key, line in found.items():
+        assert (line["rows"], line["failed"]) == (clean[key]["rows"], 21)
+        for name, estimate in line["estimates"].items():
+            assert estimate["value"] == pytest.approx(clean[key]["estimates"][name]["value"])
+    done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", stub=judging_stub())
+    assert "Rows without a verdict" in done.stdout
+
+
+def test_knvqa_ranks_and_cuts(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(60, model="only")
+    document = benched(command, tmp_path, "knvqa", rows, "--metrics", "rouge_l,sbert,meteor", "--cut", "rouge_l=0.05")
+    found = lines(document)
+    share = np.mean([len(row["prediction"]) >= 5 for row in rows])
+    assert found["rouge_l", "only"]["estimates"]["positive_rate"]["value"] == pytest.approx(share)
+    assert (found["rouge_l", "only"]["rank"], found["meteor", "only"]["rank"]) == (1, 2)
+    # Nobody gave sbert a cut, and it has no verdict of its own.
+    assert found["sbert", "only"]["rank"] is None
+    assert found["sbert", "only"]["estimates"]["accuracy"]["value"] is None
+    assert document["metrics"]["rouge_l"]["cut"] == 0.05
+
+
+def test_knvqa_without_flagged_items(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "flags": "time-dependent" if index % 3 == 0 else ""} for index, row in enumerate(rows_of(60))]
+    document = benched(command, tmp_path, "knvqa", rows, "--without-flag", "time-dependent")
+    assert document["flags"] == {"rows": {"time-dependent": 20}, "without": ["time-dependent"], "left_out": 20}
+    assert sum(model["rows"] for model in document["models"]) == 40
+
+
+def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path: Path) -> None:
+    rows = rows_of(80)
+    failed = [{**row, "prediction": ""} for row in rows_of(34, seed=5)]
+    clean, document = (
+        benched(command, tmp_path, "accuracy", given, "--metrics", "rouge_l,sbert,cider", "--cut", "0.11")
+        for given in (rows, [*rows, *failed])
+    )
+    assert (document["metrics"]["sbert"]["cut"], document["metrics"]["rouge_l"]["cut"]) == (0.11, None)
+    for before, after in zip(clean["evaluators"], document["evaluators"], strict=True):
+        assert after["mean_absolute_deviation"]["value"] == before["mean_absolute_deviation"]["value"]
+        assert sum(cell["failed"] for cell in after["cells"]) == 34
+    sbert = next(found for found in clean["evaluators"] if found["evaluator"] == "sbert")
+    sizes = []
+    for cell in sbert["cells"]:
+        chosen = [row for row in rows if (row["dataset"], row["model"]) == (cell["dataset"], cell["model"])]
+        said = np.mean([len(row["prediction"]) >= 11 for row in chosen])
+        human = np.mean([row["label"] for row in chosen])
+        assert cell["accuracy"]["value"] == pytest.approx(said)
+        assert cell["deviation"]["value"] == pytest.approx(said - human)
+        sizes.append(abs(said - human))
+    assert sbert["mean_absolute_deviation"]["value"] == pytest.approx(np.mean(sizes))
+
+
+def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path: Path) -> None:
+    def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = scoring_pb2.ScoreResponse(provenance=[{"name": "cider", "version": 1, "line": "cider/1"}])
+        for index, item in enumerate(request.items):
+            score = float(len(item.prediction))
+            reply.items.add(index=index, id=item.id, complete=True).results.add(score=score, status=types_pb2.STATUS_OK)
+        return reply
+
+    file = write_rows(tmp_path / "rows.jsonl", rows_of(20))
+    options = ("--metrics", "cider?corpus=prepared", "--reference-set", "s", "--resamples", "100")
+    done = command("bench", "accuracy", file, *options, stub=StubTransport(answer))
+    assert "cider: cider/1, no verdicts (give --cut)" in done.stdout
+    done = command("bench", "accuracy", file, *options, "--cut", "cider=5", stub=StubTransport(answer))
+    assert "cider: cider/1, right from 5" in done.stdout
+
+
+def test_wrong_cuts_say_the_way_out(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "rows.jsonl", rows_of(10))
+    done = command("bench", "knvqa", file, "--cut", "sbert=high")
+    assert (done.exit_code, "write METRIC=SCORE" in done.stderr) == (2, True)
+    done = command("bench", "knvqa", file, "--cut", "fame=0.5", stub=judging_stub())
+    assert (done.exit_code, "there is no such metric, there are lexical_match" in done.stderr) == (2, True)
+
+
+def test_the_list_of_tables(command: Command) -> None:
+    listed = command("bench", "--help").stdout
+    assert all(name in listed for name in ("accuracy", "knvqa", "pairs"))
+    assert command("bench", "elo").exit_code == 2
