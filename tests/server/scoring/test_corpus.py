@@ -124,9 +124,12 @@ async def test_large_corpora_are_counted_beside_the_loop(
     monkeypatch.setattr(asyncio, "to_thread", to_thread)
     small = await score(Scorer(engine), ITEMS, [request_for("cider")])
     assert threads == []
-    monkeypatch.setattr(corpus, "_OFF_LOOP_CHARS", 10)
-    assert await score(Scorer(engine), ITEMS, [request_for("cider")]) == small
-    assert threads == ["one"]
+    for bound in ("_OFF_LOOP_CHARS", "_OFF_LOOP_ENTRIES"):
+        threads.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(corpus, bound, 2)
+            assert await score(Scorer(engine), ITEMS, [request_for("cider")]) == small
+        assert threads == ["one"]
 
 
 async def test_a_prepared_set_is_read_once_until_it_grows(engine: HashEngine, request_for: Make) -> None:
@@ -179,7 +182,11 @@ async def test_a_store_that_refuses_fails_the_entries_of_its_chunk(engine: HashE
 
 async def test_tokens_are_counted_by_distinct_reference(engine: HashEngine) -> None:
     items = [*ITEMS, Item("5", "other", ("the king",), "x")]
-    answer = counted(await RequestCorpora(Corpora(engine), items, reference_set="").count(TOKENS))
+    corpora = RequestCorpora(Corpora(engine), items, reference_set="")
+    answer, same = await asyncio.gather(corpora.count(TOKENS), corpora.count(TOKENS))
+    assert same is answer, "who asks meanwhile waits for the same count"
+    assert [kind for kind, *_ in engine.calls] == ["ids"]
+    answer = counted(answer)
     texts = {text for item in items for text in item.references}
     assert answer.name.startswith(f"request:{len(texts)}:")
     assert answer.documents == len(texts) == 6

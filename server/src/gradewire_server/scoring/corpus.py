@@ -6,7 +6,7 @@ What was counted of a set is remembered until the set grows, so that the next re
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.item import Item
@@ -18,8 +18,10 @@ from gradewire_server.scoring.corpus_entries import count_tokens, distinct_refer
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
 """Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
+_OFF_LOOP_ENTRIES: Final = 512
 _OFF_LOOP_CHARS: Final = 8_000
-"""Characters of a corpus from which it is counted on a thread: about 5 ms of work."""
+"""Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
+T = TypeVar("T")
 _Key: TypeAlias = tuple[str, Terms, str]
 
 _UNNAMED: Final = Failure(
@@ -69,16 +71,14 @@ class Corpora:
         self, name: str, entries: ReferenceEntries, terms: Terms, model: str
     ) -> DocumentFrequencies | Failure:
         """Counts distinct entries, each as `entry_of` makes it; `name` as the first part of the result's."""
-        chars = sum(len(text) for _, references in entries for text in references)
+        run = _beside if _is_large(entries) else _at_once
         if terms is Terms.NGRAMS:
-            counts = await _beside(chars, lambda: document_frequencies([references for _, references in entries]))
-            return DocumentFrequencies(name_of(name, len(entries), entries), len(entries), counts)
-        texts = distinct_references(entries)
+            return await run(lambda: _statistics(name, len(entries), entries, _ngrams_of(entries)))
+        texts = await run(lambda: distinct_references(entries))
         ids = await self._engine.token_ids(model, texts)
         if isinstance(ids, Failure):
             return ids
-        tokens = await _beside(chars, lambda: count_tokens(ids))
-        return DocumentFrequencies(name_of(name, len(texts), entries), len(texts), tokens)
+        return await run(lambda: _statistics(name, len(texts), entries, count_tokens(ids)))
 
     async def _count_set(self, key: _Key, revision: str) -> DocumentFrequencies | Failure:
         reference_set, terms, model = key
@@ -137,6 +137,26 @@ def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
     return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
 
 
-async def _beside(chars: int, work: Callable[[], dict[Hashable, int]]) -> dict[Hashable, int]:
-    """Does work at once, or on a thread where it would keep the event loop from others."""
-    return work() if chars < _OFF_LOOP_CHARS else await asyncio.to_thread(work)
+def _ngrams_of(entries: ReferenceEntries) -> dict[Hashable, int]:
+    return document_frequencies([references for _, references in entries])
+
+
+def _statistics(
+    name: str, documents: int, entries: ReferenceEntries, counts: dict[Hashable, int]
+) -> DocumentFrequencies:
+    return DocumentFrequencies(name_of(name, documents, entries), documents, counts)
+
+
+def _is_large(entries: ReferenceEntries) -> bool:
+    if len(entries) > _OFF_LOOP_ENTRIES:
+        return True
+    return sum(len(text) for _, references in entries for text in references) > _OFF_LOOP_CHARS
+
+
+async def _at_once(work: Callable[[], T]) -> T:
+    return work()
+
+
+async def _beside(work: Callable[[], T]) -> T:
+    """Does work on a thread, where it does not keep the event loop from others."""
+    return await asyncio.to_thread(work)
