@@ -62,7 +62,7 @@ def test_everything_said_of_an_answer_is_there() -> None:
     text = " ".join(_Elements(page_of(simple_rows())).text.split())
     for expected in (
         "answers.jsonl, 2026-11-22: 4 labelled rows, 1 metric",
-        "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · smile scored too low",
+        "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · scored too low by smile",
         "Question who was it, 0?",
         "Leonardo da Vinci ← matched by smile",
         "sentence 0.100, keyword 0.100, exact 1.000, lexical 0.100, best_window “leonardo da vinci”, bin 5; TRUNCATED",

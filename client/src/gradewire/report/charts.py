@@ -163,7 +163,7 @@ def interval_chart(agreement: AgreementReport, statistic: Statistic, title: str)
     if not defined:
         return None
     lowest = min(found.value if math.isnan(found.low) else min(found.value, found.low) for found in defined.values())
-    floor = 0.5 if statistic == "auc" and lowest >= 0.5 else 0.0 if lowest >= 0 else -1.0
+    floor = min(0.5 if statistic == "auc" else 0.0, math.floor(4 * lowest) / 4)
     frame = Frame(x_low=floor, x_high=1.0, x_label=title, y_label="")
     intervals = []
     for metric, found in defined.items():
