@@ -109,6 +109,7 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
         ([], [], "the file is empty"),
         (pairs_of(references=None), ["--metrics", "rouge_l"], "line 1 lacks an answer or references"),
         (pairs_of(), ["--choice", "judge"], "--choice judge: write NAME=COLUMN"),
+        (pairs_of(), ["--choice", "random=choice"], "random"),
         (pairs_of(), ["--map", "label=x"], "FIELD one of votes, choice, response_a"),
     ],
 )

@@ -146,7 +146,10 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
         # A pair without an instruction is one of its own.
         instructions=[pair.question or f"pair {pair.index}" for pair in pairs],
     )
-    return pairwise_agreement(judged, resamples=resamples, seed=seed)
+    try:
+        return pairwise_agreement(judged, resamples=resamples, seed=seed)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def _table(report: PairwiseReport) -> FigureTable:
