@@ -14,10 +14,19 @@ def test_the_tree_holds_the_packages_files_and_is_taken_once(tmp_path: Path, mon
     assert unpacked("wordnet-sense-index", "netbase", cache=tmp_path) == tree
 
 
-def test_a_package_that_is_not_there_is_named_and_leaves_no_tree(tmp_path: Path) -> None:
-    with pytest.raises(PackageMissingError, match="no-such-package-of-debian"):
-        unpacked("no-such-package-of-debian", cache=tmp_path)
-    assert not list(tmp_path.glob("*/package"))
+def test_a_package_that_is_not_there_is_named_and_leaves_no_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("apt-get", "dpkg-deb"):
+        program = programs / name
+        program.write_text('#!/bin/sh\necho "E: Unable to locate package $9" >&2\nexit 100\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/bin")
+    with pytest.raises(PackageMissingError, match="Unable to locate"):
+        unpacked("no-such-package", cache=tmp_path / "cache")
+    assert [path.name for path in (tmp_path / "cache" / "no-such-package").iterdir()] == ["lock"]
 
 
 def test_without_apt_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_they_are_those_of_nltks_reader(wordnet: WordNet, reader: Any) -> None:
     for name in ("index.noun", "index.verb", "index.adj", "index.adv", "noun.exc", "verb.exc"):
         text = (wordnet_files() / name).read_text(encoding="ascii")
         lines = [line.split()[0] for line in text.splitlines() if not line.startswith(" ")]
-        lemmas |= {lines[0], lines[-1], *lines[7 :: len(lines) // 200]}
+        lemmas |= {lines[0], lines[-1], *lines[7 :: len(lines) // 50]}
     words = {lemma + ending for lemma in lemmas for ending in ("", "s", "es", "ed", "ing", "er", "est", "men")}
     assert {word for word in words if wordnet.synonyms(word) != lemma_names(reader, word)} == set()
 

@@ -14,9 +14,15 @@ from gradewire_server.domain.needs import FindSynonyms, Preparation, Program, as
 from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.meteor_alignment import Alignment, align_synonyms, align_words, count_chunks
+from gradewire_server.metrics.meteor_alignment import (
+    Alignment,
+    IndexedWords,
+    align_synonyms,
+    align_words,
+    count_chunks,
+    free_stems,
+)
 from gradewire_server.metrics.parameters import member
-from gradewire_server.metrics.stems import stem
 from gradewire_server.metrics.ties import TIE
 from gradewire_server.metrics.word_split import first_words
 
@@ -110,23 +116,25 @@ class Meteor:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        prediction, truncated = first_words(item.prediction)
-        references = []
+        words, truncated = first_words(item.prediction)
+        prediction = IndexedWords.of(words)
+        alignments: list[Alignment] = []
+        lengths: list[int] = []
         for text in item.references:
             reference, cut = first_words(text)
-            references.append(reference)
+            alignments.append(align_words(prediction, reference))
+            lengths.append(len(reference))
             truncated |= cut
-        stems = {word: stem(word) for words in (prediction, *references) for word in words}
-        alignments = [align_words(prediction, reference, stems) for reference in references]
         if parameters.synonyms is MeteorSynonyms.WORDNET:
-            free = dict.fromkeys(word for each in alignments if each.reference for _, word in each.prediction)
-            synonyms = yield from ask(FindSynonyms(tuple(free)))
+            wanted = tuple(free_stems(prediction, alignments))
+            synonyms = yield from ask(FindSynonyms(wanted))
             if isinstance(synonyms, Failure):
                 return MetricResult.failed(synonyms)
-            alignments = [align_synonyms(each, synonyms) for each in alignments]
+            # The answer may hold the words of the whole request.
+            alignments = align_synonyms(prediction, alignments, {word: synonyms[word] for word in wanted})
         found = [
-            meteor_parts(alignment, len(prediction), len(reference), parameters)
-            for alignment, reference in zip(alignments, references, strict=True)
+            meteor_parts(alignment, len(words), length, parameters)
+            for alignment, length in zip(alignments, lengths, strict=True)
         ]
         scores = [meteor_score(parts, parameters.alpha) for parts in found]
         highest = max(scores)
