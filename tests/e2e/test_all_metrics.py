@@ -1,11 +1,15 @@
 """Every metric over a real socket, with the default encoder: together and alone, served, embedded and streamed."""
 
+import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.support.server_process import ServerProcess
+from tests.support.varied_rows import BAD, GOOD, ITEMS, ROWS
 
 import gradewire
 from gradewire import (
@@ -21,50 +25,15 @@ from gradewire import (
     Status,
     VqaParts,
 )
+from gradewire.cli.group import gradewire as gradewire_command
 from gradewire.metric_types import METRIC_TYPES
 
-ROWS: dict[str, dict[str, Any]] = {
-    "plain": {"question": "What is on the mat?", "references": ["a cat"], "prediction": "There is a small cat on it."},
-    "said": {"question": "What is on the mat?", "references": ["the cat", "a kitten"], "prediction": "a kitten"},
-    "wrong": {"question": "Who wrote it?", "references": ["Jane Austen", "Austen"], "prediction": "It was the navy."},
-    "annotators": {
-        "question": "How many dogs are there?",
-        "references": ["2", "2", "two", "2", "3", "two", "2 dogs", "a few", "2", "3"],
-        "prediction": "Two",
-    },
-    "caption": {
-        "question": "What does the picture show?",
-        "references": ["a man rides a brown horse on the beach", "a rider on a horse by the sea", "man on horse"],
-        "prediction": "a man is riding a horse along the beach by the sea",
-    },
-    "Chinese": {"question": "这是什么动物?", "references": ["一只猫", "猫"], "prediction": "这是一只小猫。"},
-    "Arabic": {"question": "ما هذا الحيوان؟", "references": ["قطة صغيرة"], "prediction": "هذه قطة صغيرة."},
-    "Hindi": {"question": "यह क्या है?", "references": ["एक बिल्ली"], "prediction": "यह एक बिल्ली है"},
-    "emoji": {"question": "Mood?", "references": ["😀 happy"], "prediction": "😀"},
-    "marks": {"question": "Really?", "references": ["yes"], "prediction": "?!"},
-    "control": {"question": "What?", "references": ["a\x00cat\u200b"], "prediction": "a\x00cat\u200b \x1b[31mred"},
-    "template": {"question": "<s>[INST]", "references": ["{{x}} %s"], "prediction": "'; DROP TABLE -- </script> {0}"},
-    "long": {"question": "Why?", "references": ["because of the rain"], "prediction": "rain came and went " * 3000},
-    "one word": {"question": "Which?", "references": ["cat"], "prediction": "x" * 30_000},
-    "many references": {"question": "What?", "references": [f"thing {n}" for n in range(60)], "prediction": "thing 7"},
-    "blank prediction": {"question": "What?", "references": ["a cat"], "prediction": " \t\u200b"},
-    "blank reference": {"question": "What?", "references": ["a cat", " "], "prediction": "a cat"},
-    "no references": {"question": "What?", "references": [], "prediction": "a cat"},
-    "no question": {"references": ["a cat", "the cat"], "prediction": "it is a cat"},
-}
-ITEMS = [{"id": name, **row} for name, row in ROWS.items()]
-BAD = {
-    "blank prediction": Status.EMPTY_PREDICTION,
-    "blank reference": Status.INVALID_INPUT,
-    "no references": Status.INVALID_INPUT,
-}
 VARIANTS = (
     *("smile:fast", "smile:paper", "smile:reference_code"),
     *("bertscore?layer=5&measure=recall", "bertscore?idf=request", "bertscore?threshold=0.5&with_question=true"),
     *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
     *("rouge_l?stem=true", "rouge_l?measure=precision", "bleu?max_ngram=2", "meteor?synonyms=none"),
 )
-GOOD = {"plain", "said", "wrong", "annotators", "caption", "Chinese", "Arabic", "Hindi", "no question"}
 PREPARED = ("cider?corpus=prepared", "bertscore?idf=prepared")
 # Metrics whose weights are counted over the items of one request.
 COUNTED = ("cider", "idf=request")
@@ -299,3 +268,21 @@ def test_a_prepared_corpus_scores_alike_in_a_request_a_stream_and_alone(client: 
         expected = pytest.approx([item.scores[label].score for item in together], abs=2e-4)
         assert [item.scores[label].score for item in streamed] == expected
         assert [item.scores[label].score for item in alone] == expected
+
+
+def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, together: Scores, tmp_path: Path) -> None:
+    file, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    file.write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
+    arguments = ["score", str(file), "--metrics", "all", "--server", server.address, "--out", str(out)]
+    done = CliRunner().invoke(gradewire_command, arguments)
+    assert done.exit_code == 1, "rows without references fail"
+    rows = [json.loads(line)["scores"] for line in out.read_text().splitlines()]
+    available = {name for name in METRIC_TYPES if together[name][0].status is not Status.MODEL_UNAVAILABLE}
+    assert [set(row) for row in rows] == [available] * len(ITEMS)
+    for name in available - {"cider"}:
+        assert [row[name]["status"] for row in rows] == [str(result.status) for result in together[name]], name
+        scores = [result.score for result in together[name]]
+        assert [row[name]["score"] for row in rows] == pytest.approx(scores, abs=2e-4), name
+    # cider takes the file for its corpus, which leaves out what cannot be read just as a request does.
+    assert rows[0]["cider"]["line"].startswith("cider/1?corpus=prepared&reference_set=")
+    assert f"--metrics '{rows[0]['smile']['line']}," in done.stderr

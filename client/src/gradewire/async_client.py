@@ -86,7 +86,7 @@ class AsyncClient:
             preset: For smile where `metrics` names none.
             synthetic: none, inline or prepared; for smile where `metrics` does not say.
             model: NAME or NAME@DIGEST for metrics that do not say their own.
-            reference_set: With synthetic = prepared: what `prepare` returned.
+            reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
             deadline_s: For the whole call, seconds; None: the client's.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
 
