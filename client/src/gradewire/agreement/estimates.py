@@ -45,7 +45,7 @@ class Difference(Estimate):
 
 def estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
     """Puts a value beside its interval; `resampled` is float64[resamples] with NaN where undefined."""
-    bounds = interval(resampled) if not math.isnan(value) else None
+    bounds = interval(resampled) if math.isfinite(value) else None
     low, high = bounds or (math.nan, math.nan)
     return Estimate(value, low, high, len(resampled) if bounds else 0)
 
@@ -55,7 +55,7 @@ def difference(value: float, resampled: NDArray[np.float64]) -> Difference:
     plain = estimate(value, resampled)
     if not plain.resamples:
         return Difference(plain.value, plain.low, plain.high, 0, math.nan)
-    defined = resampled[~np.isnan(resampled)]
+    defined = resampled[np.isfinite(resampled)]
     fewer = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
     p_value = min(1.0, 2 * (int(fewer) + 1) / (len(defined) + 1))
     return Difference(plain.value, plain.low, plain.high, plain.resamples, p_value)

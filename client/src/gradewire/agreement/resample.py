@@ -70,13 +70,13 @@ def interval(values: NDArray[np.float64], confidence: float = 0.95) -> tuple[flo
     """Percentile interval of bootstrap values.
 
     Args:
-        values: float64[resamples]; NaN where a resample left the statistic undefined.
+        values: float64[resamples]; NaN or infinite where a resample left the statistic undefined.
         confidence: Share of the defined values inside.
 
     Returns:
         Lower and upper bound; None where fewer than half of the resamples were defined.
     """
-    defined = values[~np.isnan(values)]
+    defined = values[np.isfinite(values)]
     if not len(values) or len(defined) * 2 < len(values):
         return None
     tail = (1 - confidence) / 2
