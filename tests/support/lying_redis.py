@@ -1,6 +1,7 @@
 """A TCP proxy before a real server that answers wrongly, late or not at all, in every way a broken store might."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable  # noqa: TC003 - one way of importing types, everywhere
 from enum import Enum, auto
@@ -9,6 +10,8 @@ from typing import Self
 
 _LONG_BYTES = 64
 """Bulk strings from this size on are taken for vectors."""
+_CURSOR = re.compile(rb"\*2\r\n\$\d+\r\n\d+\r\n(?=\*)")
+"""Begins the reply of a scan, whose values come after it."""
 LATE_S = 0.5
 
 
@@ -112,7 +115,9 @@ class LyingRedis:
         if self.lie in {Lie.GARBAGE, Lie.PREVIOUS_REPLY}:
             self.lies_told += 1
             return previous if self.lie is Lie.PREVIOUS_REPLY else b"\x00GET / HTTP/1.1\r\n\r\n"
-        values = _values(reply)
+        cursor = _CURSOR.match(reply)
+        head = cursor[0] if cursor else b""
+        values = _values(reply[len(head) :])
         if not values or self.lie is Lie.NONE:
             return reply
         self.lies_told += 1
@@ -123,13 +128,14 @@ class LyingRedis:
             turned = [values[place] for place in places[1:] + places[:1]]
             for place, value in zip(places, turned, strict=True):
                 values[place] = value
-            return _array(values)
+            return head + _array(values)
         change: dict[Lie, Callable[[bytes], bytes]] = {
             Lie.SHORT_VALUES: lambda value: value[: len(value) // 2],
             Lie.FOREIGN_VALUE: lambda _: self.foreign,
             Lie.FLIPPED_BIT: lambda value: value[:-100] + bytes([value[-100] ^ 1]) + value[-99:],
         }
-        return _array([None if value is None else change[self.lie](value) for value in values])
+        lie = change[self.lie]
+        return head + _array([lie(value) if value and len(value) >= _LONG_BYTES else value for value in values])
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

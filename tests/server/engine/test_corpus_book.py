@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
+from tests.support.lying_redis import Lie, LyingRedis
 from tests.support.valkey import ValkeyServer
 
 from gradewire_server.domain.needs import ReferenceEntries
@@ -206,3 +207,26 @@ async def test_a_set_too_large_to_be_read_fails(
         answer = await book.entries("set")
         assert isinstance(answer, Failure)
         assert "larger than" in answer.message
+
+
+@pytest.mark.parametrize("lie", [lie for lie in Lie if lie is not Lie.NONE], ids=lambda lie: lie.name.lower())
+async def test_no_lie_of_a_server_changes_a_corpus(tmp_path: Path, valkey: ValkeyServer, lie: Lie) -> None:
+    entries = tuple((f"question {number}", ("a long answer " * 9 + str(number),)) for number in range(5))
+    namespace = tmp_path.name[-60:]
+    async with opened("redis", tmp_path, valkey) as store:
+        assert await CorpusBook(store, namespace=namespace).store("set", entries) is None
+    with LyingRedis(valkey.port) as proxy:
+        config = RedisConfig(proxy.url, timeout_s=0.3, write_timeout_s=0.3, slow_s=0.25, failures_to_open=100)
+        link = RedisLink(config, EngineTelemetry(CollectorRegistry()))
+        await link.connect()
+        book = CorpusBook(RedisPrepared(link), namespace=namespace)
+        assert await found(book) == set(entries)
+        proxy.foreign = b"of another key" * 20
+        proxy.lie = lie
+        for _ in range(2):
+            answer = await book.entries("set")
+            assert isinstance(answer, Failure) or set(answer) == set(entries)
+            assert lie is Lie.PREVIOUS_REPLY or failed(answer) is Status.UNAVAILABLE
+        assert proxy.lies_told
+        proxy.lie = Lie.NONE
+        await link.close()
