@@ -40,9 +40,19 @@ def test_calibration_is_a_pair_of_numbers(tmp_path: Path) -> None:
     assert load_catalog(path)["all-MiniLM-L6-v2"].smile_calibration == (0.61, 0.25)
 
 
+def test_every_encoder_says_what_bertscore_takes() -> None:
+    for model in load_catalog().values():
+        assert model.bertscore is not None
+        assert model.bertscore.layer in model.bertscore.baselines
+        assert set(model.bertscore.baselines) == {*model.token_layers, model.layers}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
+        ("layer = 6\n", "layer = 2\n", "layers that are no outputs; those are .3, 4, 5, 6."),
+        ("3 = [0.3764, 0.3754, 0.3716]", "3 = [0.3764]", "precision, recall and F1"),
+        ("3 = [0.3764, 0.3754, 0.3716]", "2 = [0.3764, 0.3754, 0.3716]", "no outputs"),
         ("dims = 384", "", "dims"),
         ("dims = 384", 'dims = "384"', "dims should be int"),
         ("dims = 384", "dims = true", "dims should be int"),

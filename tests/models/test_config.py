@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.tiny_models import Package
 
-from gradewire_models.config import FileFacts, make_config, read_config, write_config
+from gradewire_models.config import FileFacts, bertscore_in, make_config, read_config, write_config
 from gradewire_models.digest import DigestParts
+from gradewire_models.facts import Bertscore
 from gradewire_models.serving import Serving
 
 FILES = FileFacts("a" * 64, 7, "b" * 64, 8, fingerprint=-9)
@@ -51,6 +52,17 @@ def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
         "source": "tiny-single==1.0",
     }
     assert {key: facts[key] for key in expected} == expected
+
+
+def test_what_bertscore_has_to_know_is_read_back(bert: Package, tmp_path: Path) -> None:
+    path = tmp_path / "config.pbtxt"
+    measured = Bertscore(2, {1: (0.1, 0.2, 1 / 3), 2: (-0.5, 0.0, 1e-7)})
+    write_config(path, make_config(replace(bert.model.facts, bertscore=measured), FILES, Serving()))
+    assert bertscore_in(read_config(path)[1]) == measured
+    write_config(path, make_config(bert.model.facts, FILES, Serving()))
+    assert bertscore_in(read_config(path)[1]) is None
+    with pytest.raises(ValueError, match="unpack"):
+        bertscore_in({"bertscore_layer": "2", "bertscore_baseline_2": "0.5"})
 
 
 @given(st.text())

@@ -40,6 +40,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         errors: What the next inferences fail with, one each.
         gate: Inferences wait for it.
         requests: Inputs of all inferences so far.
+        asked: Outputs that each of those that were answered was asked for.
         deadlines_s: Time that each of them was given.
         queue_timeouts_us: What each of them allowed the queue.
         cancelled: Inferences that were cancelled while they waited.
@@ -63,6 +64,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         self.gate = asyncio.Event()
         self.gate.set()
         self.requests: list[Tensors] = []
+        self.asked: list[list[str]] = []
         self.deadlines_s: list[float] = []
         self.queue_timeouts_us: list[int] = []
         self.cancelled = 0
@@ -133,6 +135,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         error = self.errors.pop() if self.errors else self.error
         if error is not None:
             await context.abort(*error)
+        self.asked.append([each.name for each in request.outputs])
         outputs = self.change(self._answer(tensors, [each.name for each in request.outputs]))
         self.computed += 1
         reply = service_pb2.ModelInferResponse(model_name=request.model_name, model_version="1")

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Tier
 from gradewire_server.engine import codec
+from gradewire_server.engine.keys import Kind
+from gradewire_server.engine.token_codec import encode_tokens, is_whole
 
 _DIMS = 8
 _ROWS = hnp.arrays(
@@ -102,3 +104,29 @@ def test_broken_rows_are_told_from_good_ones(bad: float) -> None:
     rows[1] = bad
     _, good = codec.round_vectors(rows)
     assert good.tolist() == [True, False, True]
+
+
+def test_a_sentence_is_never_read_as_tokens_nor_tokens_as_a_sentence() -> None:
+    sentence = bodies_of(np.ones((1, _DIMS), np.float32))[0]
+    for written, read in ((Kind.SENTENCE, Kind.TOKENS), (Kind.TOKENS, Kind.SENTENCE)):
+        value = codec.seal(b"key", sentence, _DIMS, 0, kind=written)
+        assert codec.unseal(b"key", value, _DIMS, kind=written) is not None
+        assert codec.unseal(b"key", value, _DIMS, kind=read) is None
+
+
+@given(st.integers(0, 5), st.data())
+def test_no_changed_bit_of_token_vectors_passes(count: int, data: st.DataObject) -> None:
+    sentence = bodies_of(np.ones((1, _DIMS), np.float32))[0]
+    vectors = np.linspace(-2, 2, count * _DIMS, dtype=np.float32).reshape(count, _DIMS)
+    body = encode_tokens(sentence, vectors, np.zeros((count, 2), np.int32), np.arange(count, dtype=np.int32))
+    assert body is not None
+    value = codec.seal(b"key", body, _DIMS, 0, kind=Kind.TOKENS)
+    stored = codec.unseal(b"key", value, _DIMS, kind=Kind.TOKENS)
+    assert stored is not None
+    assert stored.body == codec.with_tier(body, Tier.REFERENCE)
+    assert is_whole(stored.body[:-2], _DIMS)
+    assert not is_whole(stored.body[:-4], _DIMS)
+    bit = data.draw(st.integers(0, 8 * len(value) - 1))
+    changed = bytearray(value)
+    changed[bit // 8] ^= 1 << (bit % 8)
+    assert codec.unseal(b"key", bytes(changed), _DIMS, kind=Kind.TOKENS) is None

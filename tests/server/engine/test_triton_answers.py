@@ -38,6 +38,7 @@ async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) ->
     opened = await TritonEngine.open(config, registry)
     assert opened.health().models == {MODEL: True}
     fake.requests.clear()
+    fake.asked.clear()
     fake.deadlines_s.clear()
     fake.queue_timeouts_us.clear()
     yield opened
@@ -110,8 +111,20 @@ async def test_a_row_that_is_no_vector_fails_alone_and_is_not_kept(
 async def test_only_what_is_asked_for_is_requested(engine: TritonEngine, fake: FakeTriton) -> None:
     assert not await ask(engine, "a sentence")
     await engine.embed_tokens("", ["with tokens"], [Tier.WINDOW])
-    sentence, tokens = fake.requests
-    assert sentence["input_ids"].shape[1] % 8 == tokens["input_ids"].shape[1] % 8 == 0
+    await asyncio.gather(*(engine.embed_tokens("", ["of two layers"], [Tier.WINDOW], layer=layer) for layer in (4, 6)))
+    assert all(request["input_ids"].shape[1] % 8 == 0 for request in fake.requests)
+    always = ["sentence_embedding", "model_fingerprint"]
+    assert fake.asked == [
+        always,
+        [*always, "token_embeddings"],
+        [*always, "token_embeddings_layer_4", "token_embeddings"],
+    ]
+
+
+async def test_token_vectors_of_another_shape_are_never_used(engine: TritonEngine, fake: FakeTriton) -> None:
+    fake.change = changed("token_embeddings_layer_4", lambda v: v[:, :-1].copy())
+    (item,) = (await engine.embed_tokens("", ["cut short"], [Tier.WINDOW], layer=4)).items
+    assert isinstance(item, Failure)
 
 
 async def test_deadlines_reach_triton_and_its_queue(engine: TritonEngine, fake: FakeTriton) -> None:
