@@ -246,3 +246,20 @@ def test_nothing_defined_is_a_dash_and_null(command: Command, tmp_path: Path) ->
     found = values(document, "sbert")
     assert {found[statistic] for statistic in ("pearson", "kendall", "auc", "accuracy")} == {None}
     assert math.isclose(values(document, "rouge_l")["positive_rate"] or 0, float(len("same") >= CUT_LETTERS))
+
+
+def test_hostile_names_are_printed_and_written(command: Command, tmp_path: Path) -> None:
+    names = ["\ud800", "a\x1b[31mred", "[bold]x[/bold]", "b" * 500]
+    rows = [
+        {**row, "dataset": names[index % 4], "model": "", "flags": [names[index % 4], str(index)]}
+        for index, row in enumerate(rows_of(80))
+    ]
+    file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
+    options = ("--metrics", METRICS, "--resamples", "100", "--details", "--markdown", page)
+    done = command("agree", file, *options, "--json", tmp_path / "figures.json", "--report", tmp_path / "page.html")
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.output
+    assert "[bold]x[/bold]" in done.stdout
+    assert "b" * 500 in done.stdout
+    assert "and 74 further flags" in done.stderr
+    assert json.loads((tmp_path / "figures.json").read_text())

@@ -61,7 +61,13 @@ def print_figures(tables: Iterable[FigureTable]) -> None:
     """Prints tables on standard output, each as wide as the terminal at most."""
     for table in tables:
         for part in table.cut(columns_of(sys.stdout) - _ENDS):
-            print_table(part.title, part.columns, part.rows, stream=sys.stdout)
+            columns, *rows = [list(map(_writable, row)) for row in (part.columns, *part.rows)]
+            print_table(_writable(part.title), columns, rows, stream=sys.stdout)
+
+
+def _writable(cell: str) -> str:
+    """Names come from the file: neither control codes nor lone surrogates in them reach the terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 
 def to_markdown(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from gradewire.agreement.labels import LabelRule
     from gradewire.cli.rows import Row
 
+# The most frequent ones are told: a column of free remarks has as many flags as rows.
+_SHOWN_FLAGS = 10
+
 
 @dataclass(slots=True, kw_only=True)
 class JudgedColumns:
@@ -153,8 +156,10 @@ class JudgedColumns:
         if self.unreadable:
             sentences.append(f"{self.unreadable_labels}; they were left out")
         if self.flags:
-            counts = ", ".join(f"{flag} {count}" for flag, count in sorted(self.flags.items()))
-            sentences.append(f"flagged rows: {counts}; {self.flagged_out or 'none'} left out")
+            most = sorted(self.flags.most_common(_SHOWN_FLAGS))
+            counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
+            more = f" and {len(self.flags) - len(most)} further flags" if len(self.flags) > len(most) else ""
+            sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} left out")
         if self.alone:
             sentences.append(f"{self.alone} rows have one label, which stands as it is under --labels {self.rule}")
         return sentences
