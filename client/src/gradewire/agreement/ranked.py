@@ -58,7 +58,7 @@ class RankedSample:
         return {statistic: np.concatenate(values) for statistic, values in parts.items() if values}
 
     def _of_rows(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
-        if len(self._labels.starts) <= 2:
+        if len(self._labels.starts) <= 2 and self._wanted != ["auc"]:
             return self._of_two_labels(drawn)
         values: dict[Statistic, NDArray[np.float64]] = {}
         if "spearman" in self._wanted:

@@ -187,9 +187,11 @@ def auc(weights: NDArray[np.float64], x: Ordering, positive: NDArray[np.bool_]) 
     """ROC-AUC of every resample, float64[resamples]; NaN where a class is missing in the resample."""
     right = x.totals(weights * positive)
     wrong = x.totals(weights) - right
-    below = np.cumsum(wrong, axis=1) - wrong / 2
+    below = np.cumsum(wrong, axis=1)
+    wrongs = below[:, -1].copy()
+    below -= wrong / 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1)))
+        return np.asarray(np.einsum("ij,ij->i", right, below) / (right.sum(axis=1) * wrongs))
 
 
 def mean(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
