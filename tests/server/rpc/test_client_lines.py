@@ -1,5 +1,6 @@
 """Server, wire and Python client agree on every metric: its parameters, its line, its message."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from gradewire_server.domain.metric import Calibration, ModelFacts, ParameterErr
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.parameters import read_parameters, write_line, write_spec
 
+SCORES_PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
 DIGEST = "0a1b2c3d4e5f" + "6" * 52
 FACTS = ModelFacts(
     calibration=Calibration(threshold=0.6, sentence_weight=0.3),
@@ -25,6 +27,12 @@ SETS = st.text(min_size=1, max_size=20).filter(str.isprintable)
 
 def test_the_client_knows_every_metric_of_the_server() -> None:
     assert set(REGISTRY) <= set(METRIC_TYPES)
+
+
+def test_the_page_of_scores_has_a_section_and_a_row_for_every_metric() -> None:
+    page = SCORES_PAGE.read_text(encoding="utf-8")
+    assert [name for name in REGISTRY if f"\n## `{name}`\n" not in page] == []
+    assert [name for name in REGISTRY if f"\n| [`{name}`](#{name}) |" not in page] == []
 
 
 @pytest.mark.parametrize("name", REGISTRY)
