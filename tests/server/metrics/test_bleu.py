@@ -107,6 +107,7 @@ def test_long_texts_are_cut_and_say_so() -> None:
     result = grade("the cat sat " * 100_000, "the cat sat " * 100_000)
     assert result.score == pytest.approx(1.0)
     assert result.warnings == (Warning.TRUNCATED,)
+    assert (result.parts.prediction_words, result.parts.reference_words) == (1024, 1024)
     assert grade("!" * 1_000_000, "cat").warnings == (Warning.TRUNCATED,)
     assert not grade("cat " * 1024, "cat").warnings
 

@@ -86,6 +86,12 @@ def test_stems_then_synonyms_match() -> None:
     assert grade("a guy", "a man", thesaurus=thesaurus, synonyms="none").parts.matches == 1
 
 
+def test_synonyms_are_paired_from_the_end_each_with_its_last_free_partner() -> None:
+    # both words could stand for both: the second takes the second, which leaves one chunk
+    thesaurus = Thesaurus({"guy": {"man", "cat"}, "lad": {"man", "cat"}})
+    assert grade("guy lad", "man cat", thesaurus=thesaurus).parts == MeteorParts(1, 1, pytest.approx(1 / 16), 2, 1)
+
+
 def test_only_words_that_nothing_else_matches_are_looked_up() -> None:
     thesaurus = Thesaurus()
     grade("the cats ran", "the cat sat", "a dog ran", thesaurus=thesaurus)

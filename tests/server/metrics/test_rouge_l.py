@@ -50,6 +50,7 @@ def test_stems_match_words_of_four_letters_and_more() -> None:
     assert grade("the cats", "the cat").score == pytest.approx(0.5)
     assert grade("the cats", "the cat", stem=True).score == pytest.approx(1.0)  # cats has four letters
     assert grade("runs", "running", stem=True).score == pytest.approx(1.0)
+    assert grade("his", "hi", stem=True).score == 0.0  # three letters keep their form
 
 
 @pytest.mark.parametrize("stem", [False, True])
@@ -92,6 +93,7 @@ def test_long_texts_are_cut_and_say_so() -> None:
     assert result.score == 1.0
     assert result.warnings == (Warning.TRUNCATED,)
     assert not grade("cat " * 1024, "cat").warnings
+    assert grade("cat", "dog", "cat " * 1025).warnings == (Warning.TRUNCATED,)
 
 
 def test_bad_items_and_parameters() -> None:

@@ -14,7 +14,7 @@ from tests.support.programs import Table
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.result import Status, VqaParts
-from gradewire_server.metrics.vqa_accuracy import VqaAccuracy, VqaAccuracyParameters, VqaConsensus
+from gradewire_server.metrics.vqa_accuracy import VqaAccuracy, VqaAccuracyParameters, VqaConsensus, reaches
 
 
 def grade(prediction: str, *references: str, **parameters: Any) -> Any:
@@ -78,6 +78,8 @@ def test_a_cut_makes_the_verdict() -> None:
     assert grade("cat", *references).correct is True  # one agreeing annotator is enough
     assert grade("cat", *references, verdict_cut=0.6).correct is True  # the score is 0.6 but for rounding
     assert grade("cat", *references, verdict_cut=0.61).correct is False
+    assert reaches(0.3 - 1e-15, 0.3)
+    assert not reaches(0.3 - 1e-6, 0.3)
 
 
 @pytest.mark.parametrize("cut", [0.0, -1.0, 1.01, float("nan"), float("inf")])
