@@ -24,7 +24,7 @@ _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
 _REFERENCE_CHARACTERS = 200
 _REFERENCES_CHARACTERS = 1500
-_PART_CHARACTERS = 160
+_PART_CHARACTERS = 100
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
 
 
