@@ -108,6 +108,8 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
         ([{"a": "x"}], [], "no pair has votes (looked for votes, labels, annotations)"),
         ([], [], "the file is empty"),
         (pairs_of(references=None), ["--metrics", "rouge_l"], "line 1 lacks an answer or references"),
+        (pairs_of(), ["--metrics", "rouge_l,cider"], "cider weighs words by a corpus"),
+        (pairs_of(), ["--metrics", "bertscore?idf=request"], "bertscore weighs words by a corpus"),
         (pairs_of(), ["--choice", "judge"], "--choice judge: write NAME=COLUMN"),
         (pairs_of(), ["--choice", "random=choice"], "random"),
         (pairs_of(), ["--map", "label=x"], "FIELD one of votes, choice, response_a"),

@@ -16,6 +16,7 @@ from gradewire.cli.agree_run import RESAMPLES
 from gradewire.cli.agree_tables import FigureTable, estimated, print_figures, to_markdown
 from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
+from gradewire.cli.file_corpus import takes_corpus
 from gradewire.cli.files import input_options
 from gradewire.cli.pair_rows import PAIR_ALIASES, PairFile
 from gradewire.cli.pipeline import Run, ScorePlan
@@ -23,6 +24,7 @@ from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one
 from gradewire.cli.records import format_of, read_records
 from gradewire.cli.rows import Row
 from gradewire.cli.terminal import progress
+from gradewire.metric_choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -180,6 +182,10 @@ async def _scores(
     """float64[pairs, 2] by label: the scores of both answers, NaN where one has none."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
         raise InputError(f"--metrics: {missing.place} lacks an answer or references, which scores are made from")
+    if weighted := [
+        metric.name for metric in choose_metrics(metrics, MetricDefaults()).metrics if takes_corpus(metric)
+    ]:
+        raise InputError(f"--metrics: {weighted[0]} weighs words by a corpus, which is not made of a file of pairs")
     columns: dict[str, NDArray[np.float64]] = {}
     done = 0
     async with connection.client(transport) as client:

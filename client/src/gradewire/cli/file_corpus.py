@@ -77,6 +77,11 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
     return replace(plan, reference_set=report.reference_set)
 
 
+def takes_corpus(metric: Metric) -> bool:
+    """Whether a metric's scores depend on which other references are counted."""
+    return _corpus(over_a_file(metric)) in {"request", "prepared"}
+
+
 def _corpus(metric: Metric) -> Any:
     return next((value for name in _CORPUS_PARAMETERS if (value := getattr(metric, name, None))), None)
 
