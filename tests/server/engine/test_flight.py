@@ -142,3 +142,36 @@ async def test_queueing_ends_with_the_first_run_and_inference_with_the_last() ->
     call.ran(now_s - 0.5, queued_s=now_s - 4.0)
     assert call.timing.queue_s == pytest.approx(1.0)
     assert call.timing.inference_s == pytest.approx(3.0, abs=0.5)
+
+
+async def test_who_wants_what_a_run_did_not_give_goes_on_waiting() -> None:
+    table, early, late = FlightTable(), Call(1, deadline_s=None), Call(1, deadline_s=None)
+    started = flight()
+    table.start(started, early, 0, SENTENCE)
+    assert started.take() == frozenset()
+    table.join(b"k", late, 0, 5, Tier.WINDOW)
+    assert not table.land(started, {SENTENCE: b"body"}, Source.COMPUTED)
+    await early.wait()
+    assert late.results == [None]
+    assert started.parts == {5}
+    assert started.taken is None
+    assert table.join(b"k", Call(1, deadline_s=None), 0, SENTENCE, Tier.WINDOW), "it is still under way"
+    assert table.land(started, {SENTENCE: b"body", 5: b"tokens"}, Source.COMPUTED)
+    assert late.results == [b"tokens"]
+    assert late.sources[0] == Source.COMPUTED
+    assert not len(table)
+
+
+@pytest.mark.parametrize(
+    ("tier", "parts", "storable"),
+    [
+        (Tier.WINDOW, {SENTENCE}, False),
+        (Tier.PREDICTION, {SENTENCE}, True),
+        (Tier.PREDICTION, {SENTENCE, 5}, False),
+        (Tier.REFERENCE, {SENTENCE, 5}, True),
+    ],
+)
+def test_token_vectors_are_stored_of_references_alone(tier: Tier, parts: set[int], *, storable: bool) -> None:
+    started = Flight(b"k", "text", tier)
+    started.parts = frozenset(parts)
+    assert started.storable is storable
