@@ -263,3 +263,12 @@ def test_hostile_names_are_printed_and_written(command: Command, tmp_path: Path)
     assert "b" * 500 in done.stdout
     assert "and 74 further flags" in done.stderr
     assert json.loads((tmp_path / "figures.json").read_text())
+
+
+def test_grades_beyond_0_to_1_have_no_verdicts_and_the_command_says_why(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "label": 1 + index % 5} for index, row in enumerate(rows_of(40))]
+    found = values(agreed(command, tmp_path, rows, "--metrics", "rouge_l"), "rouge_l")
+    assert found["pearson"] is not None
+    assert (found["auc"], found["accuracy"], found["deviation"]) == (None, None, None)
+    done = command("agree", tmp_path / "rows.jsonl", "--resamples", "100")
+    assert "labels run from 1 to 5: nobody said what counts as right" in done.stderr

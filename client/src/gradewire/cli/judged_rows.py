@@ -149,7 +149,7 @@ class JudgedColumns:
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Which rows are left out and why, in sentences."""
+        """Which rows and figures are left out and why, in sentences."""
         sentences = []
         if self.unlabelled:
             sentences.append(f"{self.unlabelled} rows have no label and were left out")
@@ -160,6 +160,12 @@ class JudgedColumns:
             counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
             more = f" and {len(self.flags) - len(most)} further flags" if len(self.flags) > len(most) else ""
             sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} left out")
+        known = [label for label in self._labels if not math.isnan(label)]
+        if known and not (min(known) >= 0 and max(known) <= 1):
+            sentences.append(
+                f"labels run from {min(known):g} to {max(known):g}: nobody said what counts as right, so there is no AUC "
+                "and no figure of verdicts (labels in [0, 1] count from 0.5)"
+            )
         if self.alone:
             sentences.append(f"{self.alone} rows have one label, which stands as it is under --labels {self.rule}")
         return sentences
