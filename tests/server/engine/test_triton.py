@@ -80,6 +80,17 @@ async def test_vectors_are_the_embedded_engines(both: tuple[TritonEngine, Embedd
     assert np.array_equal(again.values, sentences[0].values)
 
 
+async def test_token_vectors_of_a_layer_are_the_embedded_engines(both: tuple[TritonEngine, EmbeddedEngine]) -> None:
+    texts = ["Zoë saw two cats.", "no", "word " * 300]
+    triton, embedded = [await engine.embed_tokens("", texts, windows(3), layer=5) for engine in both]
+    for one, other in zip(triton.items, embedded.items, strict=True):
+        assert isinstance(one, TokenVectors)
+        assert isinstance(other, TokenVectors)
+        assert np.array_equal(one.ids, other.ids)
+        assert np.array_equal(one.offsets, other.offsets)
+        assert np.allclose(one.tokens, other.tokens, atol=5e-3)  # float16 of values of some units
+
+
 async def test_a_text_is_computed_once_however_many_ask(
     both: tuple[TritonEngine, EmbeddedEngine], triton: TritonServer
 ) -> None:
