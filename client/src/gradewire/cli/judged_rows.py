@@ -163,8 +163,8 @@ class JudgedColumns:
         known = [label for label in self._labels if not math.isnan(label)]
         if known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
-                f"labels run from {min(known):g} to {max(known):g}: nobody said what counts as right, so there is no AUC "
-                "and no figure of verdicts (labels in [0, 1] count from 0.5)"
+                f"labels run from {min(known):g} to {max(known):g}: nobody said what counts as right, so there is no "
+                "AUC and no figure of verdicts (labels in [0, 1] count from 0.5)"
             )
         if self.alone:
             sentences.append(f"{self.alone} rows have one label, which stands as it is under --labels {self.rule}")
