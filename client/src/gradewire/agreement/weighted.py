@@ -58,20 +58,6 @@ class Ordering:
         return ranks[:, self.group]
 
 
-def pearson(weights: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pearson's r of every resample, float64[resamples]; NaN where a side is constant in the resample.
-
-    Args:
-        weights: float64[resamples, rows].
-        x: float64[rows].
-        y: float64[rows].
-    """
-    # Centred first: sums of squares lose digits where the spread is small beside the mean.
-    dx, dy = x - x.mean(), y - y.mean()
-    moments = weights @ np.stack([np.ones_like(dx), dx, dy, dx * dy, dx * dx, dy * dy], axis=1)
-    return correlation(*moments.T)
-
-
 def correlation(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     total: NDArray[np.float64],
     sum_x: NDArray[np.float64],
@@ -192,10 +178,3 @@ def auc(weights: NDArray[np.float64], x: Ordering, positive: NDArray[np.bool_]) 
     below -= wrong / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.einsum("ij,ij->i", right, below) / (right.sum(axis=1) * wrongs))
-
-
-def mean(weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of every resample, float64[resamples]; NaN where no row of it was drawn."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        averages: NDArray[np.float64] = (weights @ values) / weights.sum(axis=1)
-        return averages
