@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.judged import JudgedPart
+from gradewire.agreement.lazy import one_blas_thread
 from gradewire.agreement.ranked import RANK_DRAWS
 from gradewire.agreement.resample import draws, question_clusters, strata_of
 from gradewire.agreement.sample import Columns
@@ -56,6 +57,10 @@ class JointBootstrap:
         """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
         for part in self._parts:
             part.settle()
+        with one_blas_thread():
+            self._draw(resamples=resamples, seed=seed)
+
+    def _draw(self, *, resamples: int, seed: int) -> None:
         done = 0
         for weights in draws(self._strata, resamples=resamples, seed=seed):
             found = [part.resample(weights, rank_draws=max(0, RANK_DRAWS - done)) for part in self._parts]

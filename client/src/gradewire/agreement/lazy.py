@@ -1,15 +1,16 @@
-"""scipy, an optional and slow import."""
+"""What the extra `agree` brings: optional imports, and slow ones."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
 
 class MissingScipyError(ImportError):
-    """scipy is not installed; the message says how to get it."""
+    """scipy or threadpoolctl is not installed; the message says how to get it."""
 
 
 def scipy_stats() -> ModuleType:
@@ -23,3 +24,17 @@ def scipy_stats() -> ModuleType:
     except ImportError as error:
         raise MissingScipyError("agreement needs scipy: pip install 'gradewire[agree]'") from error
     return stats
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Keeps matrix products on one thread inside: small ones lose more by waiting for busy cores than they gain.
+
+    Raises:
+        MissingScipyError: threadpoolctl is not installed.
+    """
+    try:
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise MissingScipyError("agreement needs threadpoolctl: pip install 'gradewire[agree]'") from error
+    limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    return limits
