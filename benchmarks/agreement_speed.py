@@ -4,8 +4,6 @@ Scores are made up: labels with noise, and in each metric other rows failed, so 
 every comparison is computed on its own. `--questions 25000` is the hardest case (every row a question of its own);
 `--failed 0` the usual one. Prints time, peak memory and the machine's load.
 
-On a busy machine the linear algebra's threads wait for each other: OPENBLAS_NUM_THREADS=1 is then many times faster.
-
   python benchmarks/agreement_speed.py
   python benchmarks/agreement_speed.py --statistics all --questions 5000 --failed 0
 """
