@@ -5,10 +5,13 @@ Clarity in Reporting BLEU Scores" (tokenisation 13a); Chen and Cherry 2014 (smoo
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
@@ -16,10 +19,8 @@ from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.reference_words import words_of_references
 from gradewire_server.metrics.word_split import MAX_CHARACTERS, MAX_WORDS
-
-if TYPE_CHECKING:
-    from sacrebleu.metrics.bleu import BLEUScore
 
 _LONGEST_NGRAM: Final = 4
 
@@ -35,29 +36,23 @@ class BleuParameters(PlainParameters):
             raise ParameterError("max_ngram", f"must be 1 to {_LONGEST_NGRAM}, not {self.max_ngram}")
 
 
-@cache
-def _tokenizer() -> Callable[[str], str]:
-    # sacrebleu takes half a second to import, which a server that never computes BLEU must not pay.
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a  # noqa: PLC0415
-    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp  # noqa: PLC0415 - as above
+_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's own types end here
 
-    tokenizer: Callable[[str], str] = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's own types end here
 
-    def tokenize(text: str) -> str:
-        try:
-            return tokenizer(text)
-        finally:
-            # They would remember 65,536 texts each, however long.
-            Tokenizer13a.__call__.cache_clear()
-            TokenizerRegexp.__call__.cache_clear()
-
-    return tokenize
+def _tokenize(text: str) -> str:
+    try:
+        tokens: str = _tokenizer(text)
+    finally:
+        # They would remember 65,536 texts each, however long.
+        Tokenizer13a.__call__.cache_clear()
+        TokenizerRegexp.__call__.cache_clear()
+    return tokens
 
 
 def _tokens(text: str) -> tuple[list[str], bool]:
     """The first MAX_WORDS tokens, and whether anything was left out."""
     begun = text.strip()
-    tokens = _tokenizer()(begun[:MAX_CHARACTERS]).split()
+    tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
     return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS
 
 
@@ -65,9 +60,7 @@ def _ngrams(tokens: list[str], length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(tokens[start:] for start in range(length)), strict=False)
 
 
-def _compute(prediction: list[str], references: list[list[str]], max_ngram: int) -> "BLEUScore":
-    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - as above
-
+def _compute(prediction: list[str], references: list[list[str]], max_ngram: int) -> BLEUScore:
     correct, total = [], []
     for length in range(1, max_ngram + 1):
         predicted = Counter(_ngrams(prediction, length))
@@ -114,22 +107,18 @@ class Bleu:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        prediction, truncated = _tokens(item.prediction)
+        prediction, prediction_cut = _tokens(item.prediction)
         if not prediction:
             message = "prediction: BLEU's tokenisation leaves nothing of it"
             return MetricResult.failed(Failure(Status.EMPTY_PREDICTION, message))
-        references = []
-        for index, text in enumerate(item.references):
-            reference, cut = _tokens(text)
-            if not reference:
-                message = f"references[{index}]: BLEU's tokenisation leaves nothing of it"
-                return MetricResult.failed(Failure(Status.INVALID_INPUT, message))
-            references.append(reference)
-            truncated |= cut
+        references, references_cut = words_of_references(item.references, _tokens)
+        if [] in references:
+            message = f"references[{references.index([])}]: BLEU's tokenisation leaves nothing of it"
+            return MetricResult.failed(Failure(Status.INVALID_INPUT, message))
         found = _compute(prediction, references, parameters.max_ngram)
         return MetricResult(
             score=min(1.0, found.score / 100),
-            warnings=(Remark.TRUNCATED,) if truncated else (),
+            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
             parts=BleuParts(
                 precisions=tuple(precision / 100 for precision in found.precisions),
                 brevity_penalty=found.bp,

@@ -28,8 +28,9 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - the domain's word for it
 )
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of, words_of_references
+from gradewire_server.metrics.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
 from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.reference_words import words_of_references
 
 _SIGMA_WORDS: Final = 6.0
 _SCALE: Final = 10.0
@@ -115,7 +116,7 @@ def _too_small(corpus: DocumentFrequencies) -> Failure | None:
 
 def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
     prediction_words, prediction_cut = words_of(item.prediction)
-    references_words, references_cut = words_of_references(item.references)
+    references_words, references_cut = words_of_references(item.references, words_of)
     prediction = _vector(prediction_words, corpus)
     by_order = [0.0] * MAX_ORDER
     weighty = False

@@ -11,13 +11,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from gradewire_server.metrics.reference_words import words_of_references
 from gradewire_server.metrics.windows import MAX_WORDS
 from gradewire_server.metrics.words import bare_words
 
 MAX_ORDER: Final = 4
 """Longest n-gram, in words."""
-MAX_REFERENCE_WORDS: Final = 8192
-"""Words of all references of an item or entry that are looked at."""
 Ngram: TypeAlias = tuple[str, ...]
 
 
@@ -28,21 +27,6 @@ def words_of(text: str) -> tuple[list[str], bool]:
     """
     words = bare_words(text) or text.lower().split()
     return words[:MAX_WORDS], len(words) > MAX_WORDS
-
-
-def words_of_references(references: Sequence[str]) -> tuple[list[list[str]], bool]:
-    """Words of the first references, MAX_REFERENCE_WORDS at most, and whether anything is left out."""
-    kept: list[list[str]] = []
-    room = MAX_REFERENCE_WORDS
-    cut = False
-    for reference in references:
-        words, shortened = words_of(reference)
-        cut |= shortened
-        if len(words) > room:
-            return kept, True
-        kept.append(words)
-        room -= len(words)
-    return kept, cut
 
 
 def ngrams(words: Sequence[str]) -> Counter[Ngram]:
@@ -68,7 +52,7 @@ def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, i
 
 
 def _distinct(references: Sequence[str]) -> set[Ngram]:
-    return {ngram for words in words_of_references(references)[0] for ngram in _occurrences(words)}
+    return {ngram for words in words_of_references(references, words_of)[0] for ngram in _occurrences(words)}
 
 
 def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:

@@ -23,6 +23,7 @@ from gradewire_server.metrics.meteor_alignment import (
     free_stems,
 )
 from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.reference_words import words_of_references
 from gradewire_server.metrics.ties import TIE
 from gradewire_server.metrics.word_split import first_words
 
@@ -116,15 +117,10 @@ class Meteor:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        words, truncated = first_words(item.prediction)
+        words, prediction_cut = first_words(item.prediction)
+        references, references_cut = words_of_references(item.references, first_words)
         prediction = IndexedWords.of(words)
-        alignments: list[Alignment] = []
-        lengths: list[int] = []
-        for text in item.references:
-            reference, cut = first_words(text)
-            alignments.append(align_words(prediction, reference))
-            lengths.append(len(reference))
-            truncated |= cut
+        alignments = [align_words(prediction, reference) for reference in references]
         if parameters.synonyms is MeteorSynonyms.WORDNET:
             wanted = tuple(free_stems(prediction, alignments))
             synonyms = yield from ask(FindSynonyms(wanted))
@@ -133,15 +129,15 @@ class Meteor:
             # The answer may hold the words of the whole request.
             alignments = align_synonyms(prediction, alignments, {word: synonyms[word] for word in wanted})
         found = [
-            meteor_parts(alignment, len(words), length, parameters)
-            for alignment, length in zip(alignments, lengths, strict=True)
+            meteor_parts(alignment, len(words), len(reference), parameters)
+            for alignment, reference in zip(alignments, references, strict=True)
         ]
         scores = [meteor_score(parts, parameters.alpha) for parts in found]
         highest = max(scores)
         best = next(index for index, score in enumerate(scores) if score >= highest - TIE)
         return MetricResult(
             score=scores[best],
-            warnings=(Remark.TRUNCATED,) if truncated else (),
+            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
             matched_reference=best,
             parts=found[best],
         )

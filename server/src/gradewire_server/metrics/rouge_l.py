@@ -4,6 +4,7 @@ Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries", sect
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rapidfuzz.distance import LCSseq
@@ -14,6 +15,7 @@ from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import MetricResult, RougeLParts, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, member
+from gradewire_server.metrics.reference_words import words_of_references
 from gradewire_server.metrics.stems import stem
 from gradewire_server.metrics.ties import TIE
 from gradewire_server.metrics.word_split import first_words
@@ -85,18 +87,18 @@ class RougeL:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        prediction, truncated = _words(item.prediction, stemmed=parameters.stem)
+        words_of = partial(_words, stemmed=parameters.stem)
+        prediction, prediction_cut = words_of(item.prediction)
+        references, references_cut = words_of_references(item.references, words_of)
         best, best_score, matched = None, -1.0, 0
-        for index, text in enumerate(item.references):
-            reference, cut = _words(text, stemmed=parameters.stem)
-            truncated |= cut
+        for index, reference in enumerate(references):
             parts = _compare(prediction, reference)
             score: float = getattr(parts, parameters.measure)
             if score > best_score + TIE:
                 best, best_score, matched = parts, score, index
         return MetricResult(
             score=best_score,
-            warnings=(Warning.TRUNCATED,) if truncated else (),
+            warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
             matched_reference=matched,
             parts=best,
         )
