@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.deploy.conftest import DEPLOY, ROOT, hadolint, run
+from tests.support.apt import unpacked
 
+from gradewire_server.engine.thesaurus import usual_directory
 from gradewire_server.settings import Settings
 
 _FILES = sorted((DEPLOY / "docker").glob("Dockerfile*"))
@@ -47,3 +49,14 @@ def test_the_variables_it_sets_are_settings() -> None:
     assert (
         set(re.findall(r"\bGRADEWIRE_(?!IMAGE)[A-Z_]+(?==)", (DEPLOY / "docker" / "Dockerfile").read_text())) <= names
     )
+
+
+def test_wordnets_files_are_where_the_server_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (DEPLOY / "docker" / "Dockerfile").read_text()
+    runtime = text.split(" AS runtime\n")[1].split("\nUSER ")[0]
+    (package, pattern) = re.findall(r'install .*"(wordnet-\w+)=(.+)"', runtime)[0]
+    assert re.fullmatch(r"1:3\.0-\*", pattern)
+    assert not re.findall(r"WNHOME|WNSEARCHDIR|WORDNET_DIRECTORY", text)
+    for name in ("WNHOME", "WNSEARCHDIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert (unpacked(package) / usual_directory().relative_to("/") / "index.noun").is_file()
