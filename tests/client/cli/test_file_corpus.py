@@ -13,7 +13,8 @@ from gradewire.cli.files import InputFile
 from gradewire.cli.pipeline import ScorePlan
 from gradewire.cli.problems import InputError
 from gradewire.cli.rows import RowOptions
-from gradewire.testing import StubTransport
+from gradewire.errors import DeadlineExceeded
+from gradewire.testing import ScoreFunction, StubTransport
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 
@@ -93,6 +94,72 @@ def test_the_corpus_of_a_request_is_for_files_that_fit_one(command: Command, tmp
     stub = Recorder()
     assert command("score", short, "--metrics", metrics, stub=stub).exit_code == 0
     assert [len(request.items) for request in stub.scored if request.items] == [64]
+
+
+WEIGHTED = ["cider?corpus=request", "smile,bertscore?idf=request"]
+
+
+def timed_out(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+    reply = answer(request)
+    for item in reply.items[4:5]:
+        for result in item.results:
+            result.CopyFrom(types_pb2.MetricResult(metric_index=result.metric_index, status=types_pb2.STATUS_TIMEOUT))
+    return reply
+
+
+def no_time(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+    if request.items:
+        raise DeadlineExceeded("too late")
+    return answer(request)
+
+
+@pytest.mark.parametrize("metrics", WEIGHTED)
+@pytest.mark.parametrize("why", ["broken off", "one timed out", "one changed", "one added", "one waits aside"])
+def test_the_rest_of_a_request_is_not_scored_over_another_corpus(
+    command: Command, tmp_path: Path, metrics: str, why: str
+) -> None:
+    rows, out = rows_of(6), tmp_path / "out.jsonl"
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    first = StubTransport(timed_out) if why == "one timed out" else None
+    command("score", file, "--metrics", metrics, "--out", out, stub=first)
+    lines = out.read_text().splitlines(keepends=True)
+    assert len(lines) == 6
+    if why == "broken off":
+        out.write_text("".join(lines[:3]))
+    elif why == "one waits aside":
+        out.write_text("")
+        (tmp_path / "out.jsonl.resume").write_text(lines[5])
+    elif why == "one changed":
+        write_rows(file, [*rows[:3], {**rows[3], "references": ["another"]}, *rows[4:]])
+    elif why == "one added":
+        write_rows(file, rows_of(7))
+    before = out.read_text()
+    stub = Recorder()
+    done = command("score", file, "--metrics", metrics, "--out", out, "--resume", stub=stub)
+    assert done.exit_code == 2
+    assert "corpus=request counts the rows that are scored together" in done.stderr
+    assert "--overwrite" in done.stderr
+    assert out.read_text() == before
+    assert not any(request.items for request in stub.scored)
+
+
+@pytest.mark.parametrize("metrics", WEIGHTED)
+@pytest.mark.parametrize("first", [None, no_time])
+def test_a_request_is_gone_on_with_where_all_of_it_is_done_or_none(
+    command: Command, tmp_path: Path, metrics: str, first: ScoreFunction | None
+) -> None:
+    # A row that cannot be read is in no request: it counts on neither side.
+    file, out = write_rows(tmp_path / "rows.jsonl", rows_of(6)), tmp_path / "out.jsonl"
+    file.write_text("no row\n" + file.read_text())
+    begun = command("score", file, "--metrics", metrics, "--out", out, stub=StubTransport(first) if first else None)
+    assert begun.exit_code == 1
+    stub = Recorder()
+    done = command("score", file, "--metrics", metrics, "--out", out, "--resume", stub=stub)
+    assert done.exit_code == 1, done.output
+    assert [len(request.items) for request in stub.scored if request.items] == ([6] if first else [])
+    straight = tmp_path / "straight.jsonl"
+    command("score", file, "--metrics", metrics, "--out", straight)
+    assert out.read_text() == straight.read_text()
 
 
 async def test_standard_input_cannot_be_a_corpus() -> None:

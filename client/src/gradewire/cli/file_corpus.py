@@ -12,14 +12,18 @@ from gradewire.cli.pipeline import BATCH_ROWS
 from gradewire.cli.prepare import Entries
 from gradewire.cli.problems import InputError
 from gradewire.cli.records import STDIN
+from gradewire.cli.results_file import files_of, may_pass, read_results
 from gradewire.cli.terminal import progress
 from gradewire.metric_choice import MetricDefaults, choose_metrics
 from gradewire.metric_types import Cider
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gradewire import AsyncClient
     from gradewire.cli.files import InputFile
     from gradewire.cli.pipeline import ScorePlan
+    from gradewire.metric_choice import MetricChoice
     from gradewire.metric_types import Metric
 
 # Parameters that name a corpus: of cider, of bertscore.
@@ -46,12 +50,9 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
             standard input, which cannot be read twice.
         GradewireError: The server is not there, or refuses.
     """
-    if not any(name in str(plan.metrics) for name in (*_CORPUS_PARAMETERS, Cider.name)):
+    if not _may_take_corpus(plan):
         return plan
-    defaults = MetricDefaults(
-        preset=plan.preset, synthetic=plan.synthetic, model=plan.model, reference_set=plan.reference_set
-    )
-    chosen = choose_metrics(plan.metrics, defaults)
+    chosen = _chosen(plan)
     metrics = [over_a_file(metric) for metric in chosen.metrics]
     if any(_corpus(metric) == "request" for metric in metrics):
         _refuse_many_rows(source)
@@ -77,9 +78,53 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
     return replace(plan, reference_set=report.reference_set)
 
 
+def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> None:
+    """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
+
+    Rows that no request can hold, because they cannot be read, count on neither side.
+
+    Args:
+        plan: As `with_file_corpus` gave it.
+        source: The file; its rows are read once more.
+        out: Output of an earlier run; need not be there.
+
+    Raises:
+        InputError: Some of the rows have a result that stands, others have none. Nothing was changed.
+    """
+    weighted = _chosen(plan).metrics if _may_take_corpus(plan) else ()
+    names = [metric.name for metric in weighted if _corpus(metric) == "request"]
+    if not names:
+        return
+    done = {
+        (result["index"], result["digest"])
+        for path in files_of(out)[:2]
+        if path.exists()
+        for _, result in read_results(path)
+        if not may_pass(result)
+    }
+    rows = {(row.index, row.digest) for row in source.open().rows if row.item is not None}
+    if rows & done and (left := len(rows - done)):
+        raise InputError(
+            f"{', '.join(names)}: corpus=request counts the rows that are scored together, and of {len(rows)} rows "
+            f"{left} {'is' if left == 1 else 'are'} left: their weights would be others than those of {out}. Score all "
+            "again with --overwrite, or write corpus=prepared (bertscore: idf=prepared)"
+        )
+
+
 def takes_corpus(metric: Metric) -> bool:
     """Whether a metric's scores depend on which other references are counted."""
     return _corpus(over_a_file(metric)) in {"request", "prepared"}
+
+
+def _may_take_corpus(plan: ScorePlan) -> bool:
+    return any(name in str(plan.metrics) for name in (*_CORPUS_PARAMETERS, Cider.name))
+
+
+def _chosen(plan: ScorePlan) -> MetricChoice:
+    defaults = MetricDefaults(
+        preset=plan.preset, synthetic=plan.synthetic, model=plan.model, reference_set=plan.reference_set
+    )
+    return choose_metrics(plan.metrics, defaults)
 
 
 def _corpus(metric: Metric) -> Any:

@@ -16,7 +16,7 @@ import click
 
 from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
-from gradewire.cli.file_corpus import with_file_corpus
+from gradewire.cli.file_corpus import refuse_part_of_a_request, with_file_corpus
 from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.metric_options import metric_options, metrics_help, plan_of, with_all_metrics
 from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
@@ -172,6 +172,8 @@ class _ScoreJob:
             async with self._connection.client(transport) as client:
                 plan = await with_all_metrics(client, plan)
                 plan = await with_file_corpus(client, self._source, plan, quiet=self._output.quiet)
+                if out and self._output.resume:
+                    refuse_part_of_a_request(plan, self._source, out)
                 run = Run(client, plan, known=results.waiting if results else lambda _: None)
                 await run.begin()
                 needs_total = self._output.resume or not self._output.quiet
