@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from click.testing import CliRunner, Result
@@ -28,7 +28,7 @@ def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
 def command() -> Command:
     """Runs `gradewire ARGUMENTS`; `stub` answers instead of `length_score`."""
 
-    def run(*arguments: str | Path, stub: StubTransport | None = None, stdin: str | None = None) -> Result:
+    def run(*arguments: str | Path, stub: StubTransport | None = None, stdin: BinaryIO | None = None) -> Result:
         transport = stub or StubTransport(answer)
         return CliRunner().invoke(gradewire, list(map(str, arguments)), obj=transport, input=stdin)
 

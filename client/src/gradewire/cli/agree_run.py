@@ -21,6 +21,7 @@ from gradewire.cli.judged_rows import JudgedColumns
 from gradewire.cli.metric_options import metric_options, plan_of, with_all_metrics
 from gradewire.cli.pipeline import Run, ScorePlan
 from gradewire.cli.problems import one_line_errors
+from gradewire.cli.records import STDIN
 from gradewire.cli.terminal import progress
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class Judging:
         began = time.monotonic()
         done = 0
         async with self.connection.client(transport) as client:
-            plan = await with_all_metrics(client, self.plan.with_default_synthetic(present=opened.has_synthetic))
+            plan = self.plan.with_default_synthetic(present=opened.has_synthetic)
+            plan = await with_all_metrics(client, plan, reads_twice=self.source.path != STDIN)
             run = Run(client, await with_file_corpus(client, self.source, plan, quiet=self.quiet))
             await run.begin()
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:

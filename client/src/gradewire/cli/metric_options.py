@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradewire.cli.pipeline import ScorePlan
+from gradewire.metric_line import parse_metric_line
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Cider, Smile
 from gradewire.metric_types.wire import Kind, WireParameter, wire_parameters
 
@@ -22,6 +23,10 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"
+_UNREAD = (
+    "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
+    "--reference-set"
+)
 _HELP_COLUMNS = 78
 _PLACEHOLDERS = {Kind.FLAG: "true|false", Kind.COUNT: "N", Kind.NUMBER: "X", Kind.TEXT: "NAME"}
 
@@ -56,23 +61,57 @@ def metric_options(command: Command) -> Command:
     return command
 
 
-async def with_all_metrics(client: AsyncClient, plan: ScorePlan) -> ScorePlan:
-    """Puts the server's metrics in the place of `all`; smile is there even where its encoder is not, and says so.
+async def with_all_metrics(
+    client: AsyncClient, plan: ScorePlan, *, reads_twice: bool = True, quiet: bool = False
+) -> ScorePlan:
+    """Puts the server's metrics in the place of `all`, but for those written beside it with nothing more to say.
+
+    Says on standard error which metrics of this client are left out, and why. Smile is there even where its encoder is
+    not: its rows say so.
 
     Args:
         client: Where the scoring will be done.
         plan: What is asked.
+        reads_twice: Whether the input can be read twice; if not, and no reference set is named, cider is left out.
+        quiet: Say nothing.
 
     Raises:
-        GradewireError: The server is not there.
+        GradewireError: The server is not there, or a metric is not to be understood.
     """
     written = [name.strip() for name in plan.metrics.split(",")] if isinstance(plan.metrics, str) else []
     if ALL_METRICS not in written:
         return plan
-    listed = {metric.name for metric in (await client.models()).metrics if metric.available} | {Smile.name}
-    every = [name for name in METRIC_TYPES if name in listed]
+    left_out = dict.fromkeys(METRIC_TYPES, "the server does not have it")
+    for metric in (await client.models()).metrics:
+        if metric.available:
+            left_out.pop(metric.name, None)
+        elif metric.name in left_out:
+            left_out[metric.name] = metric.missing or "the server cannot compute it"
+    left_out.pop(Smile.name, None)
+    if not (reads_twice or plan.reference_set or "reference_set=" in ",".join(written)):
+        left_out.setdefault(Cider.name, _UNREAD)
+    beside = [_with_defaults(parse_metric_line(line)) for line in written if line != ALL_METRICS]
+    every = [
+        name for name, kind in METRIC_TYPES.items() if name not in left_out and _with_defaults(kind()) not in beside
+    ]
     place = written.index(ALL_METRICS)
-    return replace(plan, metrics=",".join([*written[:place], *every, *written[place + 1 :]]))
+    rest = [line for line in written[place + 1 :] if line != ALL_METRICS]
+    if not quiet:
+        named = {metric.name for metric in beside}
+        _tell_left_out({name: reason for name, reason in left_out.items() if name not in named})
+    return replace(plan, metrics=",".join([*written[:place], *every, *rest]))
+
+
+def _tell_left_out(left_out: Mapping[str, str]) -> None:
+    for reason in dict.fromkeys(left_out.values()):
+        names = ", ".join(name for name, why in left_out.items() if why == reason)
+        click.echo(f"left out of {ALL_METRICS}: {names} ({reason})", err=True)
+
+
+def _with_defaults(metric: Metric) -> Metric:
+    """What the metric's name alone asks for, where the metric says no more than that."""
+    metric = over_a_file(replace(metric, version=None))
+    return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric
 
 
 def over_a_file(metric: Metric) -> Metric:

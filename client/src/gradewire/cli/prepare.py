@@ -122,7 +122,7 @@ async def _prepare(
     client: AsyncClient, found: Entries, plan: ScorePlan, deadline_s: float | None, *, quiet: bool
 ) -> PrepareReport:
     async with client:
-        arguments = (await with_all_metrics(client, plan)).arguments()
+        arguments = (await with_all_metrics(client, plan, quiet=quiet)).arguments()
         del arguments["reference_set"]
         chosen = choose_metrics(arguments["metrics"], MetricDefaults()).metrics
         arguments["metrics"] = [over_a_file(metric) for metric in chosen]

@@ -28,6 +28,7 @@ from gradewire.cli.problems import (
     one_line_errors,
     silence_stdout,
 )
+from gradewire.cli.records import STDIN
 from gradewire.cli.results_file import ResultsFile, count_results, encode_row, files_of
 from gradewire.cli.summary import Summary
 from gradewire.cli.summary_text import print_summary
@@ -170,7 +171,7 @@ class _ScoreJob:
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
             async with self._connection.client(transport) as client:
-                plan = await with_all_metrics(client, plan)
+                plan = await with_all_metrics(client, plan, reads_twice=self._source.path != STDIN)
                 plan = await with_file_corpus(client, self._source, plan, quiet=self._output.quiet)
                 if out and self._output.resume:
                     refuse_part_of_a_request(plan, self._source, out)
