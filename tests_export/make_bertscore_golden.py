@@ -1,4 +1,4 @@
-"""Writes what the package bert-score says of 50 pairs: `make_bertscore_golden.py OUTPUT NAME=FOLDER …`.
+"""Writes what the package bert-score says of 54 pairs: `make_bertscore_golden.py OUTPUT NAME=FOLDER …`.
 
 FOLDER is an encoder as Hugging Face has it, of the same weights as the model NAME of the catalog. Beside torch and
 transformers it needs `pip install bert-score==0.3.13`; the file in tests/server/metrics was written with the
@@ -66,6 +66,12 @@ PAIRS: Final[list[tuple[str, list[str]]]] = [
     ("word " * 300, ["another word", "word " * 290]),
     ("unrelated answer about gardening", ["the treaty was signed in 1648", "granite", "a minor chord"]),
 ]
+QUESTIONS: Final[list[tuple[str, str, list[str]]]] = [
+    ("what colour is the very big bus in this picture", "blue", ["red"]),
+    ("what colour is the very big car in this picture", "yellow", ["green"]),
+    ("what colour is the very big house in this picture", "white", ["black"]),
+    ("what colour is the very big door in this picture", "grey", ["pink"]),
+]
 BASELINE: Final = (0.31, 0.29, 0.3)
 LAYERS: Final = {"all-MiniLM-L6-v2": (256, (3, 5, 6)), "all-mpnet-base-v2": (384, (9, 12))}
 
@@ -89,10 +95,21 @@ def measure(folder: Path, layer: int, max_tokens: int, baseline: Path) -> dict[s
     return found
 
 
+def measure_questions(folder: Path, layer: int, max_tokens: int) -> list[list[float]]:
+    """Precision, recall and F1 of the answers behind their questions, with idf over these very references."""
+    predictions = [f"{question} {prediction}" for question, prediction, _ in QUESTIONS]
+    references = [f"{question} {reference}" for question, _, (reference,) in QUESTIONS]
+    scorer = BERTScorer(model_type=str(folder), num_layers=layer, device="cpu", idf=True, idf_sents=references)
+    scorer._tokenizer.model_max_length = max_tokens
+    values = zip(*(each.tolist() for each in scorer.score(predictions, references)), strict=True)
+    return [[round(value, 7) for value in each] for each in values]
+
+
 def main() -> None:
     """Measures every model that is given and writes one file."""
     output, *given = sys.argv[1:]
     models: dict[str, Any] = {}
+    questions: dict[str, Any] = {}
     with TemporaryDirectory() as directory:
         baseline = Path(directory) / "baseline.tsv"
         lines = ["LAYER,P,R,F", *(",".join(map(str, (layer, *BASELINE))) for layer in range(13))]
@@ -100,12 +117,14 @@ def main() -> None:
         for name, folder in (each.split("=", 1) for each in given):
             max_tokens, layers = LAYERS[name]
             models[name] = {str(layer): measure(Path(folder), layer, max_tokens, baseline) for layer in layers}
+            questions[name] = {str(layer): measure_questions(Path(folder), layer, max_tokens) for layer in layers}
     packages = ("bert-score", "torch", "transformers", "tokenizers")
     golden = {
         "made_by": {package: version(package) for package in packages},
         "baseline": BASELINE,
         "pairs": PAIRS,
         "models": models,
+        "questions": {"items": QUESTIONS, "models": questions},
     }
     Path(output).write_text(json.dumps(golden, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 

@@ -81,6 +81,13 @@ def test_weights_are_the_logarithm_of_rarity() -> None:
     assert table.rounds[0][2] == CorpusStatistics(Corpus.REQUEST, Terms.TOKENS, "m")
 
 
+def test_behind_a_question_weights_are_counted_with_it() -> None:
+    corpus = DocumentFrequencies("request:2:abc", 2, {1: 1})
+    table = Table(tokens={"q? y": tokens(0, 0, 0, 0), "q? r": tokens(0, 0, 0, 0)}, corpus=corpus)
+    grade(table, "r", question="q?", idf="request", with_question=True)
+    assert table.rounds[0][2] == CorpusStatistics(Corpus.REQUEST, Terms.TOKENS, "m", with_question=True)
+
+
 def test_tokens_around_a_text_weigh_nothing_and_can_be_matched() -> None:
     around = np.array([at(10), at(200), at(300)], np.float32)
     y = TokenVectors(around[0], around, np.array([(0, 0), (0, 1), (0, 0)], np.int32), np.array([-1, 7, -1]), False)  # noqa: FBT003 - `truncated`

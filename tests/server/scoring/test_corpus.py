@@ -22,6 +22,7 @@ from gradewire_server.scoring.corpus_entries import count_tokens, distinct_refer
 Make = Callable[..., MetricRequest]
 NGRAMS = CorpusStatistics(Corpus.PREPARED, Terms.NGRAMS)
 TOKENS = CorpusStatistics(Corpus.REQUEST, Terms.TOKENS, "hash")
+ASKED = CorpusStatistics(Corpus.REQUEST, Terms.TOKENS, "hash", with_question=True)
 ITEMS = [
     Item("1", "which?", ("a brown dog", "the dog"), "a brown dog runs"),
     Item("2", "which?", ("a red cat",), "the red cat"),
@@ -124,6 +125,12 @@ async def test_large_corpora_are_counted_beside_the_loop(
     monkeypatch.setattr(asyncio, "to_thread", to_thread)
     small = await score(Scorer(engine), ITEMS, [request_for("cider")])
     assert threads == []
+    long = [Item(str(n), "q" * 4_000, ("a", "b"), "a") for n in range(2)]
+    corpora = RequestCorpora(Corpora(engine), long, reference_set="")
+    counted(await corpora.count(TOKENS))
+    assert threads == []
+    counted(await corpora.count(ASKED))
+    assert threads == ["one"] * 2, "questions are part of the work: texts and counts"
     for bound in ("_OFF_LOOP_CHARS", "_OFF_LOOP_ENTRIES"):
         threads.clear()
         with monkeypatch.context() as patch:
@@ -161,6 +168,7 @@ async def test_without_a_set_or_its_entries_it_is_not_prepared(engine: HashEngin
         results = await score(Scorer(engine), ITEMS, [cider], name)
         assert {result.status for result in results.values()} == {Status.NOT_PREPARED}
         assert "References.Prepare" in results["1"].message
+    assert "gradewire prepare FILE" in (await score(Scorer(engine), ITEMS, [cider]))["1"].message
 
 
 async def test_only_metrics_with_a_prepared_corpus_store_entries(engine: HashEngine, request_for: Make) -> None:
@@ -196,11 +204,38 @@ async def test_tokens_are_counted_by_distinct_reference(engine: HashEngine) -> N
     assert await RequestCorpora(Corpora(engine), items, reference_set="").count(TOKENS) == failure
 
 
+async def test_behind_questions_documents_are_the_texts_that_are_compared(engine: HashEngine) -> None:
+    entries = [("who?", ("a king", "a king", "two men")), ("which?", ("a king",)), ("who? a", ("king",)), (" ", ("x",))]
+    items = [Item(str(n), question, references, "y") for n, (question, references) in enumerate(entries)]
+    corpora = RequestCorpora(Corpora(engine), items, reference_set="")
+    bare, asked = counted(await corpora.count(TOKENS)), counted(await corpora.count(ASKED))
+    # Two entries make the same text, and one without a question none that would be compared.
+    texts = {"who? a king", "who? two men", "which? a king"}
+    assert asked.documents == 3
+    assert asked.counts == Counter(number for text in texts for number in set(token_vectors(text, 64).ids.tolist()))
+    assert bare.documents == 4
+    assert asked.name.split(":")[2] != bare.name.split(":")[2], "the same entries, weighed otherwise"
+
+
+async def test_a_set_is_counted_with_and_without_questions(engine: HashEngine) -> None:
+    await engine.store_entries("set", entries_of((item.question, item.references) for item in ITEMS))
+    await engine.store_entries("bare", entries_of([("", ("a", "b"))]))
+    corpora = Corpora(engine)
+    bare, asked = counted(await corpora.of_set("set", TOKENS)), counted(await corpora.of_set("set", ASKED))
+    assert bare.counts != asked.counts
+    assert asked.name.startswith("set:6:")
+    assert counted(await corpora.of_set("bare", TOKENS)).documents == 2
+    unasked = await corpora.of_set("bare", ASKED)
+    assert isinstance(unasked, Failure)
+    assert unasked.status is Status.NOT_PREPARED
+    assert "question" in unasked.message
+
+
 async def test_a_request_that_gives_up_does_not_waste_the_count(engine: HashEngine) -> None:
     await engine.store_entries("set", entries_of((item.question, item.references) for item in ITEMS))
     corpora = Corpora(engine)
-    first = asyncio.create_task(corpora.of_set("set", Terms.NGRAMS, ""))
-    second = asyncio.create_task(corpora.of_set("set", Terms.NGRAMS, ""))
+    first = asyncio.create_task(corpora.of_set("set", NGRAMS))
+    second = asyncio.create_task(corpora.of_set("set", NGRAMS))
     for _ in range(3):
         await asyncio.sleep(0)
     assert [kind for kind, *_ in engine.calls] == ["entries"], "it is at work"
@@ -216,7 +251,7 @@ async def test_what_is_remembered_is_bounded_in_terms() -> None:
         pairs = [(f"{name} {n}", ("a b", "b")) for n in range(3)]  # terms in several documents: a, b, (a b)
         await engine.store_entries(name, entries_of(pairs))
     for name in ("one", "one", "two", "two", "one"):
-        assert len(counted(await corpora.of_set(name, Terms.NGRAMS, "")).counts) == 3
+        assert len(counted(await corpora.of_set(name, NGRAMS)).counts) == 3
     read = [texts[0] for kind, _, texts, _ in engine.calls if kind == "entries"]
     assert read == ["one", "two", "one"]
 

@@ -132,11 +132,13 @@ class CorpusStatistics:
         corpus: REQUEST or PREPARED.
         terms: What is counted.
         model: Whose tokens, NAME@DIGEST; "" for n-grams.
+        with_question: Documents are "QUESTION REFERENCE", of entries that have a question; not for n-grams.
     """
 
     corpus: Corpus
     terms: Terms
     model: str = ""
+    with_question: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - the domain's word for it
 )
-from gradewire_server.metrics.bertscore_match import match, rescaled, weights
+from gradewire_server.metrics.bertscore_match import behind_question, match, rescaled, weights
 from gradewire_server.metrics.checks import check_item, check_question, check_references
 from gradewire_server.metrics.parameters import MEASURE_INFO, MODEL_INFO, Measure, member
 from gradewire_server.metrics.rounds import ask_together
@@ -117,7 +117,8 @@ class Bertscore:
             ),
             ParameterInfo(
                 name="idf",
-                description="Which references the weights of rare tokens are counted over.",
+                description="Which references the weights of rare tokens are counted over; with_question puts the "
+                "question before these too.",
                 default_value=Corpus.NONE,
                 allowed=", ".join(Corpus),
             ),
@@ -249,7 +250,7 @@ def _why_weightless(corpus: DocumentFrequencies | None) -> str:
 
 
 def _sides(question: str, answers: Sequence[str], parameters: BertscoreParameters) -> tuple[str, ...]:
-    return tuple(f"{question} {answer}" for answer in answers) if parameters.with_question else tuple(answers)
+    return tuple(behind_question(question, each) for each in answers) if parameters.with_question else tuple(answers)
 
 
 def _chunks(texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -269,4 +270,5 @@ def _tokens(texts: tuple[str, ...], tier: Tier, parameters: BertscoreParameters)
 
 
 def _statistics(parameters: BertscoreParameters) -> CorpusStatistics:
-    return CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model)
+    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
+    return CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)

@@ -46,6 +46,11 @@ def match(
     return values
 
 
+def behind_question(question: str, answer: str) -> str:
+    """The text that stands for an answer where the question is compared with it."""
+    return f"{question} {answer}"
+
+
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
     """Weight of each token, 0 or more.
 

@@ -22,14 +22,20 @@ _OFF_LOOP_ENTRIES: Final = 512
 _OFF_LOOP_CHARS: Final = 8_000
 """Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
-_Key: TypeAlias = tuple[str, Terms, str]
+_Key: TypeAlias = tuple[str, CorpusStatistics]
 
 _UNNAMED: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: a prepared corpus needs the name of a set; call References.Prepare with this metric first",
+    "reference_set: a prepared corpus needs the name of a set; call References.Prepare with this metric first "
+    "(`gradewire prepare FILE` with this metric)",
 )
 _EMPTY: Final = Failure(
     Status.INVALID_INPUT, "references: no item of the request has references that a corpus could be counted over"
+)
+_NO_QUESTION: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: none of its entries has a question, and this metric counts references behind their questions; call "
+    "References.Prepare with questions (`gradewire prepare FILE` with this metric)",
 )
 
 
@@ -47,11 +53,11 @@ class Corpora:
         self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
         self._counting: dict[tuple[_Key, str], asyncio.Task[DocumentFrequencies | Failure]] = {}
 
-    async def of_set(self, reference_set: str, terms: Terms, model: str) -> DocumentFrequencies | Failure:
+    async def of_set(self, reference_set: str, need: CorpusStatistics) -> DocumentFrequencies | Failure:
         """What a prepared set counts now; NOT_PREPARED where there is none."""
         if not reference_set:
             return _UNNAMED
-        key = (reference_set, terms, model)
+        key = (reference_set, need)
         revision = await self._engine.entries_revision(reference_set)
         if isinstance(revision, Failure):
             return revision
@@ -68,25 +74,35 @@ class Corpora:
         return await asyncio.shield(task)
 
     async def count(
-        self, name: str, entries: ReferenceEntries, terms: Terms, model: str
+        self, name: str, entries: ReferenceEntries, need: CorpusStatistics
     ) -> DocumentFrequencies | Failure:
         """Counts distinct entries, each as `entry_of` makes it; `name` as the first part of the result's."""
-        run = _beside if _is_large(entries) else _at_once
-        if terms is Terms.NGRAMS:
-            return await run(lambda: _statistics(name, len(entries), entries, _ngrams_of(entries)))
-        texts = await run(lambda: distinct_references(entries))
-        ids = await self._engine.token_ids(model, texts)
+        run = _beside if _is_large(entries, need) else _at_once
+        if need.terms is Terms.NGRAMS:
+            return await run(
+                lambda: DocumentFrequencies(name_of(name, len(entries), entries), len(entries), _ngrams_of(entries))
+            )
+        with_question = need.with_question
+        texts = await run(lambda: distinct_references(entries, with_question=with_question))
+        if not texts:
+            return _NO_QUESTION
+        ids = await self._engine.token_ids(need.model, texts)
         if isinstance(ids, Failure):
             return ids
-        return await run(lambda: _statistics(name, len(texts), entries, count_tokens(ids)))
+        documents = len(texts)
+        return await run(
+            lambda: DocumentFrequencies(
+                name_of(name, documents, entries, with_question=with_question), documents, count_tokens(ids)
+            )
+        )
 
     async def _count_set(self, key: _Key, revision: str) -> DocumentFrequencies | Failure:
-        reference_set, terms, model = key
+        reference_set, need = key
         # `revision` was read before the entries: a set that grows meanwhile is counted again by the next request.
         entries = await self._engine.entries(reference_set)
         if isinstance(entries, Failure):
             return entries
-        counted = await self.count(reference_set, entries, terms, model)
+        counted = await self.count(reference_set, entries, need)
         if isinstance(counted, DocumentFrequencies):
             self._remember(key, revision, counted)
         return counted
@@ -119,7 +135,7 @@ class RequestCorpora:
     async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
         """Answers a need."""
         if need.corpus is Corpus.PREPARED:
-            return await self._corpora.of_set(self._reference_set, need.terms, need.model)
+            return await self._corpora.of_set(self._reference_set, need)
         async with self._lock:
             if need not in self._found:
                 self._found[need] = await self._count(need)
@@ -129,7 +145,7 @@ class RequestCorpora:
         entries = entries_of((item.question, item.references) for item in self._items)
         if not entries:
             return _EMPTY
-        return await self._corpora.count(Corpus.REQUEST, entries, need.terms, need.model)
+        return await self._corpora.count(Corpus.REQUEST, entries, need)
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
@@ -141,16 +157,13 @@ def _ngrams_of(entries: ReferenceEntries) -> dict[Hashable, int]:
     return document_frequencies([references for _, references in entries])
 
 
-def _statistics(
-    name: str, documents: int, entries: ReferenceEntries, counts: dict[Hashable, int]
-) -> DocumentFrequencies:
-    return DocumentFrequencies(name_of(name, documents, entries), documents, counts)
-
-
-def _is_large(entries: ReferenceEntries) -> bool:
+def _is_large(entries: ReferenceEntries, need: CorpusStatistics) -> bool:
     if len(entries) > _OFF_LOOP_ENTRIES:
         return True
-    return sum(len(text) for _, references in entries for text in references) > _OFF_LOOP_CHARS
+    characters = sum(len(text) for _, references in entries for text in references)
+    if need.with_question:
+        characters += sum(len(question) * len(references) for question, references in entries)
+    return characters > _OFF_LOOP_CHARS
 
 
 async def _at_once(work: Callable[[], T]) -> T:

@@ -7,8 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import ReferenceEntries
+from gradewire_server.metrics.bertscore_match import behind_question
+from gradewire_server.metrics.checks import check_question
 
 _DIGEST_BYTES = 6
+_WITH_QUESTION = b"with_question"
 
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -16,14 +19,20 @@ def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, 
     return question, tuple(sorted(set(references)))
 
 
-def distinct_references(entries: ReferenceEntries) -> list[str]:
-    """Every reference text once, in order."""
-    return sorted({text for _, references in entries for text in references})
+def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
+    """Every reference text once, in order; `with_question`: behind its question, where the entry has one."""
+    if not with_question:
+        return sorted({text for _, references in entries for text in references})
+    asked = [(question, references) for question, references in entries if check_question(question) is None]
+    return sorted({behind_question(question, text) for question, references in asked for text in references})
 
 
-def name_of(name: str, documents: int, entries: ReferenceEntries) -> str:
-    """NAME:DOCUMENTS:DIGEST, 12 hex digits over the entries, which are distinct, whatever their order."""
-    state = blake2b(digest_size=_DIGEST_BYTES)
+def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_question: bool = False) -> str:
+    """NAME:DOCUMENTS:DIGEST, 12 hex digits over the entries, which are distinct, whatever their order.
+
+    References behind their questions are another corpus of the same entries, and have another digest.
+    """
+    state = blake2b(digest_size=_DIGEST_BYTES, person=_WITH_QUESTION if with_question else b"")
     for question, references in sorted(entries):
         for text in (str(len(references)), question, *references):
             encoded = text.encode()
