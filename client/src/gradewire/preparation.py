@@ -123,5 +123,11 @@ def name_set(entries: Iterable[references_pb2.ReferenceEntry]) -> str:
     return digest.hexdigest()
 
 
+def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:
+    """The name that `prepare` gives to the set of these entries; those that it would refuse are left out, as there."""
+    messages = (encode_entry(index, entry) for index, entry in enumerate(entries))
+    return name_set(message for message in messages if not isinstance(message, EntryFailure))
+
+
 def _invalid(index: int, problem: str) -> EntryFailure:
     return EntryFailure(index, Status.INVALID_INPUT, f"entries[{index}]{problem}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0
 
+SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
 
@@ -61,6 +63,15 @@ class Connection:
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
 
     @property
+    def arguments(self) -> list[str]:
+        """Options as `connection_options` reads them; not the token, which no terminal should show."""
+        if self.server is not None:
+            tls = ["--tls-ca", str(self.tls_ca)] if self.tls_ca else []
+            return ["--server", self.server, *tls]
+        here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
+        return [*here, *(["--cache-dir", str(self.cache_dir)] if self.cache_dir else [])]
+
+    @property
     def place(self) -> str:
         """Where the scoring is done, for people."""
         return self.server or "the engine in this process"
@@ -73,7 +84,7 @@ def connection_options(command: Command) -> Command:
             click.option(
                 "--server",
                 metavar="HOST:PORT",
-                envvar="GRADEWIRE_SERVER",
+                envvar=SERVER_VARIABLE,
                 show_envvar=True,
                 help="Score on this server.",
             ),

@@ -16,6 +16,7 @@ from gradewire.cli.results_file import files_of, may_pass, read_results
 from gradewire.cli.terminal import progress
 from gradewire.metric_choice import MetricDefaults, choose_metrics
 from gradewire.metric_types import Cider
+from gradewire.preparation import name_entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ _CORPUS_PARAMETERS = ("corpus", "idf")
 
 
 async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePlan, *, quiet: bool) -> ScorePlan:
-    """Prepares the references of the file where a metric needs a prepared corpus and no set is named.
+    """Prepares the references of the file where a metric needs a prepared corpus, and no other set is named.
 
     A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
     here, and give the same row another score in another file.
@@ -58,12 +59,15 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
         _refuse_many_rows(source)
     weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
     plan = replace(plan, metrics=metrics)
-    if not weighted or chosen.reference_set:
+    if not weighted or (chosen.reference_set and source.path == STDIN):
         return plan
     if source.path == STDIN:
         names = ", ".join(metric.name for metric in weighted)
         raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
     entries, _ = Entries.read(source)
+    # A line of this file names the file's own set, which another store or server may not have.
+    if chosen.reference_set and chosen.reference_set != name_entries(entries.entries):
+        return plan
     with progress("counting references", len(entries.entries), quiet=quiet) as shown:
         report = await client.prepare(
             entries.entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done)

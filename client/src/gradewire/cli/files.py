@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gradewire.cli.records import FORMATS, STDIN, Format, count_rows, format_of, read_records
+from gradewire.cli.records import FORMATS, STDIN, Format, count_rows, format_of, read_records, suffix_format
 from gradewire.cli.rows import ALIASES, RowOptions, RowSource, open_rows
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ class InputFile:
     path: str
     format: Format
     options: RowOptions
+
+    @property
+    def arguments(self) -> list[str]:
+        """FILE and options as `input_options` reads them."""
+        columns = (("--map", f"{name}={column}") for name, column in self.options.columns.items())
+        told = [] if self.format == suffix_format(self.path) else ["--input-format", self.format]
+        return [self.path, *itertools.chain(*columns), *told]
 
     def open(self) -> RowSource:
         """Rows of the file; raises InputError where it cannot be used as a whole."""

@@ -64,12 +64,16 @@ def format_of(path: str, chosen: str | None) -> Format:
     """
     if chosen is not None:
         return next(known for known in FORMATS if known == chosen)
-    if path == STDIN:
-        return "jsonl"
-    suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise InputError(f"{path}: cannot tell the format from {suffix or 'no suffix'!r}: give --input-format")
-    return _SUFFIXES[suffix]
+    if (found := suffix_format(path)) is None:
+        raise InputError(
+            f"{path}: cannot tell the format from {Path(path).suffix.lower() or 'no suffix'!r}: give --input-format"
+        )
+    return found
+
+
+def suffix_format(path: str) -> Format | None:
+    """What `format_of` takes where no option says it; None where the suffix says nothing."""
+    return "jsonl" if path == STDIN else _SUFFIXES.get(Path(path).suffix.lower())
 
 
 def read_records(path: str, format_: Format) -> Iterator[Record]:

@@ -255,14 +255,12 @@ class _ScoreJob:
             sys.stdout.buffer.flush()
 
     def _reproduce(self, run: Run) -> str:
-        server = f" --server {self._connection.server}" if self._connection.server else ""
-        columns = "".join(f" --map {name}={column}" for name, column in self._source.options.columns.items())
         # A metric that could not be computed at all has no line.
         lines = [line for line in run.lines.values() if line]
         if not lines:
             return ""
-        metrics = shlex.quote(",".join(lines))
-        return f"gradewire score {shlex.quote(self._source.path)} --metrics {metrics}{columns}{server}"
+        words = [*self._source.arguments, "--metrics", ",".join(lines), *self._connection.arguments]
+        return shlex.join(["gradewire", "score", *words])
 
 
 def _cell(label: str, result: Mapping[str, Any]) -> str:
