@@ -1,5 +1,6 @@
 """A metric's dataclass and its message in types.proto say the same."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -10,6 +11,7 @@ from tests.client.metric_values import METRICS
 
 import gradewire
 from gradewire import Bertscore, Bleu, Cider, InvalidRequest, Metric, RougeL, Smile, VqaAccuracy, format_metric_line
+from gradewire.metric_line import parse_metric_line
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, metric_of
 from gradewire.metric_types.wire import Kind, wire_parameters
 from gradewire_proto.v1 import types_pb2
@@ -63,6 +65,13 @@ def test_what_is_written_on_the_wire_is_read_back(metric: Metric) -> None:
         assert found in {said, said or None}, name
 
 
+@pytest.mark.parametrize("write", [lambda: Cider(corpus="none"), lambda: parse_metric_line("cider?corpus=none")])  # type: ignore[arg-type]
+def test_cider_always_has_a_corpus(write: Callable[[], Metric]) -> None:
+    with pytest.raises(InvalidRequest, match=r"cider has no corpus 'none': take one of request, prepared$"):
+        write()
+    assert "none" in wire_parameters("bertscore")["idf"].choices
+
+
 def test_a_message_by_hand() -> None:
     metric = Bertscore(measure="recall", layer=5, idf="prepared", rescale=True, threshold=0.0, reference_set="s")
     assert metric.to_spec() == types_pb2.MetricSpec(
@@ -103,7 +112,7 @@ def test_numbers_have_one_form() -> None:
         (Smile, "sentence_weight", "0.3", "smile: sentence_weight is a number, not '0.3'"),
         (Smile, "sentence_weight", True, "smile: sentence_weight is a number, not True"),
         (Smile, "model", 7, "smile: model is a string, not 7"),
-        (Cider, "corpus", "file", "cider has no corpus 'file': take one of none, request, prepared"),
+        (Cider, "corpus", "file", "cider has no corpus 'file': take one of request, prepared"),
     ],
 )
 def test_values_of_another_type_name_metric_parameter_and_what_is_allowed(

@@ -124,6 +124,34 @@ def test_the_help_says_all_there_is_to_write(command: Command) -> None:
             assert f":{values}" in shown if parameter.name == "preset" else f"{parameter.name}={values}" in shown
 
 
+def test_the_help_offers_nothing_that_is_always_refused(command: Command) -> None:
+    shown = " ".join(command("score", "--help").stdout.split())
+    assert "cider corpus=request|prepared " in shown
+    assert "idf=none|request|prepared" in shown
+
+
+def with_warnings(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+    reply = answer(request)
+    for item in reply.items:
+        for result in item.results[1:]:
+            result.warnings.append(types_pb2.WARNING_TRUNCATED)
+    return reply
+
+
+def test_what_holds_of_several_metrics_is_said_once(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [*ROWS, {"references": ["a"], "prediction": " "}])
+    file.write_text(file.read_text() + "no row\n")
+    done = command("score", file, "--metrics", "bleu,rouge_l,meteor", stub=StubTransport(with_warnings))
+    said = [
+        line for line in done.stderr.splitlines() if ": " in line and line.startswith(("bleu", "rouge_l", "meteor"))
+    ]
+    assert said == [
+        "bleu, rouge_l, meteor: EMPTY_PREDICTION, for instance 3: no message",
+        "bleu, rouge_l, meteor: INVALID_INPUT, for instance 4: line 5 is not JSON: Expecting value at character 1",
+        "rouge_l, meteor: warnings: 4 TRUNCATED",
+    ]
+
+
 def test_columns_of_a_table_are_as_wide_as_their_labels(command: Command, tmp_path: Path) -> None:
     metrics = "bertscore?layer=5&measure=recall,bertscore?layer=5&measure=precision,bleu"
     done = command(

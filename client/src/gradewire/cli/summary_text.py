@@ -41,11 +41,8 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
         )
     columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
-    for label, tally in summary.metrics.items():
-        for status, (identifier, message) in tally.examples.items():
-            click.echo(_printable(f"{label}: {status}, for instance {identifier}: {message or 'no message'}"), err=True)
-        if tally.warnings:
-            click.echo(f"{label}: warnings: {_counted(tally.warnings)}", err=True)
+    for labels, text in _notes(summary):
+        click.echo(_printable(f"{', '.join(labels)}: {text}"), err=True)
     rate = scored_rows / wall_s if wall_s else 0.0
     click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rate:.0f} rows/s) by {place}", err=True)
     if texts := sum(summary.texts.values()):
@@ -66,6 +63,21 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
         click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
     if command:
         click.echo(f"the same again: {command}", err=True)
+
+
+def _notes(summary: Summary) -> list[tuple[list[str], str]]:
+    """Failures and warnings, each once, with all metrics of which it holds."""
+    labels: dict[str, list[str]] = {}
+    for label, tally in summary.metrics.items():
+        texts = [
+            f"{status}, for instance {identifier}: {message or 'no message'}"
+            for status, (identifier, message) in tally.examples.items()
+        ]
+        if tally.warnings:
+            texts.append(f"warnings: {_counted(tally.warnings)}")
+        for text in texts:
+            labels.setdefault(text, []).append(label)
+    return [(named, text) for text, named in labels.items()]
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -1,6 +1,6 @@
 """The parameters of a metric as types.proto has them: read from there, so that a new metric is one dataclass."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -13,6 +13,8 @@ from google.protobuf.message import Message
 from gradewire.errors import InvalidRequest
 from gradewire_proto.v1 import types_pb2
 
+# Values of a shared enum that a metric never takes: CIDEr without a corpus has no weights.
+_NEVER = {("cider", "corpus"): frozenset({"none"})}
 _MAX_UINT32 = 2**32 - 1
 _MAX_DIGITS = len(str(_MAX_UINT32))
 
@@ -128,7 +130,7 @@ def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
             metric=metric,
             name=field.name,
             kind=_KINDS[field.cpp_type],
-            choices={} if field.enum_type is None else _choices(field.enum_type),
+            choices={} if field.enum_type is None else _choices(field.enum_type, _NEVER.get((metric, field.name), ())),
             has_presence=field.has_presence,
         )
         for field in fields
@@ -139,6 +141,7 @@ def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral) and 0 <= int(value) <= _MAX_UINT32
 
 
-def _choices(enum: EnumDescriptor) -> dict[str, int]:
+def _choices(enum: EnumDescriptor, never: Collection[str]) -> dict[str, int]:
     prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    return {value.name.removeprefix(prefix).lower(): value.number for value in enum.values if value.number}
+    values = {value.name.removeprefix(prefix).lower(): value.number for value in enum.values if value.number}
+    return {name: number for name, number in values.items() if name not in never}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gradewire.metric_types.base import Metric
-from gradewire.metric_types.encoders import Corpus, Measure
+from gradewire.metric_types.encoders import Measure
 
 VqaConsensus = Literal["leave_one_out", "direct"]
 MeteorSynonyms = Literal["wordnet", "none"]
@@ -120,5 +120,5 @@ class Cider(Metric):
     """
 
     name: ClassVar[Literal["cider"]] = "cider"
-    corpus: Corpus | None = None
+    corpus: Literal["request", "prepared"] | None = None
     reference_set: str | None = None
