@@ -84,7 +84,12 @@ MUTANTS = {
     "half": ("smile_formula.py", "* (exact + keyword) / 2", "* (exact + keyword) / 2.02", "v1"),
     "fraction": ("smile_formula.py", "if preset is SmilePreset.PAPER:", "if True:", "v1"),
     "whole words": ("smile_formula.py", "if preset is SmilePreset.PAPER:", "if False:", "paper"),
-    "word boundaries": ("easy_match.py", """ in f" {' '.join(prediction.words)} \"""", " in prediction.text", "paper"),
+    "word boundaries": (
+        "easy_match.py",
+        """whole = f" {' '.join(prediction.words)} \"""",
+        "whole = prediction.text",
+        "paper",
+    ),
     "distinct words": ("smile_formula.py", "else set(keyword.words)", "else keyword.words", "v1"),
     "repeated words": (
         "smile_formula.py",

@@ -12,7 +12,7 @@ from tests.support.programs import Table
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.result import BleuParts, Status, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.bleu import Bleu, BleuParameters
+from gradewire_server.metrics.bleu import MAX_CHARACTERS, Bleu, BleuParameters
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat.", "U.S.", "1,000", "&quot;cat&quot;", "don't", "x-y", "3-4", "猫。"]
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=15).map(" ".join)
@@ -110,6 +110,10 @@ def test_long_texts_are_cut_and_say_so() -> None:
     assert (result.parts.prediction_words, result.parts.reference_words) == (1024, 1024)
     assert grade("!" * 1_000_000, "cat").warnings == (Warning.TRUNCATED,)
     assert not grade("cat " * 1024, "cat").warnings
+    # Characters are bounded too: twenty references of 64 KB took a fifth of a second.
+    assert not grade("x" * MAX_CHARACTERS, "cat").warnings
+    assert grade("x" * (MAX_CHARACTERS + 1), "x" * MAX_CHARACTERS).warnings == (Warning.TRUNCATED,)
+    assert MAX_CHARACTERS == 16 * 1024
 
 
 def test_bad_items_and_parameters() -> None:

@@ -14,7 +14,7 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Terms
 from gradewire_server.domain.result import CiderParts, Failure, Status, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.cider import Cider, CiderParameters
+from gradewire_server.metrics.cider import Cider, CiderParameters, _similarities, _Vector
 from gradewire_server.metrics.cider_ngrams import document_frequencies, ngrams, words_of
 from gradewire_server.metrics.reference_words import MAX_REFERENCE_WORDS
 from gradewire_server.metrics.windows import MAX_WORDS
@@ -176,6 +176,26 @@ def test_long_texts_are_cut_and_say_so() -> None:
     full = grade("a " * MAX_WORDS, (*many, "b"), corpus)
     assert full.score == pytest.approx(grade("a " * MAX_WORDS, many, corpus).score)
     assert full.warnings == (Warning.TRUNCATED,)
+
+
+class Unread(dict[Any, float]):
+    """Weights that may be looked up and not be gone through."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError
+
+    items = keys = values = __iter__  # type: ignore[assignment] # all ways through
+
+
+def test_of_a_long_and_a_short_text_the_short_one_is_gone_through() -> None:
+    # A thousand short references with an answer of 4 096 n-grams took a quarter of a second.
+    short, long = {("a",): 2.0}, {("a",): 1.0, ("b",): 1.0}
+    nothing = ({},) * 3
+    for prediction, reference in [(short, Unread(long)), (Unread(long), short)]:
+        mine = _Vector((prediction, *nothing), (2.0, 0.0, 0.0, 0.0), 1)
+        theirs = _Vector((reference, *nothing), (2.0, 0.0, 0.0, 0.0), 1)
+        # clipped to the smaller weight, 1, times the reference's
+        assert _similarities(mine, theirs) == [pytest.approx(reference["a",] / 4), 0.0, 0.0, 0.0]
 
 
 def test_one_word_of_a_megabyte_is_a_word() -> None:

@@ -43,6 +43,24 @@ def test_what_is_not_white_space_has_words_without_white_space(text: str) -> Non
     assert all(word.split() == [word] for word in words)
 
 
+@given(st.text("猫ネก\u0e33\U00020001aéж\u0e49\u094d\U000e0100 .", max_size=20))
+def test_a_walk_from_letter_to_letter_finds_the_same_words(text: str) -> None:
+    expected: list[str] = []
+    before = ""  # what a mark, or a letter of a spaced script, could belong to
+    for character in text:
+        if character in "猫ネก\u0e33\U00020001":
+            expected.append(character)
+            before = "letter of its own"
+        elif character in "aéж" and before != "word":
+            expected.append(character)
+            before = "word"
+        elif character in "aéж" or (character in "\u0e49\u094d\U000e0100" and before):
+            expected[-1] += character
+        else:
+            before = ""
+    assert split_words(text) == (expected or text.split())
+
+
 def test_long_texts_are_cut_and_say_so() -> None:
     assert first_words("x " * MAX_WORDS) == (["x"] * MAX_WORDS, False)
     assert first_words("x " * (MAX_WORDS + 1)) == (["x"] * MAX_WORDS, True)

@@ -20,9 +20,11 @@ from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Sta
 from gradewire_server.domain.result import Warning as Remark
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.reference_words import words_of_references
-from gradewire_server.metrics.word_split import MAX_CHARACTERS, MAX_WORDS
+from gradewire_server.metrics.word_split import MAX_WORDS
 
 _LONGEST_NGRAM: Final = 4
+MAX_CHARACTERS: Final = 16_384
+"""Characters of a text that are tokenised: 16 for each of its first MAX_WORDS tokens."""
 
 
 @dataclass(frozen=True, slots=True)

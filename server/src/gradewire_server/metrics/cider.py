@@ -160,11 +160,9 @@ def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
         if not norm:
             found.append(0.0)
             continue
-        theirs = reference.weights[order]
-        shared = math.fsum(
-            min(weight, theirs[ngram]) * theirs[ngram]
-            for ngram, weight in prediction.weights[order].items()
-            if ngram in theirs
-        )
+        mine, theirs = prediction.weights[order], reference.weights[order]
+        # Of a long answer and a short reference a thousand times over, only the reference may be gone through.
+        fewer, more = (mine, theirs) if len(mine) < len(theirs) else (theirs, mine)
+        shared = math.fsum(min(mine[ngram], theirs[ngram]) * theirs[ngram] for ngram in fewer if ngram in more)
         found.append(penalty * min(1.0, shared / norm))
     return found

@@ -3,6 +3,8 @@
 Source: SMILE, section on baselines ("can be found within the model response"); METRICS "Baselines".
 """
 
+from collections.abc import Iterable, Iterator
+
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Preparation, Program
@@ -12,9 +14,10 @@ from gradewire_server.metrics.parameters import EasyMatchParameters
 from gradewire_server.metrics.words import Normalised, normalise
 
 
-def contains(prediction: Normalised, reference: Normalised) -> bool:
-    """Whether the reference's words stand in the prediction one after another ("art" is not in "party")."""
-    return f" {' '.join(reference.words)} " in f" {' '.join(prediction.words)} "
+def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
+    """Whether each reference's words stand in the prediction one after another ("art" is not in "party")."""
+    whole = f" {' '.join(prediction.words)} "
+    return (f" {' '.join(reference.words)} " in whole for reference in references)
 
 
 class EasyMatch:
@@ -40,9 +43,9 @@ class EasyMatch:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        prediction = normalise(item.prediction)
-        for index, reference in enumerate(item.references):
-            if contains(prediction, normalise(reference)):
+        found = contained(normalise(item.prediction), map(normalise, item.references))
+        for index, stands_in_it in enumerate(found):
+            if stands_in_it:
                 return MetricResult(score=1.0, matched_reference=index, correct=True)
         return MetricResult(score=0.0, correct=False)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.metric import Calibration
 from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.easy_match import contains
+from gradewire_server.metrics.easy_match import contained
 from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile_texts import SmileTexts
 from gradewire_server.metrics.ties import TIE, first_of_the_highest
@@ -42,7 +42,7 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> NDArray[np.float64]:
     N(r) as a whole stands in N(y), else 0.
     """
     if preset is SmilePreset.PAPER:
-        return np.array([contains(texts.words, keyword) for keyword in texts.keywords], dtype=np.float64)
+        return np.fromiter(contained(texts.words, texts.keywords), np.float64)
     said = set(texts.words.words)
     shares = []
     for keyword in texts.keywords:
