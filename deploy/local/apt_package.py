@@ -47,6 +47,21 @@ def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Pat
     return tree
 
 
+def unpacked_before(package: str, *, cache: Path | None = None) -> list[Path]:
+    """Trees that hold the package, with whatever dependencies, from earlier calls; asks apt nothing.
+
+    Args:
+        package: As for `unpacked`.
+        cache: As for `unpacked`.
+
+    Returns:
+        Their roots, the newest first.
+    """
+    directory = cache or platformdirs.user_cache_path("gradewire")
+    trees = [*directory.glob(f"{package}/package"), *directory.glob(f"{package}-{'[0-9a-f]' * 12}/package")]
+    return sorted(trees, key=lambda tree: tree.stat().st_mtime, reverse=True)
+
+
 def _unpack(names: tuple[str, ...], directory: Path, tree: Path) -> None:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise PackageMissingError(f"{', '.join(names)}: there is no apt to get it with; install it by hand")
@@ -71,8 +86,17 @@ def _download(names: tuple[str, ...], scratch: Path) -> None:
     except PackageMissingError:
         for part in ("state/lists/partial", "cache/archives/partial"):
             (scratch / part).mkdir(parents=True)
-        _run([*command, *private, "update"], scratch)
-        _run([*command, *private, "download", *names], scratch)
+        # Without this mode apt calls an update a success in which nothing could be fetched. One archive of several may
+        # be out of reach and the package still come from another: the download decides.
+        unreachable = ""
+        try:
+            _run([*command, *private, "-o", "APT::Update::Error-Mode=any", "update"], scratch)
+        except PackageMissingError as error:
+            unreachable = f"{error}; then "
+        try:
+            _run([*command, *private, "download", *names], scratch)
+        except PackageMissingError as error:
+            raise PackageMissingError(f"{unreachable}{error}; install what is missing by hand") from error
 
 
 def _run(command: list[str], directory: Path) -> None:
@@ -89,5 +113,5 @@ def _run(command: list[str], directory: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PackageMissingError(f"cannot run `{command[0]}`: {error}") from error
     if done.returncode:
-        words = " ".join(done.stderr.split())[-500:]
-        raise PackageMissingError(f"`{' '.join(command)}` failed: {words}; install what is missing by hand")
+        words = " ".join(done.stderr.split())[:500]  # apt names the cause first
+        raise PackageMissingError(f"`{command[0]}` failed: {words}")
