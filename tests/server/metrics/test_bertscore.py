@@ -110,6 +110,13 @@ def test_a_threshold_gives_a_verdict(threshold: float, correct: bool) -> None:  
     assert grade(table, "r", threshold=threshold).correct is correct
 
 
+def test_a_score_that_is_the_threshold_is_right() -> None:
+    table = Table(tokens={"y": tokens(0), "r": tokens(60)})
+    score = grade(table, "r").score
+    assert grade(table, "r", threshold=score).correct is True
+    assert grade(table, "r", threshold=math.nextafter(score, 1)).correct is False
+
+
 def test_the_question_stands_before_both() -> None:
     table = Table(tokens={"q? y": tokens(0, 0, 0, 0), "q? r": tokens(0, 0, 0, 60)})
     assert grade(table, "r", question="q?", with_question=True).parts.recall == pytest.approx(0.875)

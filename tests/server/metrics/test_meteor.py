@@ -116,6 +116,15 @@ def test_the_best_reference_counts_and_of_equals_the_first() -> None:
     assert result.parts == MeteorParts(0, 0, 0, 0, 0)
 
 
+def test_references_closer_than_a_millionth_are_equally_good() -> None:
+    # One pair, with half of 1 / (0.9 r + 0.1 y): words r = 1001 and 1000 at y = 1000 give scores 4.5e-7 apart.
+    prediction, longer, shorter = (
+        " ".join(["x", *letter * count]) for letter, count in zip("abb", (999, 1000, 999), strict=True)
+    )
+    assert grade(prediction, longer, shorter).matched_reference == 0
+    assert grade(prediction, longer + " c c c", shorter).matched_reference == 1  # r = 1004: 1.8e-6 less
+
+
 class NoSynonyms:
     """In NLTK's place for WordNet."""
 

@@ -46,6 +46,15 @@ def test_the_best_reference_by_the_measure_counts_and_is_named() -> None:
     assert grade("x", "a", "b").score == 0.0
 
 
+def test_references_closer_than_a_millionth_are_equally_good() -> None:
+    # One common word of 1 000: F1 is 2/2001 with the first and 2/2000 with the second reference, 5e-7 apart.
+    prediction, longer, shorter = (
+        " ".join(["x", *letter * count]) for letter, count in zip("abb", (999, 1000, 999), strict=True)
+    )
+    assert grade(prediction, longer, shorter).matched_reference == 0
+    assert grade(prediction, longer + " c c c", shorter).matched_reference == 1  # 2/2004: 2e-6 less
+
+
 def test_stems_match_words_of_four_letters_and_more() -> None:
     assert grade("the cats", "the cat").score == pytest.approx(0.5)
     assert grade("the cats", "the cat", stem=True).score == pytest.approx(1.0)  # cats has four letters

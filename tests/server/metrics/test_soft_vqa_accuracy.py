@@ -34,12 +34,29 @@ def grade(prediction: str, *references: str, **parameters: Any) -> Any:
         ("dog", "cat", 0.0),  # three edits of three
         ("a long answer about a cat", "cat", 0.0),  # more edits than letters: not below 0
         ("kitten", "sitting", 4 / 7),  # two substitutions and one insertion
+        ("abcxxxxxxx", "abcdefghij", 0.3),  # seven substitutions of ten
     ],
 )
 def test_similarity_is_one_minus_edits_per_letter_of_the_reference(
     prediction: str, reference: str, similarity: float
 ) -> None:
     assert character_similarity(prediction, reference) == pytest.approx(similarity, abs=1e-12)
+
+
+def edits(one: str, other: str) -> int:
+    """The textbook's table, row by row."""
+    row = list(range(len(other) + 1))
+    for i, mine in enumerate(one, 1):
+        above, row = row, [i]
+        for j, theirs in enumerate(other, 1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (mine != theirs)))
+    return row[-1]
+
+
+@given(st.text("abc", max_size=12), st.text("abc", min_size=1, max_size=12))
+def test_similarity_is_that_of_the_textbook_over_the_whole_range(prediction: str, reference: str) -> None:
+    expected = max(0.0, 1 - edits(prediction, reference) / len(reference))
+    assert character_similarity(prediction, reference) == pytest.approx(expected, abs=1e-12)
 
 
 def test_leave_one_out_by_hand() -> None:
