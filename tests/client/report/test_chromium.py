@@ -90,6 +90,21 @@ def test_tables_and_curves_are_drawn(page: Page) -> None:
     assert min(bars) > 10
 
 
+def test_charts_of_the_overview_have_name_and_axis_above_and_below_their_metrics(page: Page) -> None:
+    charts = page.locator("#overview figure svg").all()
+    for chart, name in zip(charts, ["Pearson", "Kendall τ-b", "ROC-AUC"], strict=True):
+        dots = chart.locator("circle").evaluate_all("dots => dots.map(dot => dot.getBoundingClientRect().y)")
+        texts = chart.locator(".name, .tick[text-anchor]").evaluate_all(
+            "texts => texts.map(text => [text.textContent, text.getBoundingClientRect().y])"
+        )
+        above, below = ([text for text, y in texts if side(y)] for side in (min(dots).__gt__, max(dots).__lt__))
+        title, *axis = above
+        assert (title, below) == (name, [*axis, f"{name}, mean of the cells"])
+        assert len(axis) >= 2
+    boxes = [chart.bounding_box() for chart in charts]
+    assert len({box["y"] for box in boxes if box}) == 1
+
+
 @pytest.mark.parametrize(
     ("table", "name"), [("t-overview", "Pearson"), ("t-cells", "Scored"), ("t-differences", "Mean of cells")]
 )
