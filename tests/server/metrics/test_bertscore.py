@@ -192,6 +192,11 @@ def test_a_layer_that_is_not_there_names_those_that_are() -> None:
         BertscoreParameters(layer=7).resolved(FACTS)
 
 
+def test_a_baseline_that_is_not_there_names_the_command_that_writes_one() -> None:
+    with pytest.raises(ParameterError, match="layer 4; where the catalog has one, `gradewire models build` writes it"):
+        BertscoreParameters(layer=4, rescale=True).resolved(FACTS)
+
+
 def test_the_models_own_layer_is_filled_in_and_a_corpus_named() -> None:
     resolved = BertscoreParameters(idf=Corpus.PREPARED).resolved(FACTS)
     assert resolved.layer == 3

@@ -90,7 +90,9 @@ class BertscoreParameters(PlainParameters):
             raise ParameterError("layer", f"this model gives token vectors of {known}, not of {number}")
         if self.rescale and layers[number].baseline is None:
             raise ParameterError(
-                "rescale", f"no baseline was measured for layer {number} of this model; leave rescaling out"
+                "rescale",
+                f"the built model has no baseline for layer {number}; where the catalog has one, "
+                "`gradewire models build` writes it; otherwise leave rescaling out",
             )
         return replace(self, layer=number)
 
