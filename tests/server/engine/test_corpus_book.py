@@ -89,6 +89,7 @@ async def test_a_set_grows_and_the_same_again_changes_nothing(
             assert failed(answer) is Status.NOT_PREPARED
             assert isinstance(answer, Failure)
             assert "References.Prepare" in answer.message
+            assert "`gradewire prepare FILE` with this metric" in answer.message
         assert await book.store("set", (A, B)) is None
         first = await book.revision("set")
         assert await book.store("set", (B, A)) is None

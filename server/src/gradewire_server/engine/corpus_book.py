@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _NOT_PREPARED: Final = Failure(
     Status.NOT_PREPARED,
     "reference_set: no corpus is prepared for it; call References.Prepare with its references and this metric, whose "
-    "corpus is prepared, first",
+    "corpus is prepared, first (`gradewire prepare FILE` with this metric)",
 )
 _DAMAGED: Final = Failure(
     Status.UNAVAILABLE, "the corpus of the reference set is damaged; call References.Prepare with its references again"
