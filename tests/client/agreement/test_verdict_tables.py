@@ -99,6 +99,11 @@ def test_knvqa_table_by_hand() -> None:
         ("none", "y"): (None, None),
     }
     assert (lines["e", "y"].rows, lines["e", "y"].failed) == (2, 1)
+    # People's figures beside e: of y it judged two answers, of 10 and 20 words, and people call both right.
+    human = {key: (line.human_rate.value, line.human_rank, line.mean_length_words) for key, line in lines.items()}
+    assert human["e", "x"] == (pytest.approx(3 / 5), 2, 4.0)
+    assert human["e", "y"] == (pytest.approx(1.0), 1, 15.0)
+    assert human["none", "x"] == (pytest.approx(NAN, nan_ok=True), None, pytest.approx(NAN, nan_ok=True))
     assert (lines["none", "x"].rows, lines["none", "x"].failed) == (0, 5)
     assert math.isnan(lines["none", "x"].estimates["accuracy"].value)
 
@@ -126,7 +131,16 @@ def test_model_accuracy_by_hand() -> None:
     assert [(cell.judged, cell.failed) for cell in under.cells] == [(3, 1), (2, 0)]
     assert [cell.deviation.value for cell in under.cells] == pytest.approx([-1.5 / 3, 0.0])
     assert under.mean_absolute_deviation.value == pytest.approx(1.5 / 6)
-    assert under.mean_absolute_deviation.low <= under.mean_absolute_deviation.value
+
+
+def test_the_interval_of_the_mean_size_is_that_of_sizes() -> None:
+    # Every third answer of either set is called right by one side alone: deviations of -1/3, so that draws without
+    # their size would all lie below 0, and the size outside of its interval.
+    labels = [1.0, 1.0, 0.0] * 20
+    rows = verdicts({"under": [0.0, 1.0, 0.0] * 20}, labels, ["x"] * 60, ["one"] * 30 + ["two"] * 30)
+    size = model_accuracy(rows, resamples=200).evaluators[0].mean_absolute_deviation
+    assert size.value == pytest.approx(1 / 3)
+    assert 0 < size.low < size.value < size.high < 1
 
 
 def test_mean_size_of_the_deviation_gives_smiles_printed_overall() -> None:
@@ -176,19 +190,32 @@ def test_with_30_percent_failed_the_tables_are_those_of_the_rest() -> None:
     column[random.random(count) < 0.3] = NAN
     names = [["x", "y"][row % 2] for row in range(count)]
     kept = np.flatnonzero(~np.isnan(column))
-    rows = verdicts({"e": column.tolist()}, labels.tolist(), names, ["set"] * count)
     rest = verdicts(
         {"e": column[kept].tolist()}, labels[kept].tolist(), [names[row] for row in kept], ["set"] * len(kept)
     )
-    lines, of_rest = (knvqa_table(each, resamples=5).lines for each in (rows, rest))
-    for line, other in zip(lines, of_rest, strict=True):
+    # A failed answer is empty, and it is the right ones of x that fail: people's figures move with them.
+    labels[np.isnan(column) & (np.array(names) == "x")] = 1.0
+    words = np.where(np.isnan(column), 0.0, random.integers(1, 30, size=count))
+    rows = verdicts({"e": column.tolist()}, labels.tolist(), names, ["set"] * count)
+    whole = knvqa_table(rows, lengths_words=words, resamples=5)
+    part = knvqa_table(rest, lengths_words=words[kept], resamples=5)
+    lines, of_rest = whole.lines, part.lines
+    for model, line, other, alone in zip(whole.models, lines, of_rest, part.models, strict=True):
         assert (line.rows, other.failed) == (other.rows, 0)
+        assert line.human_rate.value == pytest.approx(alone.human_rate.value)
+        assert line.human_rank == alone.human_rank
+        assert line.mean_length_words == pytest.approx(alone.mean_length_words)
+        assert model.mean_length_words == pytest.approx(alone.mean_length_words)
+        assert model.rows == line.rows + line.failed
         for name in KNVQA_STATISTICS:
             assert line.estimates[name].value == pytest.approx(other.estimates[name].value)
     assert sum(line.failed for line in lines) == count - len(kept)
+    assert whole.models[0].human_rate.value > lines[0].human_rate.value
     found, other = (model_accuracy(each, resamples=5).evaluators[0] for each in (rows, rest))
     assert [cell.deviation.value for cell in found.cells] == pytest.approx(
         [cell.deviation.value for cell in other.cells]
     )
+    for cell in found.cells:
+        assert cell.deviation.value == pytest.approx(cell.accuracy.value - cell.human.value)
     assert found.mean_absolute_deviation.value == pytest.approx(other.mean_absolute_deviation.value)
     assert sum(cell.failed for cell in found.cells) == count - len(kept)

@@ -6,7 +6,7 @@ independent.
 """
 
 from gradewire.agreement.cells import agreement
-from gradewire.agreement.estimates import Difference, Estimate
+from gradewire.agreement.estimates import CellsMean, Difference, Estimate
 from gradewire.agreement.lazy import MissingScipyError
 from gradewire.agreement.point import ALL_STATISTICS, Statistic, point_values
 from gradewire.agreement.rows import JudgedRows
@@ -16,6 +16,7 @@ __all__ = [
     "ALL_STATISTICS",
     "AgreementReport",
     "CellAgreement",
+    "CellsMean",
     "Comparison",
     "Difference",
     "Estimate",

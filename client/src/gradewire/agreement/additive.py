@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradewire.agreement.sample import Sample
 
 ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
-_OF_VERDICTS = {*VERDICT_STATISTICS, "human_rate"}
+OF_VERDICTS = {*VERDICT_STATISTICS, "human_rate"}
 
 
 def sums_by_question(
@@ -54,7 +54,7 @@ def sums_by_question(
         ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
         sums |= {"ordered": ordered, "pairs": pairs}
     positive, judged = sample.positive, ~np.isnan(sample.verdicts)
-    if positive is not None and judged.any() and not _OF_VERDICTS.isdisjoint(statistics):
+    if positive is not None and judged.any() and not OF_VERDICTS.isdisjoint(statistics):
         said = judged & (sample.verdicts >= RIGHT_FROM)
         sums |= {
             "judged": summed(judged.astype(np.float64)),

@@ -15,7 +15,7 @@ import numpy as np
 from gradewire.agreement.estimates import Estimate, estimate
 from gradewire.agreement.point import correlations
 from gradewire.agreement.ranked import RANK_DRAWS
-from gradewire.agreement.resample import draws
+from gradewire.agreement.resample import draws, free_clusters
 from gradewire.agreement.weighted import Ordering, spearman
 
 if TYPE_CHECKING:
@@ -142,11 +142,20 @@ def ave_properties(
     ]
     drawn = {name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.array([]) for name in point}
     datasets = {name: float(point[f"dataset {place}"][0]) for place, name in enumerate(names)}
+    scored = [free_clusters(np.flatnonzero(~np.isnan(column)), strata) for column in rows.scores.T]
+    fewest = min(scored, default=0)
+    smallest = min((int((strata == place).sum()) for place in range(len(names))), default=0)
     return AveProperties(
-        parts=[estimate(value, drawn[f"part {part}"]) for part, value in enumerate(parts)],
-        alignment=estimate(float(np.mean(parts)) if parts else math.nan, drawn["alignment"]),
-        consistency=estimate(float(point["consistency"][0]), drawn["consistency"]),
-        generalization=estimate(float(point["generalization"][0]), drawn["generalization"]),
+        parts=[estimate(value, drawn[f"part {part}"], questions=scored[part]) for part, value in enumerate(parts)],
+        alignment=estimate(float(np.mean(parts)) if parts else math.nan, drawn["alignment"], questions=fewest),
+        consistency=estimate(
+            float(point["consistency"][0]),
+            drawn["consistency"],
+            questions=free_clusters(np.flatnonzero(every_part), strata),
+        ),
+        generalization=estimate(
+            float(point["generalization"][0]), drawn["generalization"], questions=min(fewest, smallest)
+        ),
         datasets=datasets,
         samples=int(every_part.sum()),
         failed=[int(missing) for missing in np.isnan(rows.scores).sum(axis=0)],

@@ -9,7 +9,7 @@ import numpy as np
 from gradewire.agreement.judged import JudgedPart
 from gradewire.agreement.lazy import one_blas_thread
 from gradewire.agreement.ranked import RANK_DRAWS
-from gradewire.agreement.resample import draws, question_clusters, strata_of
+from gradewire.agreement.resample import draws, question_clusters
 from gradewire.agreement.sample import Columns
 from gradewire.agreement.tallies import CellDraws, PairDraws
 
@@ -34,9 +34,8 @@ class JointBootstrap:
             ValueError: There is no row, columns differ in length, or a label is not a number.
         """
         _check(rows)
-        self._clusters = question_clusters(rows.datasets, rows.questions)
-        self._strata = strata_of(rows.datasets, self._clusters)
-        columns = Columns.of(rows, self._clusters)
+        columns = Columns.of(rows, question_clusters(rows.datasets, rows.questions))
+        self._strata = columns.strata
         self._parts = [JudgedPart(columns, part) for part in parts]
         self._cells: list[list[CellDraws]] = []
         self._pairs: list[PairDraws] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.bootstrap import JointBootstrap
-from gradewire.agreement.estimates import difference, estimate
+from gradewire.agreement.estimates import cells_mean, estimate
 from gradewire.agreement.parts import parts_of
 from gradewire.agreement.point import ALL_STATISTICS, VERDICT_STATISTICS
 from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
@@ -72,18 +72,22 @@ def _metric_agreement(metric: str, table: list[CellDraws], statistics: Sequence[
     lines = []
     for cell in table:
         part, sample = cell.part.part, cell.sample
-        estimates = {statistic: estimate(cell.values[statistic], cell.draws(statistic)) for statistic in statistics}
+        estimates = {statistic: cell.estimate(statistic) for statistic in statistics}
         counts = len(sample.scores), sample.failed, sample.judged
-        lines.append(CellAgreement(part.level, part.dataset, part.model, part.group, *counts, estimates))
+        names = part.level, part.dataset, part.model, part.group
+        lines.append(CellAgreement(*names, *counts, estimates, questions=cell.questions("pearson")))
     finest = [cell for cell in table if cell.part.part.level == "cell"]
     headline = {}
     for statistic in statistics:
         defined = [cell for cell in finest if not np.isnan(cell.values[statistic])]
         # A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
-        headline[statistic] = estimate(
+        mean = estimate(
             mean_of_defined([cell.values[statistic] for cell in defined]),
             mean_of_draws([cell.draws(statistic) for cell in defined]),
+            # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
+            questions=min((cell.questions(statistic) for cell in defined), default=0),
         )
+        headline[statistic] = cells_mean(mean, cells=len(defined), cells_in_all=len(finest))
     return MetricAgreement(metric, lines, headline)
 
 
@@ -95,6 +99,8 @@ def _comparison(pair: PairDraws, statistic: Statistic) -> Comparison:
         baseline=pair.names[1],
         statistic=statistic,
         rows=everything.judged if statistic in VERDICT_STATISTICS else len(everything.scores),
-        mean_of_cells=difference(*pair.mean_of_cells(statistic)),
-        all_rows=difference(*pair.all_rows(statistic)),
+        mean_of_cells=pair.mean_of_cells(statistic),
+        all_rows=pair.all_rows(statistic),
+        cells=pair.cells(statistic),
+        cells_in_all=pair.cells_in_all,
     )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.additive import ADDITIVE_STATISTICS, additive_values, scale_of, sums_by_question
+from gradewire.agreement.additive import ADDITIVE_STATISTICS, OF_VERDICTS, additive_values, scale_of, sums_by_question
 from gradewire.agreement.point import ALL_STATISTICS, auc, correlations
 from gradewire.agreement.ranked import RANK_STATISTICS, RankedSample
+from gradewire.agreement.resample import free_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -48,6 +49,7 @@ class JudgedPart:
         self._sums: list[dict[str, int]] = []
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
         self._ranked: list[RankedSample | None] = []
+        self._questions: dict[tuple[int, str], int] = {}
 
     def add(self, metric: str, statistics: Collection[Statistic], *, beside: str | None = None) -> int:
         """Asks for statistics of a metric, on rows that `beside` scored too; returns the number of the sample."""
@@ -61,6 +63,17 @@ class JudgedPart:
             self._wanted.append(set())
         self._wanted[number] |= set(statistics)
         return number
+
+    def questions(self, number: int, statistic: Statistic) -> int:
+        """Questions behind a statistic of a sample that a draw can take otherwise; the part has to be settled."""
+        column = "pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""
+        if (number, column) not in self._questions:
+            behind = self.samples[number].clusters
+            if column:
+                place = self._sums[number].get(column)
+                behind = behind[:0] if place is None else np.flatnonzero(self._sums_by_question[:, place])
+            self._questions[number, column] = free_clusters(self._clusters[behind], self._columns.strata)
+        return self._questions[number, column]
 
     def settle(self) -> None:
         """Computes point values and what all draws share; to be called once, after the last `add`."""

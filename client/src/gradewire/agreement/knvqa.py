@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.bootstrap import JointBootstrap
-from gradewire.agreement.estimates import Estimate, estimate
 from gradewire.agreement.human import HUMAN, with_human
 from gradewire.agreement.parts import Part, rows_by
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradewire.agreement.estimates import Estimate
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.rows import JudgedRows
     from gradewire.agreement.tallies import CellDraws
@@ -27,14 +27,15 @@ KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precis
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """A model under test as people judge it.
+    """A model under test as people judge it, over all labelled answers, judged by an evaluator or not.
 
     Attributes:
         model: Its name.
         rows: Its labelled answers.
         human_rate: Share of them that people call right (mean label), 0 to 1.
         human_rank: Rank of the model by that share, 1 the best, equal ones share the better rank; None if not defined.
-        mean_length_words: Mean length of its answers, words between white space; NaN where nobody counted.
+        mean_length_words: Mean length of its answers that are not empty, words between white space; NaN where nobody
+            counted.
     """
 
     model: str
@@ -57,7 +58,10 @@ class EvaluatorOnModel:
             and of wrong answers), precision, recall, positive_rate (the paper's score).
         rank: Rank of the evaluator among all on this model by positive rate, 1 the highest, equal ones share the better
             rank: the paper's. None where it has no verdict.
-        model_rank: Rank of the model among all by this evaluator's positive rate; to be held against the human rank.
+        model_rank: Rank of the model among all by this evaluator's positive rate; to be held against `human_rank`.
+        human_rate: Share of the very answers in `rows` that people call right (mean label), 0 to 1.
+        human_rank: Rank of the model among all by that share.
+        mean_length_words: Mean length of the answers in `rows`, as `ModelSummary` counts it.
     """
 
     evaluator: str
@@ -67,6 +71,9 @@ class EvaluatorOnModel:
     estimates: Mapping[Statistic, Estimate]
     rank: int | None
     model_rank: int | None
+    human_rate: Estimate
+    human_rank: int | None
+    mean_length_words: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +91,12 @@ def knvqa_table(
 
     Args:
         rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` gives verdicts to metrics without one.
-        lengths_words: float64[rows], length of each answer; NaN where it is not known.
+        lengths_words: float64[rows], length of each answer; NaN where it is not known. Empty ones (0) are in no mean.
         resamples: Draws of whole questions behind the intervals.
         seed: Same seed, same intervals.
 
     Returns:
-        Rows without a verdict enter no figure and are counted.
+        Rows without a verdict enter no figure of an evaluator, the human ones beside it included, and are counted.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -98,35 +105,41 @@ def knvqa_table(
     parts = [Part("model", "", name, "", where) for name, where in rows_by(list(map(str, rows.models))).items()]
     bootstrap = JointBootstrap(with_human(rows), parts)
     human = bootstrap.cells(HUMAN, ["human_rate"])
-    tables = {metric: bootstrap.cells(metric, KNVQA_STATISTICS) for metric in rows.scores}
+    tables = {metric: bootstrap.cells(metric, (*KNVQA_STATISTICS, "human_rate")) for metric in rows.scores}
     bootstrap.run(resamples=resamples, seed=seed)
     ranks = _ranks([cell.values["human_rate"] for cell in human])
     summaries = [
         ModelSummary(
             model=part.model,
             rows=len(part.rows),
-            human_rate=estimate(cell.values["human_rate"], cell.draws("human_rate")),
+            human_rate=cell.estimate("human_rate"),
             human_rank=rank,
             mean_length_words=_mean_length(lengths_words, part.rows),
         )
         for part, cell, rank in zip(parts, human, ranks, strict=True)
     ]
-    return KnvqaTable(summaries, _lines(tables))
+    return KnvqaTable(summaries, _lines(rows, tables, lengths_words))
 
 
-def _lines(tables: Mapping[str, Sequence[CellDraws]]) -> list[EvaluatorOnModel]:
+def _lines(
+    rows: JudgedRows, tables: Mapping[str, Sequence[CellDraws]], lengths_words: NDArray[np.float64] | None
+) -> list[EvaluatorOnModel]:
     rates = [[cell.values["positive_rate"] for cell in table] for table in tables.values()]
     model_ranks = [_ranks(row) for row in rates]
     columns = [_ranks(list(column)) for column in zip(*rates, strict=True)]
+    human_ranks = [_ranks([cell.values["human_rate"] for cell in table]) for table in tables.values()]
     return [
         EvaluatorOnModel(
             evaluator=metric,
             model=cell.part.part.model,
             rows=cell.sample.judged,
             failed=len(cell.part.part.rows) - cell.sample.judged,
-            estimates={name: estimate(cell.values[name], cell.draws(name)) for name in KNVQA_STATISTICS},
+            estimates={name: cell.estimate(name) for name in KNVQA_STATISTICS},
             rank=columns[place][number],
             model_rank=model_ranks[number][place],
+            human_rate=cell.estimate("human_rate"),
+            human_rank=human_ranks[number][place],
+            mean_length_words=_mean_length(lengths_words, _judged(rows, metric, cell)),
         )
         for number, (metric, table) in enumerate(tables.items())
         for place, cell in enumerate(table)
@@ -138,10 +151,17 @@ def _ranks(values: Sequence[float]) -> list[int | None]:
     return [None if math.isnan(value) else 1 + sum(other > value for other in values) for value in values]
 
 
+def _judged(rows: JudgedRows, metric: str, cell: CellDraws) -> NDArray[np.intp]:
+    """Positions in the table of the rows that the metric has a verdict on."""
+    part = cell.part.part.rows
+    return part[np.isfinite(rows.scores[metric][part]) & ~np.isnan(rows.verdicts[metric][part])]
+
+
 def _mean_length(lengths_words: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> float:
     if lengths_words is None:
         return math.nan
-    known = lengths_words[rows][np.isfinite(lengths_words[rows])]
+    # An empty prediction is a failed row, no short answer.
+    known = lengths_words[rows][np.isfinite(lengths_words[rows]) & (lengths_words[rows] > 0)]
     return float(known.mean()) if len(known) else math.nan
 
 

@@ -128,7 +128,8 @@ def annotator_agreement(
         seed: Same seed, same intervals.
 
     Returns:
-        NaN where a figure is not defined: fewer than two labels of any item, or all labels alike.
+        NaN where a figure is not defined: fewer than two labels of any item, or all labels alike. No intervals for
+        fewer than `LEAST_QUESTIONS` items.
     """
     usable = ratings[(~np.isnan(ratings)).sum(axis=1) >= 2]
     items = len(usable)
@@ -147,9 +148,13 @@ def annotator_agreement(
     return AnnotatorAgreement(
         items=items,
         annotators=int((~np.isnan(ratings)).sum(axis=1).max(initial=0)),
-        alpha={level: estimate(float(point[level][0]), _joined(found.get(level, []))) for level in LEVELS},
+        alpha={
+            level: estimate(float(point[level][0]), _joined(found.get(level, [])), questions=items) for level in LEVELS
+        },
         kappa=estimate(
-            float(np.mean([pairs[number][0] for number in defined])) if defined else np.nan, _joined(kappas)
+            float(np.mean([pairs[number][0] for number in defined])) if defined else np.nan,
+            _joined(kappas),
+            questions=items,
         ),
         pairs=len(defined),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.bootstrap import JointBootstrap
-from gradewire.agreement.estimates import Estimate, estimate
+from gradewire.agreement.estimates import CellsMean, Estimate, cells_mean, estimate
 from gradewire.agreement.human import HUMAN, with_human
 from gradewire.agreement.parts import parts_of
 from gradewire.agreement.tallies import mean_of_defined, mean_of_draws
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AccuracyCell:
-    """Answers of one model to one data set, as people judge them.
+    """All labelled answers of one model to one data set, as people judge them, judged by a metric or not.
 
     Attributes:
         dataset: Its name.
@@ -48,7 +48,8 @@ class EvaluatorCell:
         judged: Rows with a verdict.
         failed: Rows without.
         accuracy: Share of right verdicts, 0 to 1.
-        deviation: `accuracy` minus the mean label of the judged rows, -1 to 1.
+        human: Mean label of the judged rows, 0 to 1.
+        deviation: `accuracy` minus `human`, -1 to 1.
     """
 
     dataset: str
@@ -56,6 +57,7 @@ class EvaluatorCell:
     judged: int
     failed: int
     accuracy: Estimate
+    human: Estimate
     deviation: Estimate
 
 
@@ -72,7 +74,7 @@ class EvaluatorAccuracy:
 
     evaluator: str
     cells: Sequence[EvaluatorCell]
-    mean_absolute_deviation: Estimate
+    mean_absolute_deviation: CellsMean
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
         seed: Same seed, same intervals.
 
     Returns:
-        Rows without a verdict enter neither side of a deviation and are counted.
+        Rows without a verdict enter no figure of a metric, the human one beside it included, and are counted.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -101,7 +103,7 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
     parts = [part for part in parts_of(rows) if part.level == "cell"]
     bootstrap = JointBootstrap(with_human(rows), parts)
     human = bootstrap.cells(HUMAN, ["human_rate"])
-    tables = {metric: bootstrap.cells(metric, ["positive_rate", "deviation"]) for metric in rows.scores}
+    tables = {metric: bootstrap.cells(metric, ["positive_rate", "human_rate", "deviation"]) for metric in rows.scores}
     bootstrap.run(resamples=resamples, seed=seed)
     return ModelAccuracyTable(
         [
@@ -109,7 +111,7 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
                 part.dataset,
                 part.model,
                 len(part.rows),
-                estimate(cell.values["human_rate"], cell.draws("human_rate")),
+                cell.estimate("human_rate"),
             )
             for part, cell in zip(parts, human, strict=True)
         ],
@@ -124,12 +126,15 @@ def _evaluator(metric: str, table: Sequence[CellDraws]) -> EvaluatorAccuracy:
             model=cell.part.part.model,
             judged=cell.sample.judged,
             failed=len(cell.part.part.rows) - cell.sample.judged,
-            accuracy=estimate(cell.values["positive_rate"], cell.draws("positive_rate")),
-            deviation=estimate(cell.values["deviation"], cell.draws("deviation")),
+            accuracy=cell.estimate("positive_rate"),
+            human=cell.estimate("human_rate"),
+            deviation=cell.estimate("deviation"),
         )
         for cell in table
     ]
     defined = [cell for cell in table if not math.isnan(cell.values["deviation"])]
     size = mean_of_defined([abs(cell.values["deviation"]) for cell in defined])
     draws = mean_of_draws([np.abs(cell.draws("deviation")) for cell in defined])
-    return EvaluatorAccuracy(metric, cells, estimate(size, draws))
+    questions = min((cell.questions("deviation") for cell in defined), default=0)
+    mean = cells_mean(estimate(size, draws, questions=questions), cells=len(defined), cells_in_all=len(table))
+    return EvaluatorAccuracy(metric, cells, mean)

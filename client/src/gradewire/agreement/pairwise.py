@@ -28,7 +28,8 @@ class JudgedPairs:
         votes: What each annotator of each pair preferred.
         choices: What each evaluator preferred, per pair; None where it failed, which keeps the pair out of its figures.
         lengths_words: Words of all answers A, and of all answers B, for the baseline that takes the longer one.
-        instructions: Instruction of each pair: pairs that share one are drawn together; empty where each has its own.
+        instructions: Key of the instruction of each pair: pairs that share one are drawn together; empty where each has
+            its own. The same words about another image are another instruction and need another key.
     """
 
     votes: Sequence[Sequence[Choice]]
@@ -196,7 +197,7 @@ def _sureness(stratum: str) -> tuple[float, int]:
 def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: int, seed: int) -> list[Estimate]:
     """Right ones among those judged, for every mask, from the same draws."""
     if not len(clusters):
-        return [estimate(np.nan, np.array([])) for _ in masks]
+        return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
     one_stratum = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
 
     def sums(columns: list[NDArray[np.bool_]]) -> NDArray[np.float64]:
@@ -211,4 +212,7 @@ def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: i
             (weights @ right) / (weights @ judged) for weights in draws(one_stratum, resamples=resamples, seed=seed)
         ]
     values = np.concatenate(drawn) if drawn else np.empty((0, len(masks)))
-    return [estimate(float(point), values[:, place]) for place, point in enumerate(points)]
+    behind = np.count_nonzero(judged, axis=0)
+    return [
+        estimate(float(point), values[:, place], questions=int(behind[place])) for place, point in enumerate(points)
+    ]

@@ -20,8 +20,8 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
     """Numbers the questions.
 
     Args:
-        datasets: Data set of each row; the same words in another data set are another question.
-        questions: Text of each row's question; a blank one is a question of its own.
+        datasets: Data set of each row; the same key in another data set is another question.
+        questions: Key of each row's question; a blank one is a question of its own.
 
     Returns:
         int[rows], from 0 without gaps.
@@ -40,6 +40,19 @@ def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np
     strata = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
     strata[clusters] = [numbers[name] for name in datasets]
     return strata
+
+
+def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
+    """How many clusters can be drawn otherwise: all of them, less one for each further data set.
+
+    The only question of a data set is in every draw once: twenty data sets of one question each have no spread at all.
+
+    Args:
+        clusters: int[…], clusters behind a figure, each once or more often.
+        strata: int[clusters of the table], as `strata_of` gives them.
+    """
+    there = np.flatnonzero(np.bincount(clusters, minlength=len(strata)))
+    return len(there) - max(0, len(np.unique(strata[there])) - 1)
 
 
 def draws(strata: NDArray[np.intp], *, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:

@@ -24,8 +24,9 @@ class JudgedRows:
             right.
         datasets: Data set of each row; "" where it has none.
         models: Model under test of each row; "" where it has none.
-        questions: Question of each row; rows of one data set that share it are drawn together, a blank one stands for
-            itself.
+        questions: Key of the question that each row answers; rows of one data set that share it are drawn together and
+            compared with each other by `pairwise`, a blank one stands for itself. The words of a question do for
+            texts; the same words about another image are another question and need another key.
         groups: Group of each row (a kind of question, say), "" where it has none; empty where nobody asked for groups.
     """
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.point import right
+from gradewire.agreement.resample import strata_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,17 +49,19 @@ class Columns:
     Attributes:
         rows: The table.
         clusters: int[rows], question of each row.
+        strata: int[questions], data set of each question.
         positive: bool[rows], labelled right; None where a label leaves [0, 1].
     """
 
     rows: JudgedRows
     clusters: NDArray[np.intp]
+    strata: NDArray[np.intp]
     positive: NDArray[np.bool_] | None
 
     @classmethod
     def of(cls, rows: JudgedRows, clusters: NDArray[np.intp]) -> Columns:
         """Reads the labels of a table."""
-        return cls(rows, clusters, right(rows.labels))
+        return cls(rows, clusters, strata_of(rows.datasets, clusters), right(rows.labels))
 
     def usable(
         self, metric: str, part: NDArray[np.intp], *, beside: str | None

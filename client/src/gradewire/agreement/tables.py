@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire.agreement.estimates import Difference, Estimate
+    from gradewire.agreement.estimates import CellsMean, Difference, Estimate
     from gradewire.agreement.point import Statistic
 
 Level = Literal["cell", "dataset", "model", "group", "all"]
@@ -27,6 +27,8 @@ class CellAgreement:
         failed: Rows without.
         judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
         estimates: By statistic.
+        questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
+            data set. With fewer than `estimates.LEAST_QUESTIONS` no figure has an interval.
     """
 
     level: Level
@@ -37,6 +39,7 @@ class CellAgreement:
     failed: int
     judged: int
     estimates: Mapping[Statistic, Estimate]
+    questions: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,12 @@ class MetricAgreement:
     Attributes:
         metric: Its label.
         cells: Lines of the table, the finest level first, all rows last.
-        headline: Mean of the "cell" lines in which the statistic is defined.
+        headline: Mean of the "cell" lines in which the statistic is defined, which says how many these are.
     """
 
     metric: str
     cells: Sequence[CellAgreement]
-    headline: Mapping[Statistic, Estimate]
+    headline: Mapping[Statistic, CellsMean]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Comparison:
         statistic: What is compared.
         rows: Rows that both scored; for statistics of verdicts, rows that both judged.
         mean_of_cells: Difference of the means over the cells in which both sides are defined.
+        cells: How many these are.
+        cells_in_all: Cells that there are.
         all_rows: Difference over all rows at once.
     """
 
@@ -73,6 +78,8 @@ class Comparison:
     rows: int
     mean_of_cells: Difference
     all_rows: Difference
+    cells: int
+    cells_in_all: int
 
 
 @dataclass(frozen=True, slots=True)

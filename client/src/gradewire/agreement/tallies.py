@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -42,8 +44,15 @@ class CellDraws:
 
     def draws(self, statistic: Statistic) -> NDArray[np.float64]:
         """Values of all draws, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
-        taken = self._draws.get(statistic, [])
-        return np.concatenate(taken) if taken else np.array([])
+        return _joined(self._draws.get(statistic, []))
+
+    def questions(self, statistic: Statistic) -> int:
+        """Questions behind a statistic that a draw can take otherwise."""
+        return self.part.questions(self.number, statistic)
+
+    def estimate(self, statistic: Statistic) -> Estimate:
+        """A statistic with its interval; all draws have to be taken."""
+        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
 
 
 class PairDraws:
@@ -77,16 +86,28 @@ class PairDraws:
                 self._means[statistic].append(mean_of_draws(defined))
             self._all[statistic].append(differences[-1])
 
-    def mean_of_cells(self, statistic: Statistic) -> tuple[float, NDArray[np.float64]]:
-        """Difference of the means over the cells in which both sides are defined, and its draws."""
-        points = [self._point(cell, statistic) for cell in self._defined_cells(statistic)]
-        taken = self._means[statistic]
-        return mean_of_defined(points), np.concatenate(taken) if taken else np.array([])
+    @property
+    def cells_in_all(self) -> int:
+        """Cells of the table."""
+        return sum(first.part.part.level == "cell" for first, _ in self.sides)
 
-    def all_rows(self, statistic: Statistic) -> tuple[float, NDArray[np.float64]]:
-        """Difference over all rows at once, and its draws."""
-        taken = self._all[statistic]
-        return self._point(len(self.sides) - 1, statistic), np.concatenate(taken) if taken else np.array([])
+    def cells(self, statistic: Statistic) -> int:
+        """Cells in which both sides are defined."""
+        return len(self._defined_cells(statistic))
+
+    def mean_of_cells(self, statistic: Statistic) -> Difference:
+        """Difference of the means over the cells in which both sides are defined."""
+        cells = self._defined_cells(statistic)
+        # Both sides have the same rows, hence the same questions.
+        questions = min((self.sides[cell][0].questions(statistic) for cell in cells), default=0)
+        points = [self._point(cell, statistic) for cell in cells]
+        return difference(mean_of_defined(points), _joined(self._means[statistic]), questions=questions)
+
+    def all_rows(self, statistic: Statistic) -> Difference:
+        """Difference over all rows at once."""
+        last = len(self.sides) - 1
+        questions = self.sides[last][0].questions(statistic)
+        return difference(self._point(last, statistic), _joined(self._all[statistic]), questions=questions)
 
     def _defined_cells(self, statistic: Statistic) -> list[int]:
         return [
@@ -98,6 +119,10 @@ class PairDraws:
     def _point(self, number: int, statistic: Statistic) -> float:
         first, second = self.sides[number]
         return first.values[statistic] - second.values[statistic]
+
+
+def _joined(taken: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate(taken) if taken else np.array([])
 
 
 def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np.float64]:
