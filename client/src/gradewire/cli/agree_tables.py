@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 # What a terminal's table has between two columns, and at its ends.
 _GAP = 3
 _ENDS = 2
-# A Markdown table wider than this is cut, so that a page shows it whole.
-MARKDOWN_COLUMNS = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,9 @@ def to_markdown(tables: Iterable[FigureTable], notes: Sequence[str] = ()) -> str
     """The tables as GitHub's Markdown, titles as bold lines, and the notes as a list of literal lines."""
     blocks = []
     for table in tables:
-        for part in table.cut(MARKDOWN_COLUMNS, gap=3):
-            lines = [f"**{part.title}**", "", _markdown_row(part.columns), f"|---{'|---:' * (len(part.columns) - 1)}|"]
-            blocks.append("\n".join([*lines, *map(_markdown_row, part.rows)]))
+        # Never cut: pages scroll a wide table, and one table is easier to read than its pieces.
+        lines = [f"**{table.title}**", "", _markdown_row(table.columns), f"|---{'|---:' * (len(table.columns) - 1)}|"]
+        blocks.append("\n".join([*lines, *map(_markdown_row, table.rows)]))
     if notes:
         # A fence longer than any run of backticks in a note, which may quote the file.
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", "\n".join(notes)) or [""]))

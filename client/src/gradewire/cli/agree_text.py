@@ -31,6 +31,8 @@ TITLES: dict[Statistic, str] = {
     "pairwise": "pairwise",
 }
 ALL_ROWS = "all rows"
+# Rows that lack what other rows of the table have.
+NO_NAME = "(none)"
 CELLS_MEAN = "cells' mean"
 
 
@@ -68,7 +70,7 @@ def brief_tables(
         shown = [cells_of(metric, levels) for metric in report.metrics]
         yield FigureTable(
             f"{TITLES[statistic]} by cell",
-            ["metric", *(name_of(cell, "\n") for cell in shown[0])],
+            ["metric", *names_of(shown[0], between="\n")],
             [
                 [metric.metric, *(_figure(cell, statistic, intervals=intervals) for cell in cells)]
                 for metric, cells in zip(report.metrics, shown, strict=True)
@@ -78,14 +80,15 @@ def brief_tables(
 
 def detail_table(metric: MetricAgreement, statistics: Sequence[Statistic], levels: Sequence[Level]) -> FigureTable:
     """One metric: a row a cell, with intervals."""
+    shown = [*cells_of(metric, levels), metric.cells[-1]]
     rows = [
         [
-            name_of(cell),
+            name,
             str(cell.rows),
             str(cell.failed),
             *(estimated(cell.estimates[statistic]) for statistic in statistics),
         ]
-        for cell in [*cells_of(metric, levels), metric.cells[-1]]
+        for name, cell in zip(names_of(shown), shown, strict=True)
     ]
     if sum(cell.level == "cell" for cell in metric.cells) > 1:
         rows.append([CELLS_MEAN, "", "", *(estimated(metric.headline[statistic]) for statistic in statistics)])
@@ -157,9 +160,28 @@ def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgree
     return [cell for cell in metric.cells if cell.level in wanted and cell.level != "all"]
 
 
-def name_of(cell: CellAgreement, between: str = " ") -> str:
-    """Data set and model, or the group."""
-    return between.join(part for part in (cell.dataset, cell.model, cell.group) if part) or ALL_ROWS
+def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
+    """What each is called: its level decides, so that rows without a data set or model never pass for all rows."""
+    paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
+    return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
+
+
+def _name_of_line(cell: CellAgreement) -> str:
+    return ALL_ROWS if cell.level == "all" else cell.dataset or cell.model or cell.group or NO_NAME
+
+
+def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
+    """Data set and model of each cell, all cells of a table together: what none of them has is not named.
+
+    Args:
+        pairs: Data set and model; "" where the rows have none.
+        between: What stands between the two.
+    """
+    there = [any(pair[place] for pair in pairs) for place in (0, 1)]
+    if not any(there):
+        # Nothing tells rows apart, so that there is one cell.
+        return [ALL_ROWS for _ in pairs]
+    return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
 
 
 def _figure(cell: CellAgreement, statistic: Statistic, *, intervals: bool) -> str:
