@@ -1,16 +1,27 @@
 """What every metric refuses to grade."""
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import Status
-from gradewire_server.metrics.checks import check_item, check_references, is_blank
+from gradewire_server.metrics.bertscore import Bertscore, BertscoreParameters
+from gradewire_server.metrics.checks import (
+    MAX_QUESTION_CHARACTERS,
+    check_item,
+    check_question,
+    check_references,
+    is_blank,
+)
 from gradewire_server.metrics.parameters import SmileParameters
+from gradewire_server.metrics.sfve import Sfve, SfveParameters
 from gradewire_server.metrics.smile import Smile
+from gradewire_server.scoring.corpus_entries import distinct_references
 
 UNSEEN = ["", " ", " \t\n", "\0", "\0\x01\x7f", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u200e\u202e"]
 SEEN = ["a", "\0a", "?", "\u200b!", "\u200b" * 1000 + "\u6f22", "_", "\u0301", "\U0001f389", "\u200d\ufe0f\u2764"]
@@ -40,6 +51,23 @@ def test_a_blank_synthetic_answer_is_invalid(text: str) -> None:
 @pytest.mark.parametrize("text", SEEN)
 def test_a_text_of_which_anything_is_seen_is_not(text: str) -> None:
     assert check_item(Item("1", "", (text,), text)) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters"), [(Sfve(), SfveParameters()), (Bertscore(), BertscoreParameters(with_question=True))]
+)
+def test_a_question_of_a_megabyte_is_not_copied_for_every_reference(metric: Any, parameters: Any) -> None:
+    # With a thousand references that was 1.4 GB. In an answer it is a long text like others.
+    question = "q" * (MAX_QUESTION_CHARACTERS + 1)
+    item = Item("1", question, ("a",), "a")
+    entry = ReferenceEntry(question, ("a",))
+    for program in (metric.score(item, parameters, NO_MODEL), metric.prepare(entry, parameters)):
+        with pytest.raises(StopIteration) as stop:
+            next(program)
+        assert stop.value.value.status is Status.INVALID_INPUT
+        assert stop.value.value.message.startswith("question: has 32769 characters")
+    assert check_question(question[:-1]) is None
+    assert distinct_references(((question, ("a",)), ("q", ("b",))), with_question=True) == ["q b"]
 
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp", "Lu", "Po", "Mn", "So"]), max_size=4))

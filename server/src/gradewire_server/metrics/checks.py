@@ -7,6 +7,8 @@ from unicodedata import category
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
 
+MAX_QUESTION_CHARACTERS: Final = 32_768
+"""Longest question that is put before answers: a thousand references would make a thousand copies of it."""
 _WORD_CHARACTER: Final = re.compile(r"\w")
 _UNSEEN: Final = frozenset({"Cc", "Cf"})
 
@@ -40,7 +42,10 @@ def check_item(item: Item) -> Failure | None:
 
 
 def check_question(question: str) -> Failure | None:
-    """INVALID_INPUT where the question is blank, for metrics that put it before the answers."""
+    """INVALID_INPUT where the question is blank or too long, for metrics that put it before the answers."""
     if is_blank(question):
         return Failure(Status.INVALID_INPUT, "question: is blank; this metric compares answers together with it")
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        message = f"question: has {len(question)} characters; before answers it may have {MAX_QUESTION_CHARACTERS}"
+        return Failure(Status.INVALID_INPUT, message)
     return None
