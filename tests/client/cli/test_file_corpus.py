@@ -162,6 +162,13 @@ def test_a_request_is_gone_on_with_where_all_of_it_is_done_or_none(
     assert out.read_text() == straight.read_text()
 
 
+def test_an_output_that_cannot_be_read_is_named(command: Command, tmp_path: Path) -> None:
+    file, aside = write_rows(tmp_path / "rows.jsonl", rows_of(6)), tmp_path / "out.jsonl.resume"
+    aside.mkdir()
+    done = command("score", file, "--metrics", WEIGHTED[0], "--out", tmp_path / "out.jsonl", "--resume")
+    assert (done.exit_code, done.stderr) == (2, f"Error: {aside}: Is a directory\n")
+
+
 async def test_standard_input_cannot_be_a_corpus() -> None:
     source = InputFile("-", "jsonl", RowOptions())
     async with AsyncClient(transport=Recorder()) as client:

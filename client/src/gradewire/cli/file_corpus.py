@@ -93,19 +93,20 @@ def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> N
         out: Output of an earlier run; need not be there.
 
     Raises:
-        InputError: Some of the rows have a result that stands, others have none. Nothing was changed.
+        InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
+            was changed.
     """
     weighted = _chosen(plan).metrics if _may_take_corpus(plan) else ()
     names = [metric.name for metric in weighted if _corpus(metric) == "request"]
     if not names:
         return
-    done = {
-        (result["index"], result["digest"])
-        for path in files_of(out)[:2]
-        if path.exists()
-        for _, result in read_results(path)
-        if not may_pass(result)
-    }
+    done = set()
+    for path in files_of(out)[:2]:
+        try:
+            results = read_results(path) if path.exists() else ()
+            done |= {(result["index"], result["digest"]) for _, result in results if not may_pass(result)}
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
     rows = {(row.index, row.digest) for row in source.open().rows if row.item is not None}
     if rows & done and (left := len(rows - done)):
         raise InputError(
