@@ -50,13 +50,27 @@ def test_knvqa_scores_its_evaluators_and_equals_scikit_learn(command: Command, t
 def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path: Path) -> None:
     rows = rows_of(100)
     mixed = [*rows, *({**row, "prediction": "", "id": f"failed-{row['id']}"} for row in rows_of(42, seed=3))]
-    clean, found = (lines(benched(command, tmp_path, "knvqa", given)) for given in (rows, mixed))
+    before, after = (benched(command, tmp_path, "knvqa", given) for given in (rows, mixed))
+    clean, found = lines(before), lines(after)
+    for model, other in zip(after["models"], before["models"], strict=True):
+        assert model["rows"] == other["rows"] + 21
+        assert model["mean_length_words"] == other["mean_length_words"] == 1.0
+        line = found["bertscore", model["model"]]
+        # People's figures over all rows are other ones; on those that it judged they are those of the rest.
+        assert model["human_rate"]["value"] != line["human_rate"]["value"]
+        assert line["human_rate"]["value"] == pytest.approx(other["human_rate"]["value"])
+        assert (line["human_rank"], line["mean_length_words"]) == (other["human_rank"], 1.0)
     for key, line in found.items():
         assert (line["rows"], line["failed"]) == (clean[key]["rows"], 21)
         for name, estimate in line["estimates"].items():
             assert estimate["value"] == pytest.approx(clean[key]["estimates"][name]["value"])
     done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", stub=judging_stub())
-    assert "Rows without a verdict" in done.stdout
+    text = " ".join(done.stdout.split())
+    assert "Rows without a verdict" in text
+    assert "Models as people judge them, over all labelled rows" in text
+    assert "Models as people judge them, on the rows that bertscore judged" in text
+    said = next(text for text in done.stdout.splitlines() if "human, rows of bertscore" in text)
+    assert f"{before['models'][0]['human_rate']['value']:.3f} [" in said
 
 
 def test_knvqa_ranks_and_cuts(command: Command, tmp_path: Path) -> None:
@@ -90,6 +104,12 @@ def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path
     for before, after in zip(clean["evaluators"], document["evaluators"], strict=True):
         assert after["mean_absolute_deviation"]["value"] == before["mean_absolute_deviation"]["value"]
         assert sum(cell["failed"] for cell in after["cells"]) == 34
+        for judged, alone in zip(after["cells"], clean["human"], strict=True):
+            if judged["accuracy"]["value"] is not None:
+                assert judged["human"]["value"] == pytest.approx(alone["human"]["value"])
+                assert judged["deviation"]["value"] == pytest.approx(
+                    judged["accuracy"]["value"] - judged["human"]["value"]
+                )
     sbert = next(found for found in clean["evaluators"] if found["evaluator"] == "sbert")
     sizes = []
     for cell in sbert["cells"]:
@@ -100,6 +120,39 @@ def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path
         assert cell["deviation"]["value"] == pytest.approx(said - human)
         sizes.append(abs(said - human))
     assert sbert["mean_absolute_deviation"]["value"] == pytest.approx(np.mean(sizes))
+
+
+def test_printed_deviations_are_the_differences_of_what_is_printed(command: Command, tmp_path: Path) -> None:
+    judged = [{**row, "model": "big", "dataset": row["dataset"].replace("nq", "")} for row in rows_of(80)]
+    failed = rows_of(24, seed=5, prediction="", label=1, model="big", dataset="")
+    file = write_rows(tmp_path / "rows.jsonl", [*judged, *failed])
+    page = tmp_path / "tables.md"
+    done = command(
+        *("bench", "accuracy", file, "--metrics", "rouge_l", "--resamples", "100", "--markdown", page),
+        stub=judging_stub(),
+    )
+    assert done.exit_code == 0, done.output
+    cells = [row.strip("| ").split(" | ") for row in page.read_text().splitlines() if row.startswith("| ")]
+
+    def printed(name: str) -> list[float]:
+        return [float(row[1].split()[0]) for row in cells if row[0] == name]
+
+    deviation, accuracy = printed("rouge_l")[:2]
+    (human,), everyone = printed("human, rows of rouge_l"), printed("human, all rows")
+    assert deviation == pytest.approx(accuracy - human, abs=0.0015)
+    assert human != everyone[0]
+    # "(none)" are the rows without a data set, no total of the others.
+    head = next(row for row in cells if row[0] == "metric")
+    assert head[1:] == ["(none) big", "tq big", "mean size"]
+
+
+def test_the_default_cut_is_the_one_of_smiles_table(command: Command, tmp_path: Path) -> None:
+    # Scores .01 to .20, so multiplied: of 60, 66, 67 and 70 letters the last two are right from 2/3 upward.
+    rows = [{**row, "prediction": "x" * (60, 66, 67, 70)[index % 4]} for index, row in enumerate(rows_of(40))]
+    document = benched(command, tmp_path, "accuracy", rows, "--metrics", "sbert")
+    assert document["metrics"]["sbert"]["cut"] == pytest.approx(2 / 3)
+    cells = document["evaluators"][0]["cells"]
+    assert sum(cell["accuracy"]["value"] * cell["judged"] for cell in cells) == pytest.approx(20)
 
 
 def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path: Path) -> None:

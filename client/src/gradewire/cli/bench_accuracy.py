@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.cli.agree_tables import FigureTable, estimated
+from gradewire.cli.agree_text import cell_names
 from gradewire.cli.bench_run import bench_of, bench_options
 from gradewire.cli.files import ALIAS_HELP
 from gradewire.cli.problems import exit_codes
@@ -30,8 +31,9 @@ Examples:
   gradewire bench accuracy answers.jsonl --metrics smile,sbert,rouge_l --cut 0.5 --cut sbert=0.7
   gradewire bench accuracy answers.jsonl --scores scores.jsonl --markdown table.md
 
-The deviation is the share of answers that a metric calls right minus the share that people call right, on the rows for
-which the metric has a verdict; 0 is best. The last column is the mean of its size over the cells.
+The deviation is the share of answers that a metric calls right minus the share that people call right, both on the
+rows for which the metric has a verdict; 0 is best. The last column is the mean of its size over the cells. Where a
+metric has no verdict on some rows, human accuracy on the others stands below its own.
 
 {exit_codes(failed_rows="")}""",
 )
@@ -48,28 +50,40 @@ def accuracy_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
-    names = ["\n".join(part for part in (cell.dataset, cell.model) if part) or "all rows" for cell in table.cells]
-    human = ["human accuracy", *(estimated(cell.human) for cell in table.cells)]
+    names = cell_names([(cell.dataset, cell.model) for cell in table.cells])
     yield FigureTable(
-        "Deviation from human accuracy",
+        "Human accuracy, over all labelled rows",
+        ["", *names],
+        [
+            ["rows", *(str(cell.rows) for cell in table.cells)],
+            ["human accuracy", *(estimated(cell.human) for cell in table.cells)],
+        ],
+    )
+    yield FigureTable(
+        "Deviation from human accuracy, on the rows that the metric judged",
         ["metric", *names, "mean size"],
         [
-            [*human, ""],
-            *(
-                [
-                    found.evaluator,
-                    *(estimated(cell.deviation) for cell in found.cells),
-                    estimated(found.mean_absolute_deviation),
-                ]
-                for found in table.evaluators
-            ),
+            [
+                found.evaluator,
+                *(estimated(cell.deviation) for cell in found.cells),
+                estimated(found.mean_absolute_deviation),
+            ]
+            for found in table.evaluators
         ],
     )
-    yield FigureTable(
-        "Accuracy",
-        ["metric", *names],
-        [
-            human,
-            *([found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)] for found in table.evaluators),
-        ],
-    )
+    yield FigureTable("Accuracy, on the rows that the metric judged", ["metric", *names], list(_accuracies(table)))
+    if any(cell.failed for found in table.evaluators for cell in found.cells):
+        yield FigureTable(
+            "Rows without a verdict",
+            ["metric", *names],
+            [[found.evaluator, *(str(cell.failed) for cell in found.cells)] for found in table.evaluators],
+        )
+
+
+def _accuracies(table: ModelAccuracyTable) -> Iterator[list[str]]:
+    for found in table.evaluators:
+        yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
+        # Where it judged all rows, the human figure is the one over all rows.
+        if any(cell.failed for cell in found.cells):
+            yield [f"human, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
+    yield ["human, all rows", *(estimated(cell.human) for cell in table.cells)]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from gradewire.cli.agree_tables import FigureTable, estimated
-from gradewire.cli.agree_text import TITLES
+from gradewire.cli.agree_text import TITLES, cell_names
 from gradewire.cli.bench_run import bench_of, bench_options
 from gradewire.cli.files import ALIAS_HELP
 from gradewire.cli.problems import exit_codes
 from gradewire.cli.terminal import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from gradewire.agreement.knvqa import EvaluatorOnModel, KnvqaTable
+    from gradewire.agreement.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
 
 # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
 METRICS = "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"
@@ -45,7 +45,8 @@ all for this model.
 def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
     """Compare the verdicts of evaluators on FILE with the human ones, for each model under test.
 
-    Rows that failed, or have no verdict, enter no figure; the JSON output counts them.
+    Rows that failed, or have no verdict, enter no figure of that evaluator, nor the human ones beside it, and are
+    counted. Empty answers are in no mean length.
     """
     bench = bench_of(ctx, options, metrics=METRICS, cut=None)
     run = bench.run(ctx)
@@ -61,44 +62,54 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
-    names = [model.model or "all rows" for model in table.models]
+    names = cell_names([("", model.model) for model in table.models])
     evaluators = list(dict.fromkeys(line.evaluator for line in table.lines))
-    lines = {(line.evaluator, line.model): line for line in table.lines}
+    lines = {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
+    incomplete = [name for name in evaluators if any(line.failed for line in lines[name])]
     yield FigureTable(
-        "Models as people judge them",
+        "Models as people judge them, over all labelled rows",
         ["", *names],
-        [
-            ["rows", *(str(model.rows) for model in table.models)],
-            ["right", *(estimated(model.human_rate) for model in table.models)],
-            ["rank", *(_rank(model.human_rank) for model in table.models)],
-            ["words an answer", *(number(model.mean_length_words, digits=1) for model in table.models)],
-        ],
+        _as_people_judge(table.models),
     )
+    for name in incomplete:
+        yield FigureTable(
+            f"Models as people judge them, on the rows that {name} judged", ["", *names], _as_people_judge(lines[name])
+        )
     yield FigureTable(
         "Positive rate (rank of the evaluator)",
         ["evaluator", *names],
-        [[name, *(_rate(lines[name, model.model]) for model in table.models)] for name in evaluators]
-        + [[_HUMAN, *(estimated(model.human_rate) for model in table.models)]],
+        [
+            *(row for name in evaluators for row in _rates(name, lines[name], beside_human=name in incomplete)),
+            [f"{_HUMAN}, all rows", *(estimated(model.human_rate) for model in table.models)],
+        ],
     )
     for figure in _FIGURES:
         yield FigureTable(
             TITLES[figure][0].upper() + TITLES[figure][1:],
             ["evaluator", *names],
-            [
-                [name, *(estimated(lines[name, model.model].estimates[figure]) for model in table.models)]
-                for name in evaluators
-            ],
+            [[name, *(estimated(line.estimates[figure]) for line in lines[name])] for name in evaluators],
         )
-    if any(line.failed for line in table.lines):
+    if incomplete:
         yield FigureTable(
             "Rows without a verdict",
             ["evaluator", *names],
-            [[name, *(str(lines[name, model.model].failed) for model in table.models)] for name in evaluators],
+            [[name, *(str(line.failed) for line in lines[name])] for name in evaluators],
         )
 
 
-def _rate(line: EvaluatorOnModel) -> str:
-    return f"{estimated(line.estimates['positive_rate'])} ({_rank(line.rank)})"
+def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[str]]:
+    return [
+        ["rows", *(str(model.rows) for model in models)],
+        ["right", *(estimated(model.human_rate) for model in models)],
+        ["rank", *(_rank(model.human_rank) for model in models)],
+        ["words an answer", *(number(model.mean_length_words, digits=1) for model in models)],
+    ]
+
+
+def _rates(name: str, lines: Sequence[EvaluatorOnModel], *, beside_human: bool) -> Iterator[list[str]]:
+    yield [name, *(f"{estimated(line.estimates['positive_rate'])} ({_rank(line.rank)})" for line in lines)]
+    if beside_human:
+        yield [f"{_HUMAN}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
 
 
 def _rank(rank: float | None) -> str:
