@@ -34,7 +34,19 @@ def test_labels_that_can_be_read(own: object, listed: object, expected: HumanLab
 
 @pytest.mark.parametrize(
     ("own", "listed"),
-    [("maybe", None), (1, [0, "x"]), ([[1]], None), ({}, None), (10**400, None), ("[1,", None), ("[" * 9999, None)],
+    [
+        (math.inf, None),
+        (-math.inf, None),
+        (None, [1, math.inf]),
+        ("inf", None),
+        ("maybe", None),
+        (1, [0, "x"]),
+        ([[1]], None),
+        ({}, None),
+        (10**400, None),
+        ("[1,", None),
+        ("[" * 9999, None),
+    ],
 )
 def test_a_label_that_cannot_be_read_is_named_and_gives_no_value(own: object, listed: object) -> None:
     found = read_labels(own, listed)

@@ -67,10 +67,14 @@ def _number(value: Any) -> float | None:
     if isinstance(value, str):
         text = value.strip().lower()
         value = _WORDS.get(text, text)
-    # Table libraries write NaN where a value is missing.
-    if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
+    if value == "" or is_no_label(value):
         return None
     number = float(value) if isinstance(value, str | int | float) else math.nan
     if not math.isfinite(number):
         raise ValueError("a label is a finite number")
     return number
+
+
+def is_no_label(value: Any) -> bool:
+    """Whether a cell says that there is no label: table libraries write NaN where one is missing, never infinity."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
