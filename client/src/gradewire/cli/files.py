@@ -23,7 +23,8 @@ Columns, by the first of these names that a row has:
   synthetic_answers  synthetic_answers syn_ans     (each reference as a sentence)
   label              label human_score             (0/1 or graded)
   labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
-  id question caption group dataset model flags    (optional)
+  image              image_id image                (tells questions of the same words apart, as question_id does)
+  id question caption group dataset model flags question_id    (optional)
 """
 
 

@@ -93,7 +93,7 @@ class JudgedColumns:
         self._datasets.append(row.dataset)
         self._models.append(row.model)
         self._groups.append(row.group)
-        self._questions.append(str(row.item.get("question", "")) if row.item else "")
+        self._questions.append(row.question_key)
         if self.keeps_rows:
             self.kept.append((row, output))
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradewire.cli.labels import HumanLabel, read_labels
+from gradewire.cli.labels import HumanLabel, is_no_label, read_labels
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "label": ("label", "human_score"),
     "labels": ("labels", "annotations"),
     "flags": ("flags",),
+    "question_id": ("question_id",),
+    "image": ("image_id", "image"),
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
@@ -53,6 +55,8 @@ class Row:
         model: Model under test; "" without.
         group: Any further label to tell rows apart by; "" without.
         flags: What is said against using the row, for instance that its answer changes over time.
+        question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
+            image and question, else over question and references; "" without any of these but references.
     """
 
     index: int
@@ -66,6 +70,7 @@ class Row:
     model: str = ""
     group: str = ""
     flags: tuple[str, ...] = ()
+    question_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,7 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
     if missing:
         problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
     annotators = options.annotator_columns(fields)
-    listed = [fields.get(column) for column in annotators] or _value(fields, options.names("labels"))
+    listed = [fields.get(column) for column in annotators] or _label(fields, options.names("labels"))
     return Row(
         index=record.index,
         place=record.place,
@@ -191,16 +196,34 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
         item=None if problem else {"id": identifier, **values},
         problem=problem,
         digest=_digest([identifier, values]),
-        human=read_labels(_value(fields, options.names("label")), listed),
+        human=read_labels(_label(fields, options.names("label")), listed),
         dataset=text("dataset"),
         model=text("model"),
         group=text("group"),
         flags=_flags(_value(fields, options.names("flags"))),
+        question_key=_question_key(text("question_id"), text("image"), values),
     )
+
+
+def _question_key(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+    if identifier.strip():
+        return _digest(["id", identifier])
+    question = str(values.get("question") or "").strip()
+    if image.strip():
+        return _digest(["image", image, question])
+    # The same words about another image: a file that names no images tells them apart by what is right there.
+    references = values.get("references")
+    listed = sorted(map(str, references)) if isinstance(references, list) else [str(references)]
+    return _digest(["question", question, listed]) if question else ""
 
 
 def _value(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((fields[name] for name in names if name in fields and not _is_missing(fields[name])), None)
+
+
+def _label(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
+    # An infinite label stands there and cannot be read, which is told.
+    return next((fields[name] for name in names if name in fields and not is_no_label(fields[name])), None)
 
 
 def _is_missing(value: Any) -> bool:
