@@ -1,7 +1,7 @@
 """Agreement of every metric that needs no LLM with human labels; writes its tables into docs/benchmarks.md.
 
 Scores are kept, with the engine's store, under --results: a run that was broken off goes on, and one without changes
-scores nothing. The rows are not part of the project.
+scores nothing, but says so where the code of the metrics has changed since. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXIT_NO_DATA = 2
+# What scores depend on; a metric's version need not change with every line of it.
+SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
 
 # One run each: a request holds 16 metrics at most. Aliases of one answer are no ten annotators, so that the VQA metrics
 # count agreeing references instead of leaving each out.
@@ -97,10 +99,7 @@ def _figures(rows: RowSet, options: argparse.Namespace) -> str:
     )
     count = sum(1 for _ in runs[0].out.open("rb"))
     # A run that found its scores in the file says nothing about how long scoring takes.
-    times = ", ".join(
-        f"{group} {'kept from an earlier run' if run.kept else f'in {run.seconds:.0f} s'}"
-        for group, run in zip(METRICS, runs, strict=True)
-    )
+    times = ", ".join(f"{group} {run.said}" for group, run in zip(METRICS, runs, strict=True))
     said = f"{rows.title}: {count} rows, scored by {times} (load average before {load:.2f})."
     return f"{said}\n\n{base.with_suffix('.md').read_text('utf-8')}"
 
@@ -113,11 +112,20 @@ class Scored:
         out: The file.
         seconds: What this run took.
         kept: Whether an earlier run had begun it.
+        stale: Whether the code of the metrics was another one then, or nobody knows.
     """
 
     out: Path
     seconds: float
     kept: bool
+    stale: bool
+
+    @property
+    def said(self) -> str:
+        """How the scores came about, for the block."""
+        if self.stale:
+            return "kept from an earlier run, since which the metrics' code has changed (--overwrite scores anew)"
+        return "kept from an earlier run of the same code" if self.kept else f"in {self.seconds:.0f} s"
 
 
 def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Scored:
@@ -125,12 +133,35 @@ def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Sc
     # Another choice of metrics is another file; what changed behind the same choice, --resume refuses to mix.
     out = options.results / f"{name}-{group}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
     kept = out.exists() and not options.overwrite
+    stale = kept and not same_sources(out)
+    if not kept:
+        sources_beside(out).write_text(sources_digest(), "utf-8")
     began = time.monotonic()
     _gradewire(
         *("score", data, "--embedded", "--metrics", metrics, "--out", out, "--fail-on", "never"),
         *("--cache-dir", options.results / "store", *(["--resume"] if kept else ["--overwrite"])),
     )
-    return Scored(out, time.monotonic() - began, kept)
+    return Scored(out, time.monotonic() - began, kept, stale)
+
+
+def sources_digest() -> str:
+    """16 hex digits over the code that scores."""
+    digest = hashlib.blake2b(digest_size=8)
+    for file in sorted(file for folder in SOURCES for file in folder.rglob("*.py")):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def sources_beside(out: Path) -> Path:
+    """Where the digest of the code stands that began a file of scores."""
+    return out.with_suffix(".sources")
+
+
+def same_sources(out: Path) -> bool:
+    """Whether a file of scores was begun with the code as it is now."""
+    beside = sources_beside(out)
+    return beside.exists() and beside.read_text("utf-8") == sources_digest()
 
 
 def _gradewire(*arguments: str | Path) -> None:

@@ -1,5 +1,17 @@
+from pathlib import Path
+
 import pytest
-from benchmarks.agreement import DOCUMENT, METRICS, ROW_SETS, with_block
+from benchmarks import agreement
+from benchmarks.agreement import (
+    DOCUMENT,
+    METRICS,
+    ROW_SETS,
+    Scored,
+    same_sources,
+    sources_beside,
+    sources_digest,
+    with_block,
+)
 
 from gradewire.metric_choice import MetricDefaults, choose_metrics
 
@@ -43,3 +55,23 @@ def test_every_run_can_be_asked_for_in_one_request_and_labels_tell_all_metrics_a
         assert len(metrics) <= MAX_METRICS
         labels += choose_metrics(",".join(metrics), MetricDefaults()).labels
     assert len(set(labels)) == len(labels)
+
+
+def test_scores_of_other_code_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, out = tmp_path / "metrics", tmp_path / "scores.jsonl"
+    sources.mkdir()
+    (sources / "a.py").write_text("1")
+    monkeypatch.setattr(agreement, "ROOT", tmp_path)
+    monkeypatch.setattr(agreement, "SOURCES", (sources,))
+    assert not same_sources(out), "nobody knows"
+    sources_beside(out).write_text(sources_digest())
+    assert same_sources(out)
+    (sources / "a.py").write_text("2")
+    assert not same_sources(out)
+    said = [Scored(out, 12.3, kept=kept, stale=stale).said for kept, stale in ((False, False), (True, False))]
+    assert said == ["in 12 s", "kept from an earlier run of the same code"]
+    assert "code has changed" in Scored(out, 12.3, kept=True, stale=True).said
+
+
+def test_the_digest_is_over_the_metrics_code() -> None:
+    assert all((folder / "__init__.py").is_file() for folder in agreement.SOURCES)
