@@ -204,6 +204,21 @@ def test_tables_fit_into_100_columns_with_12_metrics(
     assert header.count("|") == text.splitlines()[text.splitlines().index(header) + 1].count("|")
 
 
+def test_infinite_labels_are_counted_as_unreadable_and_nan_as_none(command: Command, tmp_path: Path) -> None:
+    # 1e400 is beyond what a float holds: JSON gives infinity for it.
+    given = ["1e400", "-Infinity", "Infinity", "NaN", "null", '""']
+    rows = rows_of(20)
+    lines = [json.dumps(row) for row in rows]
+    lines += [json.dumps({**row, "label": None}).replace("null", text) for row, text in zip(rows, given, strict=False)]
+    file, figures = tmp_path / "rows.jsonl", tmp_path / "figures.json"
+    file.write_text("\n".join(lines))
+    done = command("agree", file, "--metrics", "sbert", "--resamples", "100", "--json", figures, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    labels = json.loads(figures.read_text())["labels"]
+    assert (labels["unreadable"], labels["unlabelled_rows"]) == (3, 3)
+    assert "the label of 3 rows cannot be read as a number (first at line 21: inf)" in done.stderr
+
+
 def test_rows_without_data_set_or_model_do_not_pass_for_all_rows(command: Command, tmp_path: Path) -> None:
     rows = [{**row, **({"dataset": "", "model": None} if index < 12 else {})} for index, row in enumerate(rows_of(60))]
     file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
