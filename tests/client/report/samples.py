@@ -1,6 +1,7 @@
 """Runs beside labels, made up: as many rows as one likes, some of them hostile, some failed."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def failed(status: str = "TIMEOUT") -> dict[str, Any]:
     return {"score": None, "status": status, "message": "the deadline passed; send it again"}
 
 
-def report_of(rows: list[ReportRow], *, resamples: int = 20, **changes: Any) -> ReportInput:
+def report_of(rows: list[ReportRow], *, resamples: int = 20, groups: Sequence[str] = (), **changes: Any) -> ReportInput:
     """A report of the rows, its figures computed by the library."""
     metrics = list(rows[0].results)
     judged = JudgedRows(
@@ -53,6 +54,7 @@ def report_of(rows: list[ReportRow], *, resamples: int = 20, **changes: Any) -> 
         datasets=[row.dataset for row in rows],
         models=[row.model for row in rows],
         questions=[row.question for row in rows],
+        groups=groups,
     )
     found = agreement(
         judged, compare=[(other, metrics[0]) for other in metrics[1:3]], resamples=resamples, statistics=STATISTICS

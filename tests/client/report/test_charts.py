@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
+from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
 from gradewire.agreement.curves import Calibration, CalibrationBin, Distribution, metric_curves
+from gradewire.agreement.estimates import CellsMean
 from gradewire.report.charts import calibration_chart, distribution_chart, interval_chart, roc_chart
 from gradewire.report.frame import BOTTOM, LEFT, RIGHT, TOP, Frame, padded, round_values
 
@@ -83,7 +84,7 @@ def test_each_label_has_a_strip_all_on_one_scale() -> None:
 
 @pytest.mark.parametrize(("low", "axis"), [(0.6, 0.5), (0.3, 0.25), (-0.2, -0.25)])
 def test_intervals_stand_on_an_axis_that_holds_them(low: float, axis: float) -> None:
-    chart = interval_chart(agreement_of(Estimate(0.8, low, 0.9, 100)), "auc", "ROC-AUC")
+    chart = interval_chart(agreement_of(mean_of_all(0.8, low, 0.9)), "auc", "ROC-AUC")
     assert chart
     assert chart.frame.x_low == axis
     frame = Frame(x_low=axis, x_label="", y_label="")
@@ -92,12 +93,25 @@ def test_intervals_stand_on_an_axis_that_holds_them(low: float, axis: float) -> 
 
 
 def test_what_is_not_defined_is_not_drawn() -> None:
-    assert interval_chart(agreement_of(Estimate(math.nan, math.nan, math.nan, 0)), "auc", "ROC-AUC") is None
-    bare = interval_chart(agreement_of(Estimate(0.7, math.nan, math.nan, 0)), "auc", "ROC-AUC")
+    assert interval_chart(agreement_of(mean_of_all(math.nan)), "auc", "ROC-AUC") is None
+    bare = interval_chart(agreement_of(mean_of_all(0.7)), "auc", "ROC-AUC")
     assert bare
     assert [(one.low, one.high) for one in bare.intervals] == [(None, None)]
 
 
-def agreement_of(auc: Estimate) -> AgreementReport:
+def test_a_mean_over_some_of_the_cells_says_over_which() -> None:
+    chart = interval_chart(agreement_of(CellsMean(0.305, 0.2, 0.4, 50, cells=7, cells_in_all=10)), "auc", "ROC-AUC")
+    assert chart
+    assert chart.intervals[0].remark == "over 7 of 10 cells"
+    whole = interval_chart(agreement_of(mean_of_all(0.305)), "auc", "ROC-AUC")
+    assert whole
+    assert whole.intervals[0].remark == ""
+
+
+def mean_of_all(value: float, low: float = math.nan, high: float = math.nan) -> CellsMean:
+    return CellsMean(value, low, high, 0 if math.isnan(low) else 100, cells=10, cells_in_all=10)
+
+
+def agreement_of(auc: CellsMean) -> AgreementReport:
     cell = CellAgreement("all", "", "", "", rows=4, failed=0, judged=0, estimates={"auc": auc})
     return AgreementReport([MetricAgreement("smile", [cell], {"auc": auc})])

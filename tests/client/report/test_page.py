@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
-from tests.client.report.samples import HOSTILE, failed, random_rows, report_of, smile
+from tests.client.report.samples import DATASETS, HOSTILE, MODELS, failed, random_rows, report_of, smile
 
 from gradewire.agreement import AgreementReport
 from gradewire.agreement.labels import annotator_agreement, ratings_of
 from gradewire.agreement.point import ALL_STATISTICS
-from gradewire.report import MissingJinjaError, ReportInput, ReportRow, page, write_report
+from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, page, write_report
 from gradewire.report.page import MAX_BYTES, render
 from gradewire.report.tables import STATISTICS
 
@@ -75,6 +75,25 @@ def test_everything_said_of_an_answer_is_there() -> None:
     assert "<mark>Leonardo da Vinci</mark>" in page_of(simple_rows())
 
 
+def test_the_first_reference_is_marked_as_any_other() -> None:
+    rows = simple_rows()
+    rows[0] = replace(rows[0], results={"smile": smile(0.1, "they say", matched_reference=0)})
+    text = " ".join(_Elements(page_of(rows)).text.split())
+    assert "Curie ← matched by smile Leonardo da Vinci Prediction" in text
+
+
+@pytest.mark.parametrize("score", [0.0, -0.2])
+def test_where_nothing_matched_no_reference_is_marked(score: float) -> None:
+    rows = simple_rows()
+    rows[0] = replace(rows[0], results={"smile": smile(score, "they say", matched_reference=0)})
+    rows[1] = replace(rows[1], results={"smile": failed()})
+    rows.append(replace(rows[3], id="id-4", results={"smile": smile(0.5, "they say")}))
+    text = page_of(rows)
+    assert 'class="matched"' in text  # of the answer that is out of order with it
+    of_id_0 = text[text.index("<bdi>id-0</bdi>") :].split("</article>")[0]
+    assert "matched" not in of_id_0
+
+
 def test_a_row_in_order_is_not_shown_as_a_disagreement() -> None:
     assert "id-2" not in _Elements(page_of(simple_rows())).text
 
@@ -93,8 +112,9 @@ def test_a_group_that_is_the_data_set_again_is_neither_offered_nor_said_twice() 
     same = [replace(row, group=row.dataset) for row in simple_rows()]
     assert 'name="group"' not in page_of(same)
     assert page_of(same).count("<bdi>nq</bdi> · ") == page_of(simple_rows()).count("<bdi>nq</bdi> · ") > 0
-    other = [replace(row, group="who") for row in simple_rows()]
-    assert page_of(other).count('name="group"') == 2  # for the table of cells, and for the answers
+    other = [replace(row, group="who" if row.id < "id-2" else "") for row in simple_rows()]
+    offered = page_of(other, groups=[row.group for row in other])
+    assert offered.count('name="group"') == 2  # for the table of cells, and for the answers
 
 
 def test_every_statistic_has_a_name_and_a_meaning() -> None:
@@ -161,6 +181,128 @@ def test_hundreds_of_references_and_long_words_stay_within_the_size() -> None:
     written = render(report_of(rows))
     assert len(written) <= MAX_BYTES
     assert "and 993 more references" in written.decode()
+
+
+def many_models(rows: int, *, metrics: int) -> list[ReportRow]:
+    """Every row of another model."""
+    return [
+        replace(row, model=f"model {place}")
+        for place, row in enumerate(random_rows(rows, metrics=metrics, hostile=False))
+    ]
+
+
+def test_of_a_thousand_models_the_largest_cells_are_shown_and_how_many_are_not() -> None:
+    rows = [
+        replace(row, model="big") if place % 3 == 0 else row for place, row in enumerate(many_models(600, metrics=2))
+    ]
+    report = report_of(rows, resamples=2)
+    written = render(report)
+    assert len(written) <= MAX_BYTES
+    text = _Elements(written.decode()).text
+    # 600 rows in 2 data sets: 400 models with one row each, and one in both data sets.
+    there = len(report.agreement.metrics[0].cells)
+    assert there == 402 + 2 + 401 + 1
+    assert f"The 200 largest of {there:,} lines of each metric are shown; --json has the figures of all." in text
+    lines = written.decode().split("data-metric=")[1:]
+    assert len(lines) == 2 * 200 + 3  # the paired differences have it too
+    assert sum('data-model="big"' in line.split(">")[0] for line in lines) == 2 * 3
+    assert written.count(b"<option") < 350  # only models that are shown are offered
+
+
+def test_the_table_of_cells_gives_way_before_the_page_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = report_of(many_models(600, metrics=2), resamples=2)
+    monkeypatch.setattr(page, "MAX_BYTES", 60_000)
+    small = render(report).decode()
+    assert len(small.encode()) <= 60_000
+    assert "None is shown: the page would be too large." in small
+    assert "The 0 largest of 1,203 lines of each metric" in small
+    assert "The first 0 of 3 lines are shown" in small
+    monkeypatch.setattr(page, "MAX_BYTES", 10_000)
+    with pytest.raises(ReportTooLargeError, match="without a single answer or cell"):
+        render(report)
+
+
+@pytest.mark.parametrize("kind", ["dataset", "model", "group"])
+def test_names_of_a_megabyte_are_cut_and_stay_apart(kind: str) -> None:
+    rows = [
+        replace(row, **{kind: "\u202e" + "x" * 1_000_000 + str(place % 3)})
+        for place, row in enumerate(random_rows(60, metrics=2, hostile=False))
+    ]
+    groups = [row.group for row in rows] if kind == "group" else ()
+    report = report_of(rows, resamples=2, groups=groups)
+    written = render(report)
+    assert len(written) < 400_000
+    text = written.decode()
+    name = "[U+202E]" + "x" * 71 + "…"
+    assert "\u202e" not in text
+    assert "x" * 72 not in text
+    for shown in (name, f"{name} (2)", f"{name} (3)"):
+        assert f'<option value="{shown}">' in text
+        assert f'data-{kind}="{shown}"' in text
+
+
+def test_metrics_beyond_the_first_forty_and_long_labels_of_metrics_are_left_out() -> None:
+    rows = [
+        replace(row, results={f"{number}-{'m' * 100_000}": row.results["smile"] for number in range(45)})
+        for row in random_rows(12, metrics=1, hostile=False)
+    ]
+    written = render(report_of(rows, resamples=2))
+    assert len(written) <= MAX_BYTES
+    text = " ".join(_Elements(written.decode()).text.split())
+    assert "The first 40 of 45 metrics are shown." in text
+    assert f"39-{'m' * 76}… " in text
+    assert "40-m" not in text
+    assert "m" * 80 not in text
+
+
+def test_results_of_strangers_files_are_cut_too() -> None:
+    big = "\u202e" * 100_000
+    strange = smile(0.1, big, **{f"part{number}": big for number in range(100)})
+    rows = simple_rows()
+    rows[0] = replace(rows[0], results={"smile": strange | {"warnings": [big] * 9, "line": big}}, labels=[1.0] * 5000)
+    rows[2:] = [
+        replace(rows[3], id=f"lost {place}", results={"smile": failed(f"{place}{big}") | {"message": big}})
+        for place in range(200)
+    ]
+    text = page_of(rows)
+    assert len(text.encode()) < 1_000_000
+    assert "other statuses" in text
+    assert "and 4960 more" in text
+
+
+def test_rows_without_a_model_are_none_and_only_the_sum_over_all_is_all() -> None:
+    rows = [replace(row, model="") if place % 5 == 0 else row for place, row in enumerate(random_rows(60, metrics=1))]
+    text = page_of(rows)
+    table = text[text.index('id="t-cells"') :].split("</table>")[0]
+    heads = [[head.split("</bdi>")[0] for head in line.split("<bdi>")[2:]] for line in table.split("<tr")[2:]]
+    models = ["(none)", *sorted(MODELS[1:])]
+    assert heads == [
+        *([dataset, model] for dataset in DATASETS for model in models),
+        *([dataset, "all"] for dataset in DATASETS),
+        *(["all", model] for model in models),
+        ["all", "all"],
+    ]
+    assert text.count('<option value="(none)">') == 2
+    # A model that is called so is another.
+    named = [replace(row, model=row.model if row.model != "fid" else "(none)") for row in rows]
+    assert '<option value="(none) (2)">' not in page_of(named)
+    both = [replace(row, model="(none)") if row.model == "gpt4" else row for row in rows]
+    assert '<option value="(none) (2)">' in page_of(both)
+
+
+def test_means_over_some_of_the_cells_and_draws_are_said() -> None:
+    # In one of the two data sets the metric gives every row the same score: no correlation there.
+    rows = [
+        replace(
+            row, model="", results={"smile": row.results["smile"] | ({"score": 0.0} if row.dataset == "nq" else {})}
+        )
+        for row in random_rows(200, metrics=1, hostile=False)
+    ]
+    text = " ".join(_Elements(page_of(rows, resamples=20)).text.split())
+    overview, cells = text.split("What the columns mean")
+    assert overview.count("over 1 of 2 cells") == 4  # Pearson and τ-b, in the chart and in the table
+    assert "over 1 of 2 cells" not in cells
+    assert "at most 1 (interval from 20 draws)" in cells
 
 
 def test_labels_outside_0_to_1_have_no_roc_and_no_side() -> None:

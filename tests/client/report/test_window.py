@@ -38,6 +38,14 @@ def test_what_is_not_there_is_not_marked() -> None:
     assert marked("paris", "") is None
 
 
+def test_a_stretch_that_is_hardly_like_the_window_is_not_marked() -> None:
+    # One letter in common of seven and eight: (1/7 + 1/8) / 2.
+    assert marked("parking tickets", "present trumpet") is None
+    # Half of the letters is the least: 4/8, then 3/8.
+    assert marked("parkings", "park") == ("parkings", False)
+    assert marked("parkings", "par") is None
+
+
 def test_a_text_without_word_characters_has_its_runs_as_words() -> None:
     assert marked("?! ...", "?! ...") == ("?! ...", True)
 

@@ -27,6 +27,17 @@ def test_labels_and_scores_of_any_range_compare_by_rank() -> None:
     assert found["low"].rows.tolist() == [1]
 
 
+def test_the_order_is_by_ranks_where_values_would_say_otherwise() -> None:
+    # A metric of 0 to 10 whose scores crowd below 1. Ranks of the scores: 8, 9, 1, 2 to 7; of the labels (one 0, two
+    # 0.5, six 1): 1, 2.5, 2.5, 6.5. So row 0 is 7 too high and row 1 is 6.5, though 9.5 lie between its score and
+    # its label and only 3 between row 0's. Row 2 is 1.5 too low like row 6, though its values are nearer than row 7's.
+    scores = np.array([3.0, 10.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    labels = np.array([0.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    found = worst(scores, labels, most=25)
+    assert found["high"].rows.tolist() == [0, 1]
+    assert found["low"].rows.tolist() == [3, 4, 5, 2, 6, 7, 8]
+
+
 def test_failed_rows_and_tables_without_a_score_are_left_out() -> None:
     labels = np.array([0.0, 1.0, 1.0])
     assert worst(np.array([np.nan, 0.1, 0.2]), labels, most=5)["high"].total == 0

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradewire.agreement.point import ALL_STATISTICS
+from gradewire.cli.agree_text import interval_lines
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def write_page(path: Path, found: Finding) -> None:
     Raises:
         InputError: It cannot be written, or what makes it is not installed.
     """
-    from gradewire.report import MissingJinjaError, ReportInput, write_report  # noqa: PLC0415 - an optional extra
+    from gradewire.report import MissingJinjaError, ReportInput, ReportTooLargeError, write_report  # noqa: PLC0415 - an optional extra
 
     judging, columns = found.judging, found.columns
     page = ReportInput(
@@ -39,18 +41,25 @@ def write_page(path: Path, found: Finding) -> None:
         unreadable=columns.unreadable,
         annotators=found.annotators,
         notes=[
-            f"Intervals: {judging.resamples} bootstrap draws of whole questions, seed {judging.seed}.",
-            *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in columns.left_out()),
+            *map(_sentence, interval_lines(found.report, ALL_STATISTICS)),
+            f"Seed of the draws: {judging.seed}.",
+            *map(_sentence, columns.left_out()),
         ],
     )
     try:
         size = write_report(path, page)
     except MissingJinjaError as error:
         raise InputError(str(error)) from error
+    except ReportTooLargeError as error:
+        raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     if not found.judging.quiet:
         click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def _report_row(row: Row, label: float, results: Results) -> ReportRow:

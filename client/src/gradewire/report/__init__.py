@@ -4,6 +4,6 @@ Rendering needs jinja2 (``pip install 'gradewire[agree]'``), which is imported w
 """
 
 from gradewire.report.input import ReportInput, ReportRow
-from gradewire.report.page import MissingJinjaError, write_report
+from gradewire.report.page import MissingJinjaError, ReportTooLargeError, write_report
 
-__all__ = ["MissingJinjaError", "ReportInput", "ReportRow", "write_report"]
+__all__ = ["MissingJinjaError", "ReportInput", "ReportRow", "ReportTooLargeError", "write_report"]

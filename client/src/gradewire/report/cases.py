@@ -25,6 +25,8 @@ _PREDICTION_CHARACTERS = 1200
 _REFERENCE_CHARACTERS = 200
 _REFERENCES_CHARACTERS = 1500
 _PART_CHARACTERS = 100
+_LINE_CHARACTERS = 600
+_ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
 
 
@@ -39,7 +41,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """A reference; `matched_by` names the metrics whose score it gave."""
+    """A reference; `matched_by` names the metrics whose score above 0 it gave."""
 
     number: int
     text: ShownText
@@ -119,7 +121,12 @@ def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
         id=visible(row.id[:_REFERENCE_CHARACTERS]),
         label=f"{row.label:g}",
         side=("right" if row.label >= RIGHT_FROM else "wrong") if 0 <= row.label <= 1 else "",
-        annotators=", ".join("none" if label is None else f"{label:g}" for label in row.labels),
+        annotators=", ".join(
+            [
+                *("none" if label is None else f"{label:g}" for label in row.labels[:_ANNOTATORS]),
+                *([f"and {len(row.labels) - _ANNOTATORS} more"] if len(row.labels) > _ANNOTATORS else []),
+            ]
+        ),
         question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
         references=references,
         references_left_out=left_out,
@@ -149,7 +156,8 @@ def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
     """All references as long as there is room, the matched ones in any case."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        if result.get("matched_reference") is not None:
+        # Of references that all give 0 the first is named, though nothing of it matched.
+        if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS
     for place, reference in enumerate(row.references):
@@ -165,18 +173,25 @@ def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
 def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
     result = row.results.get(metric, {})
     score = result.get("score")
-    remarks = [str(warning) for warning in result.get("warnings", ())]
+    remarks = [visible(str(warning)[:_PART_CHARACTERS]) for warning in result.get("warnings", ())]
     if result.get("message"):
         remarks.append(visible(str(result["message"])[:_PART_CHARACTERS]))
     reference = result.get("matched_reference")
+    parts = ", ".join(f"{name} {_part(value)}" for name, value in result.items() if _is_part(name, value))
     return ResultLine(
         metric=metric,
-        score=str(result.get("status", "no result")) if score is None else number(float(score)),
+        score=visible(str(result.get("status", "no result"))[:_PART_CHARACTERS])
+        if score is None
+        else number(float(score)),
         verdict="" if np.isnan(verdict) else "right" if verdict >= RIGHT_FROM else "wrong",
         reference="" if reference is None else str(int(reference) + 1),
-        parts=", ".join(f"{name} {_part(value)}" for name, value in result.items() if _is_part(name, value)),
-        remarks="; ".join(remarks),
+        parts=_cut(parts),
+        remarks=_cut("; ".join(remarks)),
     )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LINE_CHARACTERS else f"{text[:_LINE_CHARACTERS]}…"
 
 
 def _is_part(name: str, value: Any) -> bool:

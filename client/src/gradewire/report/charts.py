@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.point import RIGHT_FROM
-from gradewire.report.figures import number
+from gradewire.report.figures import estimated, number, over_cells
 from gradewire.report.frame import BOTTOM, TOP, Frame, padded
 
 if TYPE_CHECKING:
@@ -85,10 +85,14 @@ class DistributionChart:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A metric in the overview: positions of value and bounds; bounds are None without an interval."""
+    """A metric in the overview: positions of value and bounds; bounds are None without an interval.
+
+    `remark` says over which cells the mean is, where not over all.
+    """
 
     metric: str
     text: str
+    remark: str
     x: float
     low: float | None
     high: float | None
@@ -168,7 +172,8 @@ def interval_chart(agreement: AgreementReport, statistic: Statistic, title: str)
     intervals = []
     for metric, found in defined.items():
         bounds = (None, None) if math.isnan(found.low) else (frame.x(found.low), frame.x(found.high))
-        intervals.append(Interval(metric, number(found.value), frame.x(found.value), *bounds))
+        figure = over_cells(estimated(found), found.cells, found.cells_in_all)
+        intervals.append(Interval(metric, figure.text, figure.remark, frame.x(found.value), *bounds))
     return IntervalChart(title, frame, intervals)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradewire.agreement import Estimate
+    from gradewire.agreement.estimates import Difference
 
 UNDEFINED = "\u2013"
 MINUS = "\u2212"
@@ -21,11 +22,13 @@ class Figure:
         text: The value, or a dash where it is not defined.
         interval: Its 95 % interval, or "".
         order: What sorting goes by; "" sorts last.
+        remark: What the value is about where that differs from its neighbours, or "".
     """
 
     text: str
     interval: str = ""
     order: str = ""
+    remark: str = ""
 
 
 def number(value: float) -> str:
@@ -41,11 +44,25 @@ def estimated(estimate: Estimate) -> Figure:
     return Figure(number(estimate.value), interval, f"{estimate.value:.6g}")
 
 
-def p_value(value: float) -> Figure:
-    """A p value; the smallest that is written out is 0.001."""
+def over_cells(figure: Figure, cells: int, cells_in_all: int) -> Figure:
+    """A mean with the cells it is over, where it is not over all."""
+    if cells == cells_in_all or figure.text == UNDEFINED:
+        return figure
+    return replace(figure, remark=f"over {cells:,} of {cells_in_all:,} cells")
+
+
+def p_value(difference: Difference) -> Figure:
+    """A p value; the smallest written out is 0.001, or what so few draws can say at least."""
+    value = difference.p_value
     if math.isnan(value):
         return Figure(UNDEFINED)
-    return Figure("< 0.001" if value < 0.001 else f"{value:.3f}", order=f"{value:.6g}")
+    if value < 0.001:
+        text = "< 0.001"
+    elif difference.at_floor:
+        text = f"\u2264 {math.ceil(value * 1000) / 1000:.3f}"
+    else:
+        text = f"{value:.3f}"
+    return Figure(text, order=f"{value:.6g}")
 
 
 def count(value: int) -> Figure:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.curves import metric_curves
 from gradewire.report import charts, tables
+from gradewire.report.bounded import bounded
 from gradewire.report.cases import cases
 from gradewire.report.figures import estimated
 from gradewire.report.texts import visible
@@ -19,11 +20,19 @@ if TYPE_CHECKING:
 
     import jinja2
 
+    from gradewire.report.cases import Cases
     from gradewire.report.input import ReportInput
+    from gradewire.report.tables import Table
 
 MAX_BYTES = 1_900_000
-# Answers shown for each metric and direction: the first of these with which the page is small enough.
-_CASES = (25, 15, 10, 6, 3, 1)
+# Answers shown for each metric and direction, figures of cells, and paired differences: the first of these with which
+# the page is small enough.
+_AMOUNTS = (
+    *((most, tables.CELL_FIGURES, tables.DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
+    (1, 1000, 100),
+    (0, 0, 0),
+)
+_LINE_CHARACTERS = 2000
 _INTERVAL_CHARTS = ("pearson", "kendall", "auc")
 
 
@@ -31,11 +40,16 @@ class MissingJinjaError(ImportError):
     """jinja2 is not installed; the message says how to get it."""
 
 
+class ReportTooLargeError(ValueError):
+    """Even the smallest page of these rows is too large."""
+
+
 def write_report(path: Path, report: ReportInput) -> int:
     """Writes the page: one file that loads nothing, from other files or from a network.
 
     It shows up to 25 answers for each metric and direction, fewer where the page would grow beyond 1.9 MB, and then
-    says so. Longer texts are cut, with their length beside them.
+    says so; then fewer cells and differences. Longer texts are cut, with their length beside them; names at 80
+    characters; the first 40 metrics are shown.
 
     Args:
         path: File to write; one that is there is replaced.
@@ -46,6 +60,7 @@ def write_report(path: Path, report: ReportInput) -> int:
 
     Raises:
         MissingJinjaError: jinja2 is not installed.
+        ReportTooLargeError: It would be larger than 1.9 MB with no answer and no cell.
         OSError: The file cannot be written.
     """
     page = render(report)
@@ -56,15 +71,21 @@ def write_report(path: Path, report: ReportInput) -> int:
 def render(report: ReportInput) -> bytes:
     """The page in UTF-8; raises as `write_report`."""
     environment = _environment()
+    report = bounded(report)
     script, style = _asset("report.js"), _asset("report.css")
     common = _content(report) | {"script": script, "style": style, "policy": _policy(script, style)}
     template = environment.get_template("report.html")
-    page = b""
-    for most in _CASES:
-        page = template.render(common, shown=cases(report, most=most)).encode(errors="replace")
+    for answers, figures, differences in _AMOUNTS:
+        cells, shown = tables.cells(report.agreement, figures=figures), cases(report, most=answers)
+        amounts = {
+            "cells": cells,
+            "shown": shown,
+            "comparisons": tables.comparisons(report.agreement, most=differences),
+        }
+        page = template.render(common, **amounts, **_choices(report, cells, shown)).encode(errors="replace")
         if len(page) <= MAX_BYTES:
-            break
-    return page
+            return page
+    raise ReportTooLargeError(f"the page would have {len(page):,} bytes without a single answer or cell")
 
 
 def _environment() -> jinja2.Environment:
@@ -112,23 +133,31 @@ def _content(report: ReportInput) -> dict[str, Any]:
         "annotators": _annotators(report),
         "lines": _lines(report),
         "overview": tables.overview(agreement),
-        "cells": tables.cells(agreement),
-        "comparisons": tables.comparisons(agreement),
         "failures": tables.failures(report),
-        "explained": [tables.STATISTICS[name] for name in statistics if name in tables.STATISTICS],
+        "explained": tables.explained(agreement),
         "intervals": intervals,
         "curves": [_curves(metric, report) for metric in judged.scores],
-        "values": {kind: _values(report, kind) for kind in tables.CELL_KINDS},
         "kinds": tables.CELL_KINDS,
         "directions": {"high": "scored too high", "low": "scored too low"},
     }
 
 
-def _values(report: ReportInput, kind: str) -> list[str]:
-    """What a selection box offers; a group that is the data set under another name is not offered again."""
-    if kind == "group" and all(row.group in {"", row.dataset} for row in report.rows):
-        return []
-    return sorted({value for row in report.rows if (value := getattr(row, kind))}, key=str.casefold)
+def _choices(report: ReportInput, cells: Table, shown: Cases) -> dict[str, dict[str, list[str]]]:
+    """What the selection boxes offer: names that stand in the table and at the answers.
+
+    A group that is the data set under another name is not offered again.
+    """
+    kinds = dict.fromkeys(tables.CELL_KINDS)
+    if all(row.group in {"", row.dataset} for row in report.rows):
+        del kinds["group"]
+    return {
+        "cell_values": {kind: _sorted({line.filters.get(kind, "") for line in cells.lines}) for kind in kinds},
+        "case_values": {kind: _sorted({getattr(case.row, kind) for case in shown.cases}) for kind in kinds},
+    }
+
+
+def _sorted(names: set[str]) -> list[str]:
+    return sorted(names - {""}, key=lambda name: (name.casefold(), name))
 
 
 def _curves(metric: str, report: ReportInput) -> dict[str, Any]:
@@ -159,7 +188,7 @@ def _lines(report: ReportInput) -> list[tuple[str, str]]:
         if len(lines) == len(report.judged.scores):
             break
         lines |= {
-            metric: visible(str(result["line"]))
+            metric: visible(str(result["line"])[:_LINE_CHARACTERS])
             for metric, result in row.results.items()
             if metric not in lines and result.get("line")
         }

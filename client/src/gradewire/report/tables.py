@@ -7,14 +7,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gradewire.report.figures import MINUS, UNDEFINED, Figure, count, estimated, p_value
+from gradewire.report.figures import MINUS, UNDEFINED, Figure, count, estimated, over_cells, p_value
 from gradewire.report.texts import normal_form, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradewire.agreement import AgreementReport, Estimate
+    from gradewire.agreement.estimates import CellsMean
     from gradewire.agreement.point import Statistic
+    from gradewire.agreement.tables import CellAgreement
     from gradewire.report.input import ReportInput
     from gradewire.report.texts import ShownText
 
@@ -41,6 +43,13 @@ STATISTICS: dict[Statistic, tuple[str, str]] = {
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
 _EXAMPLES = 3
 _EXAMPLE_CHARACTERS = 160
+_STATUS_CHARACTERS = 40
+# Figures in the table of cells, and lines of one metric there; lines of the paired differences; kinds of failure.
+CELL_FIGURES = 6000
+_CELL_LINES = 200
+DIFFERENCE_LINES = 300
+_FAILURES = 60
+OTHER_FAILURES = "other statuses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; its first `heads` columns name the line."""
+    """A table; its first `heads` columns name the line, `note` says what is left out."""
 
     caption: str
     columns: Sequence[Column]
     lines: Sequence[Line]
     heads: int = 1
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class Failures:
 
 def name(text: str) -> Figure:
     """A cell of words."""
-    return Figure(visible(text) or "(none)", order=text.casefold())
+    return Figure(text, order=text.casefold())
 
 
 def overview(agreement: AgreementReport) -> Table:
@@ -100,7 +110,7 @@ def overview(agreement: AgreementReport) -> Table:
                 name(metric.metric),
                 count(metric.cells[-1].rows),
                 count(metric.cells[-1].failed),
-                *(_estimate(metric.headline, statistic) for statistic in statistics),
+                *(_mean(metric.headline, statistic) for statistic in statistics),
             ]
         )
         for metric in agreement.metrics
@@ -109,49 +119,63 @@ def overview(agreement: AgreementReport) -> Table:
     return Table("Agreement of each metric with the labels: mean of the cells, 95 % interval below", columns, lines)
 
 
-def cells(agreement: AgreementReport) -> Table:
-    """One line per metric and cell; a cell is named by what its rows have in common."""
+def cells(agreement: AgreementReport, *, figures: int = CELL_FIGURES) -> Table:
+    """One line per metric and cell; a cell is named by what its rows have in common.
+
+    Args:
+        agreement: All cells.
+        figures: How many figures the table may hold; of more cells the largest are shown, the same of every metric.
+    """
     statistics = defined_statistics(agreement)
     kinds = [
         kind for kind in CELL_KINDS if any(getattr(cell, kind) for metric in agreement.metrics for cell in metric.cells)
     ]
-    lines = []
-    for metric in agreement.metrics:
-        for cell in metric.cells:
-            named = {kind: getattr(cell, kind) for kind in kinds}
-            lines.append(
-                Line(
-                    [
-                        name(metric.metric),
-                        *(name(value) if value else Figure("all") for value in named.values()),
-                        count(cell.rows),
-                        count(cell.failed),
-                        *(_estimate(cell.estimates, statistic) for statistic in statistics),
-                    ],
-                    {"metric": metric.metric, **named},
-                )
-            )
+    most = min(_CELL_LINES, figures // max(1, len(agreement.metrics) * len(statistics)))
+    lines = [
+        _cell_line(metric.metric, cell, kinds, statistics)
+        for metric in agreement.metrics
+        for cell in _largest(metric.cells, most)
+    ]
+    there = max((len(metric.cells) for metric in agreement.metrics), default=0)
+    note = ""
+    if there > most:
+        note = f"The {most:,} largest of {there:,} lines of each metric are shown; --json has the figures of all."
     heads = [Column("Metric", numeric=False), *(Column(CELL_KINDS[kind], numeric=False) for kind in kinds)]
     columns = [*heads, Column("Scored"), Column("Failed"), *map(_column, statistics)]
-    return Table("One line for each metric and cell, 95 % interval below", columns, lines, heads=len(heads))
+    caption = "One line for each metric and cell, 95 % interval below"
+    return Table(caption, columns, lines, heads=len(heads), note=note)
 
 
-def comparisons(agreement: AgreementReport) -> Table:
-    """One line per pair of metrics and statistic."""
+def _cell_line(metric: str, cell: CellAgreement, kinds: Sequence[str], statistics: Sequence[Statistic]) -> Line:
+    named = {kind: getattr(cell, kind) for kind in kinds}
+    head = [name(metric), *(name(value) if value else Figure("all") for value in named.values())]
+    counts = [count(cell.rows), count(cell.failed)]
+    estimates = [_estimate(cell.estimates, statistic) for statistic in statistics]
+    return Line([*head, *counts, *estimates], {"metric": metric, **named})
+
+
+def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
+    """The cells with most rows, in the order they came."""
+    by_size = sorted(range(len(found)), key=lambda place: -found[place].rows - found[place].failed)
+    return [found[place] for place in sorted(by_size[:most])]
+
+
+def comparisons(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
+    """One line per pair of metrics and statistic, the first `most`."""
     lines = [
         Line(
             [
-                Figure(f"{visible(pair.metric)} {MINUS} {visible(pair.baseline)}", order=pair.metric.casefold()),
+                Figure(f"{pair.metric} {MINUS} {pair.baseline}", order=pair.metric.casefold()),
                 Figure(_column(pair.statistic).name, order=pair.statistic),
                 count(pair.rows),
-                estimated(pair.mean_of_cells),
-                p_value(pair.mean_of_cells.p_value),
+                over_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
+                p_value(pair.mean_of_cells),
                 estimated(pair.all_rows),
-                p_value(pair.all_rows.p_value),
+                p_value(pair.all_rows),
             ],
             {"metric": pair.metric},
         )
-        for pair in agreement.comparisons
+        for pair in agreement.comparisons[:most]
     ]
     columns = [
         Column("Difference", numeric=False),
@@ -162,7 +186,10 @@ def comparisons(agreement: AgreementReport) -> Table:
         Column("All rows"),
         Column("p", "two-sided, from the same draws"),
     ]
-    return Table("Paired differences on the rows that both scored, 95 % interval below", columns, lines)
+    note, there = "", len(agreement.comparisons)
+    if there > most:
+        note = f"The first {most:,} of {there:,} lines are shown; --json has the figures of all."
+    return Table("Paired differences on the rows that both scored, 95 % interval below", columns, lines, note=note)
 
 
 def failures(report: ReportInput) -> list[Failures]:
@@ -173,7 +200,9 @@ def failures(report: ReportInput) -> list[Failures]:
         for metric, result in row.results.items():
             if result.get("score") is not None:
                 continue
-            key = metric, str(result.get("status", "UNKNOWN"))
+            key = metric, visible(str(result.get("status", "UNKNOWN"))[:_STATUS_CHARACTERS])
+            if key not in counts and len(counts) == _FAILURES:
+                key = metric, OTHER_FAILURES
             counts[key] += 1
             if len(examples[key]) < _EXAMPLES:
                 text = shown(normal_form(row.prediction[: 4 * _EXAMPLE_CHARACTERS]), max_characters=_EXAMPLE_CHARACTERS)
@@ -194,8 +223,31 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
     return [statistic for statistic in STATISTICS if statistic in defined]
 
 
+def explained(agreement: AgreementReport) -> list[tuple[str, str]]:
+    """Name and meaning of every statistic, with the draws that were made for its intervals."""
+    written = []
+    for statistic in defined_statistics(agreement):
+        estimates = [
+            cell.estimates[statistic]
+            for metric in agreement.metrics
+            for cell in metric.cells
+            if statistic in cell.estimates
+        ]
+        draws = max((one.resamples + one.undefined for one in estimates if one.resamples), default=0)
+        title, meaning = STATISTICS[statistic]
+        written.append((title, f"{meaning} (interval from {draws:,} draws)" if draws else meaning))
+    return written
+
+
 def _column(statistic: Statistic) -> Column:
     return Column(*STATISTICS[statistic])
+
+
+def _mean(headline: Mapping[Statistic, CellsMean], statistic: Statistic) -> Figure:
+    if statistic not in headline:
+        return Figure(UNDEFINED)
+    mean = headline[statistic]
+    return over_cells(estimated(mean), mean.cells, mean.cells_in_all)
 
 
 def _estimate(estimates: Mapping[Statistic, Estimate], statistic: Statistic) -> Figure:

@@ -1,0 +1,105 @@
+"""A report cut to what a page can hold: so many metrics, and names of data sets, models, groups and metrics so long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradewire.report.texts import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gradewire.agreement.tables import CellAgreement
+    from gradewire.report.input import ReportInput
+
+MAX_METRICS = 40
+MAX_NAME_CHARACTERS = 80
+NO_NAME = "(none)"
+# Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
+_NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
+
+
+def bounded(report: ReportInput) -> ReportInput:
+    """The same report with names fit to be shown, and without what lies beyond the first 40 metrics.
+
+    Args:
+        report: As it came: a name may be a megabyte, hold controls, or be missing in some rows only.
+
+    Returns:
+        Names of at most 80 characters, distinct where they were distinct; "(none)" for rows without a data set or
+        model where others have one. A note says how many metrics were left out.
+    """
+    scores = list(report.judged.scores)
+    metrics = _shown_names(scores[:MAX_METRICS])
+    cells = [cell for metric in report.agreement.metrics for cell in metric.cells]
+    names = {
+        kind: _shown_names([*(getattr(row, kind) for row in report.rows), *(getattr(cell, kind) for cell in cells)])
+        for kind in _NAMED
+    }
+    for kind in ("dataset", "model"):
+        if len(names[kind]) > 1:
+            names[kind][""] = NO_NAME
+    agreement = replace(
+        report.agreement,
+        metrics=[
+            replace(metric, metric=metrics[metric.metric], cells=[_named(cell, names) for cell in metric.cells])
+            for metric in report.agreement.metrics
+            if metric.metric in metrics
+        ],
+        comparisons=[
+            replace(pair, metric=metrics[pair.metric], baseline=metrics[pair.baseline])
+            for pair in report.agreement.comparisons
+            if pair.metric in metrics and pair.baseline in metrics
+        ],
+    )
+    judged = replace(
+        report.judged,
+        scores={metrics[metric]: column for metric, column in report.judged.scores.items() if metric in metrics},
+        verdicts={metrics[metric]: column for metric, column in report.judged.verdicts.items() if metric in metrics},
+    )
+    rows = [
+        replace(
+            row,
+            dataset=names["dataset"][row.dataset],
+            model=names["model"][row.model],
+            group=names["group"][row.group],
+            results={metrics[metric]: result for metric, result in row.results.items() if metric in metrics},
+        )
+        for row in report.rows
+    ]
+    left_out = [f"The first {MAX_METRICS} of {len(scores)} metrics are shown."] if len(scores) > MAX_METRICS else []
+    return replace(report, rows=rows, judged=judged, agreement=agreement, notes=[*report.notes, *left_out])
+
+
+def _shown_names(names: Iterable[str]) -> dict[str, str]:
+    """By name what is shown for it; those that begin alike are numbered, so that none stands for two."""
+    found: dict[str, str] = {"": ""}
+    taken = {"", NO_NAME}
+    repeated: Counter[str] = Counter()
+    for name in dict.fromkeys(names):
+        if not name:
+            continue
+        beginning = visible(name[:MAX_NAME_CHARACTERS])
+        if len(beginning) > MAX_NAME_CHARACTERS or len(name) > MAX_NAME_CHARACTERS:
+            beginning = f"{beginning[: MAX_NAME_CHARACTERS - 1]}…"
+        shown = beginning
+        while shown in taken:
+            repeated[beginning] += 1
+            shown = f"{beginning} ({repeated[beginning] + 1})"
+        taken.add(shown)
+        found[name] = shown
+    return found
+
+
+def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellAgreement:
+    def name(kind: str, given: str) -> str:
+        return names[kind][given] if cell.level in _NAMED[kind] else ""
+
+    return replace(
+        cell,
+        dataset=name("dataset", cell.dataset),
+        model=name("model", cell.model),
+        group=name("group", cell.group),
+    )
