@@ -121,3 +121,28 @@ def test_wrong_pairs_say_the_way_out(
     done = command("bench", "pairs", write_rows(tmp_path / "pairs.jsonl", rows), *arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("columns", "questions"),
+    [
+        (["image"], 12),
+        (["image_id"], 12),
+        (["question_id"], 12),
+        (["reference"], 12),
+        ([], 1),
+        (["image", "instruction"], 12),
+    ],
+)
+def test_the_same_words_about_another_image_are_another_instruction(
+    command: Command, tmp_path: Path, columns: list[str], questions: int
+) -> None:
+    rows = [
+        {"instruction": "What is this?", "votes": ["A"] * 5, "choice": "AB"[index // 2 % 2]}
+        | {column: f"{column} {index // 2}" for column in columns}
+        for index in range(24)
+    ]
+    reproduced = told(command, tmp_path, rows)["choice"]["all"]["reproduced"]
+    assert reproduced["value"] == pytest.approx(0.5)
+    # One instruction leaves nothing to draw from.
+    assert (reproduced["low"] is None) == (questions == 1)

@@ -145,8 +145,7 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
         choices=choices,
         # The baseline of the longer answer needs all of them.
         lengths_words=([a for a, _ in words], [b for _, b in words]) if len(words) == len(pairs) else None,
-        # A pair without an instruction is one of its own.
-        instructions=[pair.question or f"pair {pair.index}" for pair in pairs],
+        instructions=[pair.instruction_key for pair in pairs],
     )
     try:
         return pairwise_agreement(judged, resamples=resamples, seed=seed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gradewire.cli.records import Record
 
@@ -23,6 +23,8 @@ PAIR_ALIASES: dict[str, tuple[str, ...]] = {
     "response_a": ("response_a", "prediction_a", "a"),
     "response_b": ("response_b", "prediction_b", "b"),
     "question": ("question", "instruction"),
+    "question_id": ("question_id",),
+    "image": ("image_id", "image"),
     "references": ("references", "reference"),
 }
 
@@ -39,6 +41,8 @@ class Pair:
         responses: The two answers; None where the file has not both.
         question: "" without.
         references: May be empty.
+        instruction_key: Alike in pairs about the same thing: its id, else image and question, else question and
+            references, as JSON; the pair's own without any of these but references.
     """
 
     index: int
@@ -48,6 +52,7 @@ class Pair:
     responses: tuple[str, str] | None
     question: str
     references: tuple[str, ...]
+    instruction_key: str
 
 
 @dataclass(slots=True)
@@ -113,16 +118,32 @@ def _pair(record: Record, names: Mapping[str, Sequence[str]], choices: Mapping[s
         return next((fields[column] for column in names[name] if fields.get(column) is not None), None)
 
     responses = value("response_a"), value("response_b")
-    references = _parsed(value("references"))
+
+    def text(name: str) -> str:
+        return str("" if value(name) is None else value(name))
+
+    listed = _parsed(value("references"))
+    references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
     return Pair(
         index=record.index,
         place=record.place,
         votes=_votes(_parsed(value("votes"))),
         choices=_choices(fields, _parsed(value("choice")), choices),
         responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
-        question=str(value("question") or ""),
-        references=tuple(map(str, references if isinstance(references, list) else [references] if references else [])),
+        question=text("question"),
+        references=references,
+        instruction_key=_instruction_key(record.index, text, references),
     )
+
+
+def _instruction_key(index: int, text: Callable[[str], str], references: tuple[str, ...]) -> str:
+    identifier, image, question = (text(name).strip() for name in ("question_id", "image", "question"))
+    if identifier:
+        return json.dumps(["id", identifier])
+    if image:
+        return json.dumps(["image", image, question])
+    # The same words about another image: a file that names no images tells them apart by what is right there.
+    return json.dumps(["question", question, sorted(references)] if question else ["pair", index])
 
 
 def _parsed(cell: Any) -> Any:
