@@ -55,7 +55,11 @@ def test_json_has_every_statistic_of_every_cell(command: Command, tmp_path: Path
     assert found["f1"] == pytest.approx(2 * both / (sum(said) + sum(labels)))
     assert found["deviation"] == pytest.approx((sum(said) - sum(labels)) / 80)
     assert values(document, "sbert")["accuracy"] is None, "a metric without verdicts has no accuracy"
-    assert document["bootstrap"] == {"resamples": 100, "seed": 0, "confidence": 0.95, "unit": "question"}
+    draws = {statistic: [100] for statistic in ALL_STATISTICS}
+    assert document["bootstrap"] == {
+        **{"resamples": 100, "seed": 0, "confidence": 0.95, "unit": "question"},
+        **{"draws": draws, "least_questions": 10},
+    }
 
 
 def test_thirty_percent_of_failed_rows_change_no_figure_and_are_counted(command: Command, tmp_path: Path) -> None:

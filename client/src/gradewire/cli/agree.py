@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.agreement.point import ALL_STATISTICS, Statistic
+from gradewire.cli.agree_draws import interval_lines
 from gradewire.cli.agree_finding import find
 from gradewire.cli.agree_json import agreement_document, write_json, write_text
 from gradewire.cli.agree_run import judging_of, judging_options
@@ -189,11 +190,15 @@ def agree_command(  # noqa: PLR0913 - one argument per option
 
 def _print(found: Finding, shown: _Shown) -> None:
     print_figures(shown.tables(found.report, intervals=False))
-    for line in metric_lines(found, shown.statistics):
+    for line in _lines(found, shown):
         click.echo(line)
     for sentence in found.columns.left_out():
         click.echo(sentence, err=True)
 
 
 def _notes(found: Finding, shown: _Shown) -> list[str]:
-    return [*metric_lines(found, shown.statistics), *found.columns.left_out()]
+    return [*_lines(found, shown), *found.columns.left_out()]
+
+
+def _lines(found: Finding, shown: _Shown) -> list[str]:
+    return [*metric_lines(found, shown.statistics), *interval_lines(found.report, shown.statistics)]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from gradewire.agreement.estimates import LEAST_QUESTIONS
+from gradewire.cli.agree_draws import draws_by_statistic
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +23,11 @@ if TYPE_CHECKING:
 
 def agreement_document(found: Finding) -> dict[str, Any]:
     """All figures of `agree`."""
+    judged = what_was_judged(found.judging, found.columns)
+    draws = {"draws": draws_by_statistic(found.report), "least_questions": LEAST_QUESTIONS}
     return {
-        **what_was_judged(found.judging, found.columns),
+        **judged,
+        "bootstrap": judged["bootstrap"] | draws,
         "annotators": found.annotators,
         "metrics": {metric.metric: _metric(metric, found.columns) for metric in found.report.metrics},
         "comparisons": found.report.comparisons,

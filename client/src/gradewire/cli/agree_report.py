@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire.agreement.point import ALL_STATISTICS
-from gradewire.cli.agree_text import interval_lines
+from gradewire.cli.agree_draws import interval_lines
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from gradewire.cli.terminal import columns_of, number, print_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gradewire.agreement import Estimate
-    from gradewire.agreement.estimates import Difference
+    from gradewire.agreement import CellsMean, Difference, Estimate
 
 # What a terminal's table has between two columns, and at its ends.
 _GAP = 3
@@ -101,8 +100,28 @@ def differing(difference: Difference) -> str:
         return "-"
     if math.isnan(difference.low):
         return f"{difference.value:+.4f}"
-    p_value = "p < 0.001" if difference.p_value < 0.001 else f"p = {difference.p_value:.3f}"
-    return f"{difference.value:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}] {p_value}"
+    return f"{difference.value:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}] {_p_value(difference)}"
+
+
+def _p_value(difference: Difference) -> str:
+    if math.isnan(difference.p_value):
+        return "no p"
+    if difference.p_value < 0.001:
+        return "p < 0.001"
+    if difference.at_floor:
+        # So few draws can say no less; rounded up, so that what is written is true.
+        return f"p <= {math.ceil(difference.p_value * 1000) / 1000:.3f}"
+    return f"p = {difference.p_value:.3f}"
+
+
+def of_cells(figure: str, cells: int, cells_in_all: int) -> str:
+    """A mean of cells, with the number of cells in it where these are not all."""
+    return figure if cells in {0, cells_in_all} else f"{figure} ({cells} of {cells_in_all})"
+
+
+def cells_mean(mean: CellsMean) -> str:
+    """A mean of cells with its interval, and the number of cells in it where these are not all."""
+    return of_cells(estimated(mean), mean.cells, mean.cells_in_all)
 
 
 def _bound(value: float) -> str:

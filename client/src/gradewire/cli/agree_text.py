@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire.cli.agree_tables import FigureTable, differing, estimated
+from gradewire.cli.agree_tables import FigureTable, cells_mean, differing, estimated, of_cells
 from gradewire.cli.terminal import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire.agreement.labels import AnnotatorAgreement
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.tables import Level
     from gradewire.cli.agree_finding import Finding
@@ -62,9 +63,9 @@ def brief_tables(
     if finest < 2:
         return
     yield FigureTable(
-        f"Mean of {finest} cells (data set and model) in which the figure is defined",
+        f"Mean of {finest} cells (data set and model), or of those in which the figure is defined",
         ["metric", *heads],
-        [[metric.metric, *(estimated(metric.headline[name]) for name in statistics)] for metric in report.metrics],
+        [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in report.metrics],
     )
     for statistic in statistics:
         shown = [cells_of(metric, levels) for metric in report.metrics]
@@ -91,7 +92,7 @@ def detail_table(metric: MetricAgreement, statistics: Sequence[Statistic], level
         for name, cell in zip(names_of(shown), shown, strict=True)
     ]
     if sum(cell.level == "cell" for cell in metric.cells) > 1:
-        rows.append([CELLS_MEAN, "", "", *(estimated(metric.headline[statistic]) for statistic in statistics)])
+        rows.append([CELLS_MEAN, "", "", *(cells_mean(metric.headline[statistic]) for statistic in statistics)])
     return FigureTable(metric.metric, ["", "rows", "failed", *(TITLES[statistic] for statistic in statistics)], rows)
 
 
@@ -110,7 +111,7 @@ def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
                 TITLES[found.statistic],
                 str(found.rows),
                 differing(found.all_rows),
-                *([differing(found.mean_of_cells)] if several else []),
+                *([of_cells(differing(found.mean_of_cells), found.cells, found.cells_in_all)] if several else []),
             ]
             for found in defined
         ],
@@ -130,8 +131,15 @@ def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[st
         yield (
             f"annotators: {found.annotators.items} rows with at least two of up to {found.annotators.annotators}; "
             f"Krippendorff's alpha {alphas}; Cohen's kappa {estimated(found.annotators.kappa)} "
-            f"(mean of {found.annotators.pairs} pairs)"
+            f"(mean of {found.annotators.pairs} pairs){_draws_of_rows(found.annotators)}"
         )
+
+
+def _draws_of_rows(annotators: AnnotatorAgreement) -> str:
+    made = {
+        each.resamples + each.undefined for each in (*annotators.alpha.values(), annotators.kappa) if each.resamples
+    }
+    return f"; {max(made)} draws of rows" if made else ""
 
 
 def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:

@@ -1,0 +1,100 @@
+"""What `agree` says of the draws behind its intervals, of those that are missing, and of means over fewer cells."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.judged import judging_stub, rows_of
+
+from gradewire.agreement import Difference, Estimate
+from gradewire.cli.agree_draws import draws_line, undefined_draws, without_interval
+from gradewire.cli.agree_tables import differing
+
+NAN = math.nan
+
+
+def outputs(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> tuple[str, str, Any]:
+    """Terminal, Markdown and JSON."""
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    page, figures = tmp_path / "tables.md", tmp_path / "figures.json"
+    options = ("--metrics", "rouge_l,sbert", "--json", str(figures), "--markdown", str(page), *options)
+    done = command("agree", file, *options, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    return done.stdout, page.read_text(), json.loads(figures.read_text())
+
+
+def test_every_output_says_how_many_draws_made_which_interval(command: Command, tmp_path: Path) -> None:
+    options = ("--resamples", "1100", "--statistics", "pearson,kendall,auc,accuracy", "--compare-all")
+    screen, page, document = outputs(command, tmp_path, rows_of(120), *options)
+    said = "intervals: draws of whole questions, 1100 for Pearson, accuracy; 1000 for tau-b, AUC"
+    assert screen.count(said) == page.count(said) == 1
+    draws = document["bootstrap"]["draws"]
+    assert (draws["pearson"], draws["auc"], draws["spearman"]) == ([1100], [1000], [1000])
+    # From graded labels of many levels tau-b has fewer.
+    graded = [{**row, "label": index % 37} for index, row in enumerate(rows_of(120))]
+    screen, _, document = outputs(command, tmp_path, graded, *options)
+    assert "1100 for Pearson; 200 for tau-b" in screen
+    assert document["bootstrap"]["draws"]["kendall"] == [200]
+
+
+def test_one_question_gives_no_interval_in_any_output_and_is_told(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "question": "the prompt", "dataset": "", "model": ""} for row in rows_of(60)]
+    screen, page, document = outputs(command, tmp_path, rows, "--resamples", "100", "--compare-all")
+    for text in (screen, page):
+        assert "intervals: none" in text
+        assert "fewer than 10 questions" in text
+        assert "Pearson of all rows" in text
+        assert "p < " not in text
+        assert "p <= " not in text
+        assert " [" not in text
+    assert document["bootstrap"]["draws"] == {}
+    assert document["comparisons"][0]["all_rows"]["p_value"] is None
+
+
+def test_a_mean_over_fewer_cells_says_so_in_every_output(command: Command, tmp_path: Path) -> None:
+    # In one of four cells all predictions are equally long: the stub's scores tell nothing apart there.
+    rows = [
+        {**row, "prediction": "xxx"} if (row["dataset"], row["model"]) == ("nq", "big") else row for row in rows_of(160)
+    ]
+    screen, page, document = outputs(command, tmp_path, rows, "--resamples", "100", "--details", "--compare-all")
+    for text in (screen, page):
+        mean = text.partition("Mean of 4 cells")[2].partition("Pearson by cell")[0]
+        # Pearson and tau-b of both metrics; scores that are all alike still have an area under the curve, of a half.
+        assert mean.count("(3 of 4)") == 2 * 2
+        assert "cells' mean" in text
+    headline = document["metrics"]["sbert"]["headline"]["pearson"]
+    assert (headline["cells"], headline["cells_in_all"]) == (3, 4)
+    whole = document["metrics"]["rouge_l"]["headline"]["accuracy"]
+    assert (whole["cells"], whole["cells_in_all"]) == (4, 4)
+    compared = next(each for each in document["comparisons"] if each["statistic"] == "pearson")
+    assert (compared["cells"], compared["cells_in_all"]) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "draws", "written"),
+    [
+        (2 / 1001, 1000, "p <= 0.002"),
+        (2 / 1257, 1256, "p <= 0.002"),
+        (2 / 101, 100, "p <= 0.020"),
+        (2 / 5001, 5000, "p < 0.001"),
+        (4 / 1001, 1000, "p = 0.004"),
+        (NAN, 700, "no p"),
+    ],
+)
+def test_a_p_value_at_the_floor_of_its_draws_is_a_bound(p_value: float, draws: int, written: str) -> None:
+    assert differing(Difference(0.1, 0.05, 0.2, draws, p_value)) == f"+0.1000 [+0.0500, +0.2000] {written}"
+
+
+def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:
+    full, fewer = Estimate(0.5, 0.4, 0.6, 1000), Estimate(0.5, 0.4, 0.6, 150, undefined=50)
+    bare = Estimate(0.5, NAN, NAN, 0, undefined=120)
+    assert draws_line({"tau-b": [full, fewer, bare], "AUC": [bare]}).endswith("questions, 200 to 1000 for tau-b")
+    named = [("tau-b of a", full), ("tau-b of b", fewer), ("AUC of c", bare), ("F1 of d", Estimate(NAN, NAN, NAN, 0))]
+    assert next(undefined_draws(named)).endswith("leaves out: tau-b of b (50 of 200)")
+    assert next(without_interval(named)).endswith("undefined: AUC of c")
+    assert not [*undefined_draws(named[:1]), *without_interval(named[:2])]
+    many = [(f"AUC of {place}", bare) for place in range(1000)]
+    assert len(next(without_interval(many))) < 400, "a file has as many cells as it likes"
