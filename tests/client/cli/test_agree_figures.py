@@ -57,8 +57,12 @@ def test_json_has_every_statistic_of_every_cell(command: Command, tmp_path: Path
     assert values(document, "sbert")["accuracy"] is None, "a metric without verdicts has no accuracy"
     draws = {statistic: [100] for statistic in ALL_STATISTICS}
     assert document["bootstrap"] == {
-        **{"resamples": 100, "seed": 0, "confidence": 0.95, "unit": "question"},
-        **{"draws": draws, "least_questions": 10},
+        "resamples": 100,
+        "seed": 0,
+        "confidence": 0.95,
+        "unit": "question",
+        "draws": draws,
+        "least_questions": 10,
     }
 
 
