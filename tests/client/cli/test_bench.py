@@ -155,6 +155,19 @@ def test_the_default_cut_is_the_one_of_smiles_table(command: Command, tmp_path: 
     assert sum(cell["accuracy"]["value"] * cell["judged"] for cell in cells) == pytest.approx(20)
 
 
+@pytest.mark.parametrize(("name", "statistic"), [("knvqa", "macro-F1"), ("accuracy", "deviation")])
+def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Path, name: str, statistic: str) -> None:
+    few = [{**row, "model": "rare"} for row in rows_of(6, seed=2)]
+    file, page = write_rows(tmp_path / "rows.jsonl", [*rows_of(120), *few]), tmp_path / "tables.md"
+    done = command("bench", name, file, "--resamples", "150", "--markdown", page, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    for text in (done.stdout, page.read_text()):
+        line = next(line for line in text.splitlines() if line.startswith("intervals: draws of whole questions, "))
+        assert "150 for" in line
+        assert statistic in line
+        assert "rare" in next(line for line in text.splitlines() if line.startswith("no interval and no p where"))
+
+
 def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path: Path) -> None:
     def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
         reply = scoring_pb2.ScoreResponse(provenance=[{"name": "cider", "version": 1, "line": "cider/1"}])

@@ -146,3 +146,14 @@ def test_the_same_words_about_another_image_are_another_instruction(
     assert reproduced["value"] == pytest.approx(0.5)
     # One instruction leaves nothing to draw from.
     assert (reproduced["low"] is None) == (questions == 1)
+
+
+def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Path) -> None:
+    rows = pairs_of()[:14]
+    file, page = write_rows(tmp_path / "pairs.jsonl", rows), tmp_path / "table.md"
+    done = command("bench", "pairs", file, "--resamples", "150", "--markdown", page)
+    for text in (done.stdout, page.read_text()):
+        assert "intervals: draws of whole questions, 150 for reproduced" in text
+        # Ten pairs of 5/5, but four of 4/5.
+        assert "reproduced of 4/5" in text
+        assert "reproduced of 5/5" not in text

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.agree_tables import FigureTable, estimated
-from gradewire.cli.agree_text import cell_names
+from gradewire.cli.agree_tables import FigureTable, cells_mean, estimated
+from gradewire.cli.agree_text import CELLS_MEAN, cell_names
 from gradewire.cli.bench_run import bench_of, bench_options
 from gradewire.cli.files import ALIAS_HELP
 from gradewire.cli.problems import exit_codes
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradewire.agreement.model_accuracy import ModelAccuracyTable
+    from gradewire.cli.bench_run import PlacedEstimate
 
 METRICS = "smile,exact_match,easy_match,rouge_l,sbert"
 # SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
@@ -46,7 +47,12 @@ def accuracy_command(ctx: click.Context, /, **options: Any) -> None:
     from gradewire.agreement.model_accuracy import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
 
     table = model_accuracy(run.rows, resamples=bench.judging.resamples, seed=bench.judging.seed)
-    bench.tell(run, list(_tables(table)), {"human": table.cells, "evaluators": table.evaluators})
+    bench.tell(
+        run,
+        list(_tables(table)),
+        {"human": table.cells, "evaluators": table.evaluators},
+        intervals=_intervals(table),
+    )
 
 
 def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
@@ -66,7 +72,7 @@ def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
             [
                 found.evaluator,
                 *(estimated(cell.deviation) for cell in found.cells),
-                estimated(found.mean_absolute_deviation),
+                cells_mean(found.mean_absolute_deviation),
             ]
             for found in table.evaluators
         ],
@@ -78,6 +84,18 @@ def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
             ["metric", *names],
             [[found.evaluator, *(str(cell.failed) for cell in found.cells)] for found in table.evaluators],
         )
+
+
+def _intervals(table: ModelAccuracyTable) -> Iterator[PlacedEstimate]:
+    names = cell_names([(cell.dataset, cell.model) for cell in table.cells], between=" ")
+    for name, cell in zip(names, table.cells, strict=True):
+        yield "human accuracy", name, cell.human
+    for found in table.evaluators:
+        for name, judged in zip(names, found.cells, strict=True):
+            yield "accuracy", name, judged.accuracy
+            yield "human accuracy", name, judged.human
+            yield "deviation", name, judged.deviation
+        yield "mean size", CELLS_MEAN, found.mean_absolute_deviation
 
 
 def _accuracies(table: ModelAccuracyTable) -> Iterator[list[str]]:

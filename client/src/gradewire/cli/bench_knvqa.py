@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
+    from gradewire.cli.bench_run import PlacedEstimate
 
 # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
 METRICS = "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"
@@ -58,7 +59,12 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
         resamples=bench.judging.resamples,
         seed=bench.judging.seed,
     )
-    bench.tell(run, list(_tables(table)), {"models": table.models, "evaluators": table.lines})
+    bench.tell(
+        run,
+        list(_tables(table)),
+        {"models": table.models, "evaluators": table.lines},
+        intervals=_intervals(table),
+    )
 
 
 def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
@@ -95,6 +101,17 @@ def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
             ["evaluator", *names],
             [[name, *(str(line.failed) for line in lines[name])] for name in evaluators],
         )
+
+
+def _intervals(table: KnvqaTable) -> Iterator[PlacedEstimate]:
+    models = [model.model for model in table.models]
+    named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
+    judged: list[ModelSummary | EvaluatorOnModel] = [*table.models, *table.lines]
+    for model in judged:
+        yield "right answers", named[model.model], model.human_rate
+    for line in table.lines:
+        for statistic, estimate in line.estimates.items():
+            yield TITLES[statistic], named[line.model], estimate
 
 
 def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[str]]:

@@ -14,6 +14,7 @@ import numpy as np
 from gradewire.cli.agree_json import write_json, write_text
 from gradewire.cli.agree_run import RESAMPLES
 from gradewire.cli.agree_tables import FigureTable, estimated, print_figures, to_markdown
+from gradewire.cli.bench_run import interval_notes
 from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
 from gradewire.cli.file_corpus import takes_corpus
@@ -103,6 +104,13 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
     table = _table(report)
     print_figures([table])
+    notes = interval_notes(
+        ("reproduced", stratum.stratum, stratum.reproduced)
+        for evaluator in report.evaluators
+        for stratum in evaluator.strata
+    )
+    for note in notes:
+        click.echo(note)
     left_out = [
         *found.sentences(),
         *([f"{report.no_majority} pairs were left out: no majority"] if report.no_majority else []),
@@ -122,7 +130,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
             },
         )
     if markdown is not None:
-        write_text(markdown, to_markdown([table]))
+        write_text(markdown, to_markdown([table], notes))
 
 
 def _named(option: str, pairs: Sequence[str], allowed: Any = None) -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 import numpy as np
 
+from gradewire.cli.agree_draws import draws_line, undefined_draws, without_interval
 from gradewire.cli.agree_json import what_was_judged, write_json, write_text
 from gradewire.cli.agree_run import Judging, judging_of, judging_options
 from gradewire.cli.agree_tables import print_figures, to_markdown
@@ -17,13 +18,15 @@ from gradewire.cli.problems import EXIT_INTERRUPTED, InputError
 from gradewire.metric_types import Cider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gradewire.agreement import JudgedRows
+    from gradewire.agreement import Estimate, JudgedRows
     from gradewire.cli.agree_tables import FigureTable
     from gradewire.cli.judged_rows import JudgedColumns
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
+# Statistic, whose (model or cell), and the figure.
+PlacedEstimate: TypeAlias = "tuple[str, str, Estimate]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,23 +79,53 @@ class Bench:
             cuts = {label: self.cut for label in silent if not label.startswith(Cider.name)} | cuts
         return JudgedRun(columns=columns, rows=rows.with_cuts(cuts), cuts=cuts)
 
-    def tell(self, run: JudgedRun, tables: Sequence[FigureTable], figures: Mapping[str, Any]) -> None:
-        """Prints the tables and writes what is asked for; raises InputError where that cannot be."""
+    def tell(
+        self,
+        run: JudgedRun,
+        tables: Sequence[FigureTable],
+        figures: Mapping[str, Any],
+        *,
+        intervals: Iterable[PlacedEstimate],
+    ) -> None:
+        """Prints the tables and writes what is asked for.
+
+        Args:
+            run: What they were made from.
+            tables: To be shown.
+            figures: For the JSON file, beside what was judged.
+            intervals: All figures of the tables, whose draws are told.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
         print_figures(tables)
-        metrics = {}
+        notes, metrics = [], {}
         for label, tally in run.columns.tallies.items():
             cut = f", right from {run.cuts[label]:.4g}" if label in run.cuts else ""
             if np.isnan(run.rows.verdicts[label]).all():
                 cut = ", no verdicts (give --cut)"
             failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
-            click.echo(f"{label}: {tally.line}{cut}{f' ({failures})' if failures else ''}")
+            notes.append(f"{label}: {tally.line}{cut}{f' ({failures})' if failures else ''}")
             metrics[label] = {"line": tally.line, "statuses": dict(tally.statuses), "cut": run.cuts.get(label)}
+        notes += interval_notes(intervals)
+        for note in notes:
+            click.echo(note)
         for sentence in run.columns.left_out():
             click.echo(sentence, err=True)
         if self.json_path is not None:
             write_json(self.json_path, {**what_was_judged(self.judging, run.columns), "metrics": metrics, **figures})
         if self.markdown is not None:
-            write_text(self.markdown, to_markdown(tables))
+            write_text(self.markdown, to_markdown(tables, notes))
+
+
+def interval_notes(intervals: Iterable[PlacedEstimate]) -> list[str]:
+    """How many draws are behind figures, and which have none; by statistic, place and value."""
+    shown = list(intervals)
+    by_statistic: dict[str, list[Estimate]] = {}
+    for statistic, _, estimate in shown:
+        by_statistic.setdefault(statistic, []).append(estimate)
+    placed = [(f"{statistic} of {place}", estimate) for statistic, place, estimate in shown]
+    return [draws_line(by_statistic), *without_interval(placed), *undefined_draws(placed)]
 
 
 def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
