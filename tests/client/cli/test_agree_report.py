@@ -1,0 +1,31 @@
+"""What `agree --report` says beside the page's own tests."""
+
+from pathlib import Path
+
+import pytest
+from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.judged import judging_stub, rows_of
+
+from gradewire.report import page
+
+
+def test_a_page_that_cannot_be_small_enough_is_an_error_with_its_reason(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "MAX_BYTES", 1000)
+    file = write_rows(tmp_path / "rows.jsonl", rows_of(20))
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--report", tmp_path / "page.html")
+    done = command("agree", file, *options, stub=judging_stub())
+    assert done.exit_code == 2
+    assert "page.html: the page would have" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_the_page_says_how_many_draws_its_intervals_come_from(command: Command, tmp_path: Path) -> None:
+    file, written = write_rows(tmp_path / "rows.jsonl", rows_of(60)), tmp_path / "page.html"
+    options = ("--metrics", "rouge_l", "--resamples", "1200", "--report", written)
+    assert command("agree", file, *options, stub=judging_stub()).exit_code == 0
+    text = written.read_text()
+    # Rank statistics are computed for the first thousand draws only.
+    assert "linear correlation of score and label, at most 1 (interval from 1,200 draws)" in text
+    assert "ties half; 0.5 is guessing (interval from 1,000 draws)" in text
