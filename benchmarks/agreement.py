@@ -99,8 +99,8 @@ def _figures(rows: RowSet, options: argparse.Namespace) -> str:
     )
     count = sum(1 for _ in runs[0].out.open("rb"))
     # A run that found its scores in the file says nothing about how long scoring takes.
-    times = ", ".join(f"{group} {run.said}" for group, run in zip(METRICS, runs, strict=True))
-    said = f"{rows.title}: {count} rows, scored by {times} (load average before {load:.2f})."
+    scored = "; ".join(f"{group} {run.said}" for group, run in zip(METRICS, runs, strict=True))
+    said = f"{rows.title}: {count} rows. Scores: {scored} (load average before {load:.2f})."
     return f"{said}\n\n{base.with_suffix('.md').read_text('utf-8')}"
 
 
