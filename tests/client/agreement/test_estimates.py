@@ -65,13 +65,17 @@ def test_the_only_question_of_a_data_set_never_varies() -> None:
 
 def test_one_small_cell_takes_the_interval_of_the_mean_and_leaves_those_of_the_others() -> None:
     rows = noisy([f"q{row // 2}" for row in range(90)], ["small" if row < 8 else "large" for row in range(90)])
-    metric = agreement(rows, resamples=50).metrics[0]
+    report = agreement(rows, compare=[("a", "b")], compare_statistics=["pearson"], resamples=50)
+    metric, compared = report.metrics[0], report.comparisons[0]
     small, large = (next(cell for cell in metric.cells if cell.dataset == name) for name in ("small", "large"))
     assert math.isnan(small.estimates["pearson"].low)
     assert not math.isnan(large.estimates["pearson"].low)
     assert math.isnan(metric.headline["pearson"].low)
     assert not math.isnan(metric.headline["pearson"].value)
     assert not math.isnan(metric.cells[-1].estimates["pearson"].low)
+    assert math.isnan(compared.mean_of_cells.p_value)
+    assert not math.isnan(compared.mean_of_cells.value)
+    assert not math.isnan(compared.all_rows.p_value)
 
 
 def test_statistics_of_pairs_and_verdicts_need_questions_of_their_own() -> None:
