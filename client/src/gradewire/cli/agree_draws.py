@@ -95,4 +95,4 @@ def listed_places(places: Iterable[str]) -> str:
     """The first of them, and how many more there are."""
     names = list(dict.fromkeys(places))
     more = f" and {len(names) - _SHOWN_PLACES} more" if len(names) > _SHOWN_PLACES else ""
-    return ", ".join(names[:_SHOWN_PLACES]) + more
+    return "; ".join(names[:_SHOWN_PLACES]) + more
