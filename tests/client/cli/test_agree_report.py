@@ -29,3 +29,14 @@ def test_the_page_says_how_many_draws_its_intervals_come_from(command: Command, 
     # Rank statistics are computed for the first thousand draws only.
     assert "linear correlation of score and label, at most 1 (interval from 1,200 draws)" in text
     assert "ties half; 0.5 is guessing (interval from 1,000 draws)" in text
+
+
+def test_long_names_in_the_sentences_about_intervals_are_cut_too(command: Command, tmp_path: Path) -> None:
+    # Too few rows for intervals: a sentence lists the cells by their names.
+    rows = [{**row, "dataset": "x" * 100_000 + str(place % 3)} for place, row in enumerate(rows_of(12))]
+    file, written = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "page.html"
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--report", written)
+    done = command("agree", file, *options, stub=judging_stub())
+    assert done.exit_code == 0, done.stderr[-500:]
+    assert written.stat().st_size < 200_000
+    assert "x" * 1001 not in written.read_text()

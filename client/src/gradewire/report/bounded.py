@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_METRICS = 40
 MAX_NAME_CHARACTERS = 80
+# Sentences of the headline list places by their names, which come as they are.
+_NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
 # Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
 _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
@@ -70,7 +72,8 @@ def bounded(report: ReportInput) -> ReportInput:
         for row in report.rows
     ]
     left_out = [f"The first {MAX_METRICS} of {len(scores)} metrics are shown."] if len(scores) > MAX_METRICS else []
-    return replace(report, rows=rows, judged=judged, agreement=agreement, notes=[*report.notes, *left_out])
+    notes = [_cut(note, _NOTE_CHARACTERS) for note in report.notes]
+    return replace(report, rows=rows, judged=judged, agreement=agreement, notes=[*notes, *left_out])
 
 
 def _shown_names(names: Iterable[str]) -> dict[str, str]:
@@ -81,16 +84,18 @@ def _shown_names(names: Iterable[str]) -> dict[str, str]:
     for name in dict.fromkeys(names):
         if not name:
             continue
-        beginning = visible(name[:MAX_NAME_CHARACTERS])
-        if len(beginning) > MAX_NAME_CHARACTERS or len(name) > MAX_NAME_CHARACTERS:
-            beginning = f"{beginning[: MAX_NAME_CHARACTERS - 1]}…"
-        shown = beginning
+        shown = beginning = _cut(name, MAX_NAME_CHARACTERS)
         while shown in taken:
             repeated[beginning] += 1
             shown = f"{beginning} ({repeated[beginning] + 1})"
         taken.add(shown)
         found[name] = shown
     return found
+
+
+def _cut(text: str, most: int) -> str:
+    beginning = visible(text[:most])
+    return beginning if len(beginning) <= most and len(text) <= most else f"{beginning[: most - 1]}…"
 
 
 def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellAgreement:
