@@ -10,7 +10,7 @@ from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.judged import judging_stub, rows_of
 
 from gradewire.agreement import Difference, Estimate
-from gradewire.cli.agree_draws import draws_line, undefined_draws, without_interval
+from gradewire.cli.agree_draws import draws_line, listed_places, undefined_draws, without_interval
 from gradewire.cli.agree_tables import differing
 
 NAN = math.nan
@@ -101,3 +101,7 @@ def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:
     assert not [*undefined_draws(named[:1]), *without_interval(named[:2])]
     many = [(f"AUC of {place}", bare) for place in range(1000)]
     assert len(next(without_interval(many))) < 400, "a file has as many cells as it likes"
+
+
+def test_a_long_name_is_cut_where_places_are_listed() -> None:
+    assert listed_places(["nq gpt4", "x" * 1_000_000]) == f"nq gpt4; {'x' * 79}…"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # A file has as many cells as it likes.
 _SHOWN_PLACES = 6
+_PLACE_CHARACTERS = 80
 
 
 def interval_lines(report: AgreementReport, statistics: Sequence[Statistic]) -> Iterator[str]:
@@ -91,8 +92,12 @@ def undefined_draws(figures: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
         yield f"draws that leave the figure undefined, which its interval leaves out: {listed_places(missing)}"
 
 
+def _cut(name: str) -> str:
+    return name if len(name) <= _PLACE_CHARACTERS else f"{name[: _PLACE_CHARACTERS - 1]}…"
+
+
 def listed_places(places: Iterable[str]) -> str:
     """The first of them, and how many more there are."""
-    names = list(dict.fromkeys(places))
+    names = [_cut(name) for name in dict.fromkeys(places)]
     more = f" and {len(names) - _SHOWN_PLACES} more" if len(names) > _SHOWN_PLACES else ""
     return "; ".join(names[:_SHOWN_PLACES]) + more
