@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import NoReturn
 
 import click
 
+from gradewire.cli.lazy_group import LazyGroup
 from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_stdout
 
-# Module that holds the command `NAME_command`, and its line in the list of commands.
 _COMMANDS = {
     "agree": ("gradewire.cli.agree", "Compare scores with human labels."),
     "bench": ("gradewire.cli.bench", "Make the tables by which papers compare evaluators."),
@@ -22,33 +21,9 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """Imports a subcommand when it is called: `gradewire --help` loads none."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in alphabetical order."""
-        del ctx
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of that name."""
-        del ctx
-        if cmd_name not in _COMMANDS:
-            return None
-        command = getattr(import_module(_COMMANDS[cmd_name][0]), f"{cmd_name}_command")
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{cmd_name} is not a command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the list without importing what it lists."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
-
-
 @click.group(
     cls=LazyGroup,
+    modules=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Each command has its own --help with examples. GRADEWIRE_DEBUG=1 shows where an error came from.",
 )
