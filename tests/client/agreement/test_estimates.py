@@ -100,7 +100,7 @@ def test_few_items_leave_annotators_pairs_and_samples_without_an_interval() -> N
         samples = AveRows(random.random((count, 2)), random.random(count), ["d"] * count)
         found = [
             annotators.alpha["nominal"],
-            annotators.kappa,
+            annotators.pairs[0].kappa,
             pairs.evaluators[0].strata[-1].reproduced,
             *ave_properties(samples, resamples=100).parts,
         ]

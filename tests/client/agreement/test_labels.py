@@ -74,8 +74,8 @@ def test_alpha_of_krippendorffs_own_example() -> None:
         "ordinal": 0.815,
         "interval": 0.849,
     }
-    assert (found.items, found.annotators, found.pairs) == (11, 4, 6)
-    for each in (*found.alpha.values(), found.kappa):
+    assert (found.items, found.annotators, len(found.pairs)) == (11, 4, 6)
+    for each in (*found.alpha.values(), found.pairs[0].kappa):
         assert each.low < each.value < each.high
         assert each.resamples == 200
 
@@ -100,13 +100,42 @@ def test_labels_without_anything_to_agree_about_are_undefined(ratings: np.ndarra
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = annotator_agreement(ratings, resamples=20)
-    assert all(math.isnan(each.value) and math.isnan(each.low) for each in (*found.alpha.values(), found.kappa))
-    assert found.pairs == 0
+    figures = (*found.alpha.values(), *(pair.kappa for pair in found.pairs))
+    assert all(math.isnan(each.value) and math.isnan(each.low) for each in figures)
+
+
+def test_a_column_filled_only_where_others_differ_hides_nothing_of_the_others() -> None:
+    # 100 items, half of them right: the first two differ in 10, on which the third sides with each 5 times.
+    first = np.repeat([0.0, 1.0], 50)
+    second, third = first.copy(), np.full(100, NAN)
+    disputed = [*range(5), *range(50, 55)]
+    second[disputed] = 1 - first[disputed]
+    third[disputed] = [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    found = annotator_agreement(np.column_stack([first, second, third]), resamples=500)
+    assert [(pair.first, pair.second, pair.items) for pair in found.pairs] == [(1, 2, 100), (1, 3, 10), (2, 3, 10)]
+    full, of_first, of_second = (pair.kappa for pair in found.pairs)
+    # p_o = .9, p_e = .5: .8. In the disputed ten the first says 0 five times and the third four times: p_e = .5, and
+    # they agree on 2 + 3 of them, so that p_o = .5 too; the second, always the opposite, agrees on the other five.
+    assert full.value == pytest.approx(0.8)
+    assert of_first.value == pytest.approx(0)
+    assert of_second.value == pytest.approx(0)
+    assert 0.6 < full.low < 0.8 < full.high < 1
+    assert full.high - full.low < of_first.high - of_first.low
+
+
+def test_pairs_come_by_their_items_and_those_without_any_not_at_all() -> None:
+    # Column 1 shares 12 items with 2 and 3 with 4; 3 shares none with 1 but 20 with 4.
+    ratings = np.full((35, 4), NAN)
+    ratings[:12, [0, 1]], ratings[12:15, [0, 3]], ratings[15:, [2, 3]] = [0, 1], [1, 1], [0, 0]
+    ratings[20:, 2:] = 1
+    found = annotator_agreement(ratings, resamples=50)
+    assert [(pair.first, pair.second, pair.items) for pair in found.pairs] == [(3, 4, 20), (1, 2, 12), (1, 4, 3)]
+    assert [pair.kappa.value for pair in found.pairs] == pytest.approx([1, 0, NAN], nan_ok=True)
 
 
 def test_kappa_of_very_many_columns_is_not_computed() -> None:
     found = annotator_agreement(np.tile([0.0, 1.0], (5, MAX_COLUMNS)), resamples=5)
-    assert math.isnan(found.kappa.value)
+    assert not found.pairs
     assert not math.isnan(found.alpha["nominal"].value)
 
 

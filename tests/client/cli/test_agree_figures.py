@@ -112,7 +112,20 @@ def test_rules_for_several_annotators(
     assert document["labels"]["rows_without_annotators"] == (1 if rule else 0)
     assert document["annotators"]["items"] == 5
     assert set(document["annotators"]["alpha"]) == {"nominal", "ordinal", "interval"}
-    assert document["annotators"]["pairs"] == 10
+    pairs = document["annotators"]["pairs"]
+    # All five speak to the first four rows; 1, 3 and 5 to one more, whose pairs come first.
+    assert [(pair["first"], pair["second"], pair["items"]) for pair in pairs[:4]] == [
+        (1, 3, 5),
+        (1, 5, 5),
+        (3, 5, 5),
+        (1, 2, 4),
+    ]
+    assert len(pairs) == 10
+    shown = command("agree", tmp_path / "rows.jsonl", "--metrics", "sbert", stub=judging_stub()).stdout
+    line = next(line for line in shown.splitlines() if line.startswith("annotators: "))
+    # Annotators 1 and 3 in five rows: 1 1 1 0 1 against 1 0 1 0 0; p_o = 3/5, p_e = (4 * 2 + 1 * 3) / 25.
+    assert "Cohen's kappa 0.286 of annotators 1 and 3 (5 rows), " in line
+    assert line.endswith("(4 rows) and 4 more")
 
 
 def test_annotators_in_columns_of_their_own(command: Command, tmp_path: Path) -> None:

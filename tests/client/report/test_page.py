@@ -105,7 +105,16 @@ def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:
     )
     assert "Left out: no label 17" in text
     assert "Krippendorff's alpha, nominal 0.5" in text  # 1 - 7 * 2 / (2 * (3 * 5)) = 0.533
+    assert "Cohen's kappa, annotators 1 and 2, 4 rows 0.5" in text  # p_o = 3/4, p_e = 1/8 + 3/8
+    assert "further pairs" not in text
     assert "Made up." in text
+
+
+def test_of_many_pairs_of_annotators_the_first_few_stand_in_the_headline() -> None:
+    annotators = annotator_agreement(ratings_of([[1, 1, 0, 1, 0], [0, 0, 1, 1, 0]]), resamples=50)
+    text = " ".join(_Elements(page_of(simple_rows(), annotators=annotators)).text.split())
+    assert text.count("Cohen's kappa, annotators") == 6
+    assert "Cohen's kappa, further pairs 4, not shown" in text
 
 
 def test_a_group_that_is_the_data_set_again_is_neither_offered_nor_said_twice() -> None:

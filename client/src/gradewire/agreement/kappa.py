@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 30
 
 
+def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Every pair of columns, in order; none where there are more than `MAX_COLUMNS` columns.
+
+    Args:
+        ratings: float64[items, annotators].
+    """
+    columns = ratings.shape[1]
+    return list(combinations(range(columns), 2)) if columns <= MAX_COLUMNS else []
+
+
 def kappa_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Kappa of every pair of annotators.
 
@@ -29,15 +39,9 @@ def kappa_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -
         weights: float64[draws, items], how often each item was drawn.
 
     Returns:
-        float64[draws] for each pair of columns, in order; NaN where a pair has no item in common or all labels are
-        alike. Nothing where there are more than `MAX_COLUMNS` columns.
+        float64[draws] for each of `pairs_of`; NaN where a pair has no item in common or all labels are alike.
     """
-    columns = ratings.shape[1]
-    if columns > MAX_COLUMNS:
-        return []
-    return [
-        _of_pair(ratings[:, first], ratings[:, second], weights) for first, second in combinations(range(columns), 2)
-    ]
+    return [_of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)]
 
 
 def _of_pair(

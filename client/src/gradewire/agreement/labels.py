@@ -9,7 +9,7 @@ import numpy as np
 
 from gradewire.agreement.alpha import LEVELS, AlphaLevel, alpha_of_draws
 from gradewire.agreement.estimates import Estimate, estimate
-from gradewire.agreement.kappa import kappa_of_draws
+from gradewire.agreement.kappa import kappa_of_draws, pairs_of
 from gradewire.agreement.point import RIGHT_FROM
 from gradewire.agreement.ranked import RANK_DRAWS
 from gradewire.agreement.resample import draws
@@ -22,6 +22,25 @@ if TYPE_CHECKING:
 LabelRule = Literal["mean", "majority", "lave"]
 # More labels of one item are taken for a mistake in the file: the matrix has a column for each.
 MAX_ANNOTATORS = 1000
+# Pairs grow with the square: outputs for people name those with the most items only.
+SHOWN_PAIRS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """How far two annotators (columns) agree.
+
+    Attributes:
+        first: Number of the one column, from 1.
+        second: Number of the other, above `first`.
+        items: Items with a label of both.
+        kappa: Cohen's kappa, -1 to 1; NaN where all their labels are alike.
+    """
+
+    first: int
+    second: int
+    items: int
+    kappa: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +51,14 @@ class AnnotatorAgreement:
         items: Items with at least two labels; the others say nothing about agreement.
         annotators: Largest number of labels of one item.
         alpha: Krippendorff's alpha by level of measurement, at most 1; NaN where all labels are alike.
-        kappa: Cohen's kappa, mean over the pairs of annotators (columns) in which it is defined, -1 to 1.
-        pairs: Number of these pairs.
+        pairs: Each pair of columns with an item in common, those with the most items first; empty beyond `MAX_COLUMNS`
+            columns. There is no mean: columns that were filled only where others differ would pull it down.
     """
 
     items: int
     annotators: int
     alpha: Mapping[AlphaLevel, Estimate]
-    kappa: Estimate
-    pairs: int
+    pairs: Sequence[PairAgreement]
 
 
 def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
@@ -129,35 +147,40 @@ def annotator_agreement(
 
     Returns:
         NaN where a figure is not defined: fewer than two labels of any item, or all labels alike. No intervals for
-        fewer than `LEAST_QUESTIONS` items.
+        fewer than `LEAST_QUESTIONS` items, of a pair for fewer in common.
     """
     usable = ratings[(~np.isnan(ratings)).sum(axis=1) >= 2]
     items = len(usable)
     found: dict[str, list[NDArray[np.float64]]] = {}
-    kappas: list[NDArray[np.float64]] = []
+    kappas: list[list[NDArray[np.float64]]] = []
     whole = np.ones((1, items))
     point = alpha_of_draws(usable, whole)
-    pairs = kappa_of_draws(usable, whole)
-    defined = [number for number, kappa in enumerate(pairs) if not np.isnan(kappa[0])]
     if items:
         for weights in draws(np.zeros(items, dtype=np.intp), resamples=min(resamples, RANK_DRAWS), seed=seed):
             for level, alphas in alpha_of_draws(usable, weights).items():
                 found.setdefault(level, []).append(alphas)
-            drawn = kappa_of_draws(usable, weights)
-            kappas += [np.mean([drawn[number] for number in defined], axis=0)] if defined else []
+            kappas.append(kappa_of_draws(usable, weights))
     return AnnotatorAgreement(
         items=items,
         annotators=int((~np.isnan(ratings)).sum(axis=1).max(initial=0)),
         alpha={
             level: estimate(float(point[level][0]), _joined(found.get(level, [])), questions=items) for level in LEVELS
         },
-        kappa=estimate(
-            float(np.mean([pairs[number][0] for number in defined])) if defined else np.nan,
-            _joined(kappas),
-            questions=items,
-        ),
-        pairs=len(defined),
+        pairs=_pairs(usable, kappas),
     )
+
+
+def _pairs(ratings: NDArray[np.float64], draws_of_pairs: list[list[NDArray[np.float64]]]) -> list[PairAgreement]:
+    given = ~np.isnan(ratings)
+    values = kappa_of_draws(ratings, np.ones((1, len(ratings))))
+    found = []
+    for number, (first, second) in enumerate(pairs_of(ratings)):
+        items = int((given[:, first] & given[:, second]).sum())
+        drawn = _joined([part[number] for part in draws_of_pairs])
+        if items:
+            kappa = estimate(float(values[number][0]), drawn, questions=items)
+            found.append(PairAgreement(first + 1, second + 1, items, kappa))
+    return sorted(found, key=lambda pair: -pair.items)
 
 
 def _joined(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gradewire.agreement.labels import SHOWN_PAIRS
 from gradewire.cli.agree_tables import FigureTable, cells_mean, differing, estimated, of_cells
 from gradewire.cli.terminal import number
 
@@ -130,15 +131,26 @@ def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[st
         alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in found.annotators.alpha.items())
         yield (
             f"annotators: {found.annotators.items} rows with at least two of up to {found.annotators.annotators}; "
-            f"Krippendorff's alpha {alphas}; Cohen's kappa {estimated(found.annotators.kappa)} "
-            f"(mean of {found.annotators.pairs} pairs){_draws_of_rows(found.annotators)}"
+            f"Krippendorff's alpha {alphas}; Cohen's kappa {_kappas(found.annotators)}"
+            f"{_draws_of_rows(found.annotators)}"
         )
 
 
+def _kappas(annotators: AnnotatorAgreement) -> str:
+    """Kappa of the pairs of columns with the most rows, and how many more pairs there are."""
+    if not annotators.pairs:
+        return "of no pair"
+    shown = ", ".join(
+        f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
+        for pair in annotators.pairs[:SHOWN_PAIRS]
+    )
+    more = len(annotators.pairs) - SHOWN_PAIRS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
 def _draws_of_rows(annotators: AnnotatorAgreement) -> str:
-    made = {
-        each.resamples + each.undefined for each in (*annotators.alpha.values(), annotators.kappa) if each.resamples
-    }
+    figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
+    made = {each.resamples + each.undefined for each in figures if each.resamples}
     return f"; {max(made)} draws of rows" if made else ""
 
 

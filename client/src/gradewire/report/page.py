@@ -9,6 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.curves import metric_curves
+from gradewire.agreement.labels import SHOWN_PAIRS
 from gradewire.report import charts, tables
 from gradewire.report.bounded import bounded
 from gradewire.report.cases import cases
@@ -176,9 +177,16 @@ def _annotators(report: ReportInput) -> list[tuple[str, str]]:
     if found is None:
         return []
     figures = {f"Krippendorff's alpha, {level}": estimate for level, estimate in found.alpha.items()}
-    figures["Cohen's kappa, mean of the pairs"] = found.kappa
+    figures |= {
+        f"Cohen's kappa, annotators {pair.first} and {pair.second}, {pair.items} rows": pair.kappa
+        for pair in found.pairs[:SHOWN_PAIRS]
+    }
     written = {name: estimated(estimate) for name, estimate in figures.items()}
-    return [(name, f"{one.text} ({one.interval})" if one.interval else one.text) for name, one in written.items()]
+    more = len(found.pairs) - SHOWN_PAIRS
+    return [
+        *((name, f"{one.text} ({one.interval})" if one.interval else one.text) for name, one in written.items()),
+        *([("Cohen's kappa, further pairs", f"{more}, not shown")] if more > 0 else []),
+    ]
 
 
 def _lines(report: ReportInput) -> list[tuple[str, str]]:
