@@ -82,3 +82,7 @@ async def test_a_stream_is_refused_before_anything_is_read() -> None:
             assert len([each async for each in client.score_stream(source(), metrics)]) == 1
     with pytest.raises(InvalidRequest, match="stream"):
         Client(transport=Noting()).score_stream(rows(1), "cider")
+    # Each metric is named once, however many of its layers are asked for.
+    layers = "bertscore?layer=1&idf=request,bertscore?layer=2&idf=request,cider"
+    with pytest.raises(InvalidRequest, match=r"^bertscore, cider: corpus=request"):
+        Client(transport=Noting()).score_stream(rows(1), layers)

@@ -14,8 +14,9 @@ _REMEDY = (
 
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
-    """Names of the metrics whose corpus is the request's items."""
-    return [spec.WhichOneof("metric") or "" for spec in specs if _corpus(spec) == types_pb2.CORPUS_REQUEST]
+    """Names of the metrics whose corpus is the request's items, each once."""
+    found = (spec.WhichOneof("metric") or "" for spec in specs if _corpus(spec) == types_pb2.CORPUS_REQUEST)
+    return list(dict.fromkeys(found))
 
 
 def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
