@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 from tests.client.cli.conftest import Command, write_rows
-from tests.client.cli.judged import judging_stub, rows_of
+from tests.client.cli.judged import CUT_LETTERS, judging_stub, letters, rows_of
 
 from gradewire.agreement import Difference, Estimate
-from gradewire.cli.agree_draws import draws_line, listed_places, undefined_draws, without_interval
+from gradewire.cli.agree_draws import PlacedEstimate, draws_line, undefined_draws, without_interval
 from gradewire.cli.agree_tables import differing
+from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 NAN = math.nan
+_KEPT = {f"question {number}" for number in range(5)}
 
 
 def outputs(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> tuple[str, str, Any]:
@@ -49,7 +52,7 @@ def test_one_question_gives_no_interval_in_any_output_and_is_told(command: Comma
     for text in (screen, page):
         assert "intervals: none" in text
         assert "fewer than 10 questions" in text
-        assert "Pearson of all rows" in text
+        assert "tells questions apart): all rows" in text
         assert "p < " not in text
         assert "p <= " not in text
         assert " [" not in text
@@ -95,13 +98,76 @@ def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:
     full, fewer = Estimate(0.5, 0.4, 0.6, 1000), Estimate(0.5, 0.4, 0.6, 150, undefined=50)
     bare = Estimate(0.5, NAN, NAN, 0, undefined=120)
     assert draws_line({"tau-b": [full, fewer, bare], "AUC": [bare]}).endswith("questions, 200 to 1000 for tau-b")
-    named = [("tau-b of a", full), ("tau-b of b", fewer), ("AUC of c", bare), ("F1 of d", Estimate(NAN, NAN, NAN, 0))]
-    assert next(undefined_draws(named)).endswith("leaves out: tau-b of b (50 of 200)")
-    assert next(without_interval(named)).endswith("undefined: AUC of c")
+    named = [
+        PlacedEstimate("sbert", "tau-b", "a", full),
+        PlacedEstimate("sbert", "tau-b", "b", fewer),
+        PlacedEstimate("sbert", "AUC", "c", bare),
+        PlacedEstimate("sbert", "F1", "d", Estimate(NAN, NAN, NAN, 0)),
+    ]
+    assert next(undefined_draws(named)).endswith("leaves out: sbert, tau-b of b (50 of 200)")
+    assert next(without_interval(named)).endswith("questions apart): c")
     assert not [*undefined_draws(named[:1]), *without_interval(named[:2])]
-    many = [(f"AUC of {place}", bare) for place in range(1000)]
+    many = [PlacedEstimate("sbert", "AUC", str(place), bare) for place in range(1000)]
     assert len(next(without_interval(many))) < 400, "a file has as many cells as it likes"
 
 
+def test_a_place_stands_alone_only_where_nobody_has_an_interval_each_reason_apart() -> None:
+    full, few = Estimate(0.5, 0.4, 0.6, 100, questions=30), Estimate(0.5, NAN, NAN, 0, questions=9)
+    undefined = Estimate(0.5, NAN, NAN, 0, undefined=51, questions=30)
+    figures = [
+        PlacedEstimate("sbert", "AUC", "all rows", full),
+        PlacedEstimate("sbert", "F1", "all rows", full),
+        PlacedEstimate("vqa", "AUC", "all rows", few),
+        PlacedEstimate("vqa", "F1", "all rows", undefined),
+        PlacedEstimate("sbert", "AUC", "nq", few),
+        PlacedEstimate("sbert", "F1", "nq", full),
+        PlacedEstimate("vqa", "AUC", "nq", few),
+        PlacedEstimate("sbert", "AUC", "tq", few),
+        PlacedEstimate("vqa", "AUC", "tq", few),
+    ]
+    too_few, too_undefined = without_interval(figures)
+    assert "fewer than 10 questions" in too_few
+    assert "draws" not in too_few
+    # In nq nobody has an interval of the AUC, but of F1.
+    assert too_few.endswith("): nq (AUC); tq; vqa, all rows (AUC)")
+    assert too_undefined.endswith("more than half of the draws leave the figure undefined: vqa, all rows (F1)")
+
+
+def test_a_metric_that_fails_on_most_rows_is_named_and_the_others_keep_their_intervals(
+    command: Command, tmp_path: Path
+) -> None:
+    rows = [{**row, "dataset": "", "model": ""} for row in rows_of(60)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    for arguments in (("agree", file), ("bench", "knvqa", file, "--cut", "0.5"), ("bench", "accuracy", file)):
+        options = ("--metrics", "rouge_l,vqa_accuracy", "--resamples", "100")
+        done = command(*arguments, *options, stub=_mostly_failing("vqa_accuracy"))
+        assert done.exit_code == 0, done.output
+        [line] = [line for line in done.stdout.splitlines() if line.startswith("no interval")]
+        # The mean size of a deviation is a mean of cells, of which there is one.
+        assert line.partition("tells questions apart): ")[2] in {
+            "vqa_accuracy, all rows",
+            "vqa_accuracy, all rows; vqa_accuracy, cells' mean",
+        }
+
+
+def _mostly_failing(metric: str) -> StubTransport:
+    """A stub whose named metric scores only five questions."""
+
+    def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = echo_scores(request, score=letters)
+        for item, given in zip(reply.items, request.items, strict=True):
+            for result in item.results:
+                result.correct = len(given.prediction) >= CUT_LETTERS
+                if request.metrics[result.metric_index].WhichOneof("metric") == metric and given.question not in _KEPT:
+                    result.ClearField("score")
+                    result.ClearField("correct")
+                    result.status = types_pb2.STATUS_INVALID_INPUT
+        return reply
+
+    return StubTransport(answer)
+
+
 def test_a_long_name_is_cut_where_places_are_listed() -> None:
-    assert listed_places(["nq gpt4", "x" * 1_000_000]) == f"nq gpt4; {'x' * 79}…"
+    bare = Estimate(0.5, NAN, NAN, 0)
+    figures = [PlacedEstimate("sbert", "AUC", place, bare) for place in ("nq gpt4", "x" * 1_000_000)]
+    assert next(without_interval(figures)).endswith(f": nq gpt4; {'x' * 79}…")

@@ -155,5 +155,5 @@ def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Pat
     for text in (done.stdout, page.read_text()):
         assert "intervals: draws of whole questions, 150 for reproduced" in text
         # Ten pairs of 5/5, but four of 4/5.
-        assert "reproduced of 4/5" in text
+        assert "tells questions apart): 4/5" in text
         assert "reproduced of 5/5" not in text

@@ -29,6 +29,8 @@ class Estimate:
         high: Upper bound; NaN without an interval.
         resamples: Draws behind the interval, those in which the statistic is defined; 0 without an interval.
         undefined: Draws in which it is not: they are left out of the interval.
+        questions: Questions behind the value that could be drawn otherwise: with fewer than `LEAST_QUESTIONS` there is
+            no interval, with more there is none where more than half of the draws are undefined.
     """
 
     value: float
@@ -36,6 +38,12 @@ class Estimate:
     high: float
     resamples: int
     undefined: int = field(default=0, kw_only=True)
+    questions: int = field(default=0, kw_only=True)
+
+    @property
+    def bare(self) -> bool:
+        """Whether there is a value without an interval."""
+        return not math.isnan(self.value) and math.isnan(self.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +89,14 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
     bounds = interval(resampled) if math.isfinite(value) and questions >= LEAST_QUESTIONS else None
     low, high = bounds or (math.nan, math.nan)
     defined = int(np.count_nonzero(np.isfinite(resampled)))
-    return Estimate(value, low, high, defined if bounds else 0, undefined=len(resampled) - defined)
+    return Estimate(value, low, high, defined if bounds else 0, undefined=len(resampled) - defined, questions=questions)
 
 
 def cells_mean(mean: Estimate, *, cells: int, cells_in_all: int) -> CellsMean:
     """The mean over `cells` of `cells_in_all` cells."""
     figures = mean.value, mean.low, mean.high, mean.resamples
-    return CellsMean(*figures, undefined=mean.undefined, cells=cells, cells_in_all=cells_in_all)
+    behind = {"undefined": mean.undefined, "questions": mean.questions}
+    return CellsMean(*figures, **behind, cells=cells, cells_in_all=cells_in_all)
 
 
 def difference(value: float, resampled: NDArray[np.float64], *, questions: int) -> Difference:
@@ -98,4 +107,5 @@ def difference(value: float, resampled: NDArray[np.float64], *, questions: int) 
         defined = resampled[np.isfinite(resampled)]
         fewer = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
         p_value = min(1.0, 2 * (int(fewer) + 1) / (len(defined) + 1))
-    return Difference(plain.value, plain.low, plain.high, plain.resamples, p_value, undefined=plain.undefined)
+    figures = plain.value, plain.low, plain.high, plain.resamples
+    return Difference(*figures, p_value, undefined=plain.undefined, questions=questions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS, MOST_UNDEFINED
 from gradewire.agreement.point import ALL_STATISTICS
@@ -15,17 +15,42 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, Estimate
     from gradewire.agreement.point import Statistic
 
+_FEW_QUESTIONS = (
+    f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "
+    "--map question_id=COLUMN tells questions apart)"
+)
+_UNDEFINED = "no interval and no p, for more than half of the draws leave the figure undefined"
 # A file has as many cells as it likes.
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
 
+class PlacedEstimate(NamedTuple):
+    """A figure of an output.
+
+    Attributes:
+        who: Metric, pair of metrics or evaluator that it is of.
+        statistic: As the output calls it.
+        place: The rows: a cell, a model, all rows.
+        estimate: The figure.
+    """
+
+    who: str
+    statistic: str
+    place: str
+    estimate: Estimate
+
+
 def interval_lines(report: AgreementReport, statistics: Sequence[Statistic]) -> Iterator[str]:
     """How many draws made the intervals of these statistics, where there is none, and where many draws are missing."""
-    figures = list(_figures(report, statistics))
-    yield draws_line({TITLES[name]: [each for _, other, _, each in figures if other == name] for name in TITLES})
-    yield from without_interval((f"{TITLES[name]} of {place}", each) for _, name, place, each in figures)
-    yield from undefined_draws((f"{who}, {TITLES[name]} of {place}", each) for who, name, place, each in figures)
+    figures = [
+        PlacedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics)
+    ]
+    yield draws_line(
+        {title: [each.estimate for each in figures if each.statistic == title] for title in TITLES.values()}
+    )
+    yield from without_interval(figures)
+    yield from undefined_draws(figures)
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
@@ -70,34 +95,58 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
     return f"intervals: draws of whole questions, {listed}"
 
 
-def without_interval(figures: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
-    """Says which figures have a value but no interval, and why; `figures` are named by statistic and place."""
-    bare = [name for name, each in figures if not math.isnan(each.value) and math.isnan(each.low)]
-    if bare:
-        yield (
-            f"no interval and no p where a figure rests on fewer than {LEAST_QUESTIONS} questions (and one more for "
-            "each further data set; --map question_id=COLUMN tells questions apart), or more than half of the draws "
-            f"leave it undefined: {listed_places(bare)}"
-        )
+def without_interval(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
+    """Says which figures have a value but no interval, one line for each reason.
+
+    A place stands alone where nobody has an interval there, else with who has none; statistics stand beside it where
+    others have one.
+    """
+    defined = [figure for figure in figures if not math.isnan(figure.estimate.value)]
+    few = {figure for figure in defined if figure.estimate.bare and figure.estimate.questions < LEAST_QUESTIONS}
+    undefined = {figure for figure in defined if figure.estimate.bare} - few
+    for why, bare in ((_FEW_QUESTIONS, few), (_UNDEFINED, undefined)):
+        if bare:
+            yield f"{why}: {_places(defined, bare)}"
 
 
-def undefined_draws(figures: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
-    """Says of which intervals many draws are missing; `figures` are named by statistic and place."""
+def _places(defined: Sequence[PlacedEstimate], bare: set[PlacedEstimate]) -> str:
+    others = {(each.statistic, each.place) for each in defined if each not in bare}
+    # By place, and by who and place: the statistics there, and those of them that are bare.
+    shared: dict[str, dict[str, bool]] = {}
+    own: dict[tuple[str, str], dict[str, bool]] = {}
+    for each in defined:
+        alone = (each.statistic, each.place) not in others
+        shared.setdefault(each.place, {})[each.statistic] = alone
+        own.setdefault((each.who, each.place), {})[each.statistic] = each in bare and not alone
+    places = [_of_these(_cut(place), found) for place, found in shared.items() if any(found.values())]
+    names = [
+        _of_these(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
+    ]
+    return "; ".join(_first(listed) for listed in (places, names) if listed)
+
+
+def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
+    """The name, with the statistics that are meant where these are not all."""
+    meant = [statistic for statistic, is_meant in statistics.items() if is_meant]
+    return name if len(meant) == len(statistics) else f"{name} ({', '.join(meant)})"
+
+
+def undefined_draws(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
+    """Says of which intervals many draws are missing."""
     missing = [
-        f"{name} ({each.undefined} of {each.resamples + each.undefined})"
-        for name, each in figures
+        f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"
+        for who, statistic, place, each in figures
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
-        yield f"draws that leave the figure undefined, which its interval leaves out: {listed_places(missing)}"
+        yield f"draws that leave the figure undefined, which its interval leaves out: {_first(missing)}"
 
 
 def _cut(name: str) -> str:
     return name if len(name) <= _PLACE_CHARACTERS else f"{name[: _PLACE_CHARACTERS - 1]}…"
 
 
-def listed_places(places: Iterable[str]) -> str:
+def _first(places: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
-    names = [_cut(name) for name in dict.fromkeys(places)]
-    more = f" and {len(names) - _SHOWN_PLACES} more" if len(names) > _SHOWN_PLACES else ""
-    return "; ".join(names[:_SHOWN_PLACES]) + more
+    more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
+    return "; ".join(places[:_SHOWN_PLACES]) + more

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.agree_draws import PlacedEstimate
 from gradewire.cli.agree_tables import FigureTable, cells_mean, estimated
 from gradewire.cli.agree_text import CELLS_MEAN, cell_names
 from gradewire.cli.bench_run import bench_of, bench_options
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradewire.agreement.model_accuracy import ModelAccuracyTable
-    from gradewire.cli.bench_run import PlacedEstimate
 
 METRICS = "smile,exact_match,easy_match,rouge_l,sbert"
 # SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
@@ -89,13 +89,13 @@ def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
 def _intervals(table: ModelAccuracyTable) -> Iterator[PlacedEstimate]:
     names = cell_names([(cell.dataset, cell.model) for cell in table.cells], between=" ")
     for name, cell in zip(names, table.cells, strict=True):
-        yield "human accuracy", name, cell.human
+        yield PlacedEstimate("human", "human accuracy", name, cell.human)
     for found in table.evaluators:
         for name, judged in zip(names, found.cells, strict=True):
-            yield "accuracy", name, judged.accuracy
-            yield "human accuracy", name, judged.human
-            yield "deviation", name, judged.deviation
-        yield "mean size", CELLS_MEAN, found.mean_absolute_deviation
+            yield PlacedEstimate(found.evaluator, "accuracy", name, judged.accuracy)
+            yield PlacedEstimate(found.evaluator, "human accuracy", name, judged.human)
+            yield PlacedEstimate(found.evaluator, "deviation", name, judged.deviation)
+        yield PlacedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
 
 
 def _accuracies(table: ModelAccuracyTable) -> Iterator[list[str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from gradewire.cli.agree_draws import PlacedEstimate
 from gradewire.cli.agree_tables import FigureTable, estimated
 from gradewire.cli.agree_text import TITLES, cell_names
 from gradewire.cli.bench_run import bench_of, bench_options
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
-    from gradewire.cli.bench_run import PlacedEstimate
 
 # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
 METRICS = "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"
@@ -106,12 +106,12 @@ def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
 def _intervals(table: KnvqaTable) -> Iterator[PlacedEstimate]:
     models = [model.model for model in table.models]
     named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
-    judged: list[ModelSummary | EvaluatorOnModel] = [*table.models, *table.lines]
-    for model in judged:
-        yield "right answers", named[model.model], model.human_rate
+    for model in table.models:
+        yield PlacedEstimate(_HUMAN, "right answers", named[model.model], model.human_rate)
     for line in table.lines:
+        yield PlacedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
         for statistic, estimate in line.estimates.items():
-            yield TITLES[statistic], named[line.model], estimate
+            yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
 
 
 def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from gradewire.cli.agree_draws import PlacedEstimate
 from gradewire.cli.agree_json import write_json, write_text
 from gradewire.cli.agree_run import RESAMPLES
 from gradewire.cli.agree_tables import FigureTable, estimated, print_figures, to_markdown
@@ -105,7 +106,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     table = _table(report)
     print_figures([table])
     notes = interval_notes(
-        ("reproduced", stratum.stratum, stratum.reproduced)
+        PlacedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
         for evaluator in report.evaluators
         for stratum in evaluator.strata
     )

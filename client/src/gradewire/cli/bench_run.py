@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gradewire.agreement import Estimate, JudgedRows
+    from gradewire.cli.agree_draws import PlacedEstimate
     from gradewire.cli.agree_tables import FigureTable
     from gradewire.cli.judged_rows import JudgedColumns
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
-# Statistic, whose (model or cell), and the figure.
-PlacedEstimate: TypeAlias = "tuple[str, str, Estimate]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +118,12 @@ class Bench:
 
 
 def interval_notes(intervals: Iterable[PlacedEstimate]) -> list[str]:
-    """How many draws are behind figures, and which have none; by statistic, place and value."""
+    """How many draws are behind figures, and which have none."""
     shown = list(intervals)
     by_statistic: dict[str, list[Estimate]] = {}
-    for statistic, _, estimate in shown:
-        by_statistic.setdefault(statistic, []).append(estimate)
-    placed = [(f"{statistic} of {place}", estimate) for statistic, place, estimate in shown]
-    return [draws_line(by_statistic), *without_interval(placed), *undefined_draws(placed)]
+    for figure in shown:
+        by_statistic.setdefault(figure.statistic, []).append(figure.estimate)
+    return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
 
 
 def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
