@@ -1,13 +1,14 @@
 """Charts: positions follow from values, axes carry round numbers, whatever the range."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
+from gradewire.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
 from gradewire.agreement.curves import Calibration, CalibrationBin, Distribution, metric_curves
 from gradewire.agreement.estimates import CellsMean
 from gradewire.report.charts import calibration_chart, distribution_chart, interval_chart, roc_chart
@@ -97,6 +98,24 @@ def test_what_is_not_defined_is_not_drawn() -> None:
     bare = interval_chart(agreement_of(mean_of_all(0.7)), "auc", "ROC-AUC")
     assert bare
     assert [(one.low, one.high) for one in bare.intervals] == [(None, None)]
+
+
+def test_a_chart_shows_all_rows_where_no_mean_has_an_interval() -> None:
+    found = agreement_of(mean_of_all(0.7))
+    [metric] = found.metrics
+    cell = replace(metric.cells[0], estimates={"auc": Estimate(0.8, 0.6, 0.9, 50)})
+    whole = interval_chart(AgreementReport([replace(metric, cells=[cell])]), "auc", "ROC-AUC")
+    assert whole
+    assert whole.title == "ROC-AUC of each metric, all rows, with its 95 % interval"
+    assert (whole.over, whole.intervals[0].text, whole.intervals[0].low) == ("all rows", "0.800", whole.frame.x(0.6))
+    bare = interval_chart(found, "auc", "ROC-AUC")
+    assert bare
+    assert bare.title == "ROC-AUC of each metric, mean of the cells"
+    # One mean with an interval is enough: figures of one chart are over the same rows.
+    other = replace(metric, metric="sbert", headline={"auc": mean_of_all(0.7, 0.6, 0.8)})
+    mixed = interval_chart(AgreementReport([replace(metric, cells=[cell]), other]), "auc", "ROC-AUC")
+    assert mixed
+    assert (mixed.over, [one.text for one in mixed.intervals]) == ("mean of the cells", ["0.700", "0.700"])
 
 
 def test_a_mean_over_some_of_the_cells_says_over_which() -> None:

@@ -314,6 +314,19 @@ def test_means_over_some_of_the_cells_and_draws_are_said() -> None:
     assert "at most 1 (interval from 20 draws)" in cells
 
 
+def test_small_cells_show_all_rows_with_their_intervals_and_only_intervals_that_are_there_are_announced() -> None:
+    # Six questions in each of two cells are too few for an interval; over all rows they are enough.
+    rows = [replace(row, model="") for row in random_rows(80, metrics=1, hostile=False)]
+    text = " ".join(_Elements(page_of(rows[:60], resamples=20)).text.split())
+    overview = text.split("What the columns mean")[0]
+    assert "Pearson of each metric, all rows, with its 95 % interval" in overview
+    assert "mean of the cells; where the mean has no interval, the figure over all rows with its 95 % int" in overview
+    assert re.search(r"0\.\d{3} all rows 0\.\d{3} \(", overview)
+    bare = " ".join(_Elements(page_of(rows[:30], resamples=20)).text.split())
+    assert "Pearson of each metric, mean of the cells" in bare
+    assert "95 % interval" not in bare
+
+
 def test_labels_outside_0_to_1_have_no_roc_and_no_side() -> None:
     rows = [replace(row, label=row.label * 10) for row in random_rows(60, metrics=1)]
     text = page_of(rows)

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradewire.agreement.estimates import CellsMean
 from gradewire.agreement.point import RIGHT_FROM
 from gradewire.report.figures import estimated, number, over_cells
 from gradewire.report.frame import BOTTOM, TOP, Frame, padded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradewire.agreement import AgreementReport
+    from gradewire.agreement import AgreementReport, Estimate
     from gradewire.agreement.curves import Calibration, Distribution, RocCurve
     from gradewire.agreement.point import Statistic
 
@@ -100,11 +101,18 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class IntervalChart:
-    """Values of one statistic with their intervals, one metric below the other."""
+    """Values of one statistic with their intervals, one metric below the other; `over` says over which rows."""
 
     statistic: str
+    over: str
     frame: Frame
     intervals: Sequence[Interval]
+
+    @property
+    def title(self) -> str:
+        """What the chart shows."""
+        bare = all(one.low is None for one in self.intervals)
+        return f"{self.statistic} of each metric, {self.over}{'' if bare else ', with its 95 % interval'}"
 
 
 def roc_chart(roc: RocCurve, verdicts: NDArray[np.float64], labels: NDArray[np.float64]) -> RocChart:
@@ -161,20 +169,33 @@ def distribution_chart(distribution: Distribution) -> DistributionChart | None:
 
 
 def interval_chart(agreement: AgreementReport, statistic: Statistic, title: str) -> IntervalChart | None:
-    """One statistic of all metrics; None where it is defined for none."""
-    estimates = {metric.metric: metric.headline.get(statistic) for metric in agreement.metrics}
-    defined = {metric: found for metric, found in estimates.items() if found and not math.isnan(found.value)}
+    """One statistic of all metrics; None where it is defined for none.
+
+    It is the mean of the cells; where no metric's mean has an interval but some figure over all rows has, the latter.
+    """
+    defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
     if not defined:
         return None
+    over = "mean of the cells"
+    if all(found.bare for found in defined.values()):
+        whole = _defined({metric.metric: metric.cells[-1].estimates.get(statistic) for metric in agreement.metrics})
+        if not all(found.bare for found in whole.values()):
+            defined, over = whole, "all rows"
     lowest = min(found.value if math.isnan(found.low) else min(found.value, found.low) for found in defined.values())
     floor = min(0.5 if statistic == "auc" else 0.0, math.floor(4 * lowest) / 4)
     frame = Frame(x_low=floor, x_high=1.0, x_label=title, y_label="")
     intervals = []
     for metric, found in defined.items():
         bounds = (None, None) if math.isnan(found.low) else (frame.x(found.low), frame.x(found.high))
-        figure = over_cells(estimated(found), found.cells, found.cells_in_all)
+        figure = estimated(found)
+        if isinstance(found, CellsMean):
+            figure = over_cells(figure, found.cells, found.cells_in_all)
         intervals.append(Interval(metric, figure.text, figure.remark, frame.x(found.value), *bounds))
-    return IntervalChart(title, frame, intervals)
+    return IntervalChart(title, over, frame, intervals)
+
+
+def _defined(estimates: Mapping[str, Estimate | None]) -> dict[str, Estimate]:
+    return {metric: found for metric, found in estimates.items() if found and not math.isnan(found.value)}
 
 
 def _line(points: list[tuple[float, float]]) -> str:

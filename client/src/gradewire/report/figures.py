@@ -23,12 +23,14 @@ class Figure:
         interval: Its 95 % interval, or "".
         order: What sorting goes by; "" sorts last.
         remark: What the value is about where that differs from its neighbours, or "".
+        beside: Another figure of the same, named, with its interval; or "".
     """
 
     text: str
     interval: str = ""
     order: str = ""
     remark: str = ""
+    beside: str = ""
 
 
 def number(value: float) -> str:
@@ -49,6 +51,14 @@ def over_cells(figure: Figure, cells: int, cells_in_all: int) -> Figure:
     if cells == cells_in_all or figure.text == UNDEFINED:
         return figure
     return replace(figure, remark=f"over {cells:,} of {cells_in_all:,} cells")
+
+
+def with_all_rows(figure: Figure, estimate: Estimate) -> Figure:
+    """A mean of cells without an interval, with the figure over all rows beside it where that has one."""
+    if figure.interval or figure.text == UNDEFINED or math.isnan(estimate.low):
+        return figure
+    every = estimated(estimate)
+    return replace(figure, beside=f"all rows {every.text} ({every.interval})")
 
 
 def p_value(difference: Difference) -> Figure:

@@ -7,16 +7,15 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gradewire.report.figures import MINUS, UNDEFINED, Figure, count, estimated, over_cells, p_value
+from gradewire.report.figures import MINUS, UNDEFINED, Figure, count, estimated, over_cells, p_value, with_all_rows
 from gradewire.report.texts import normal_form, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradewire.agreement import AgreementReport, Estimate
-    from gradewire.agreement.estimates import CellsMean
     from gradewire.agreement.point import Statistic
-    from gradewire.agreement.tables import CellAgreement
+    from gradewire.agreement.tables import CellAgreement, MetricAgreement
     from gradewire.report.input import ReportInput
     from gradewire.report.texts import ShownText
 
@@ -96,7 +95,10 @@ def name(text: str) -> Figure:
 
 
 def overview(agreement: AgreementReport) -> Table:
-    """One line per metric: mean of its cells, for the statistics that are defined within a cell."""
+    """One line per metric: mean of its cells, for the statistics that are defined within a cell.
+
+    Where the mean has no interval, the figure over all rows stands beside it if that has one.
+    """
     statistics = [
         statistic
         for statistic in defined_statistics(agreement)
@@ -110,13 +112,16 @@ def overview(agreement: AgreementReport) -> Table:
                 name(metric.metric),
                 count(metric.cells[-1].rows),
                 count(metric.cells[-1].failed),
-                *(_mean(metric.headline, statistic) for statistic in statistics),
+                *(_mean(metric, statistic) for statistic in statistics),
             ]
         )
         for metric in agreement.metrics
     ]
     columns = [Column("Metric", numeric=False), Column("Scored"), Column("Failed"), *map(_column, statistics)]
-    return Table("Agreement of each metric with the labels: mean of the cells, 95 % interval below", columns, lines)
+    caption = _with_intervals("Agreement of each metric with the labels: mean of the cells", lines)
+    if any(cell.beside for line in lines for cell in line.cells):
+        caption += "; where the mean has no interval, the figure over all rows with its 95 % interval"
+    return Table(caption, columns, lines)
 
 
 def cells(agreement: AgreementReport, *, figures: int = CELL_FIGURES) -> Table:
@@ -142,7 +147,7 @@ def cells(agreement: AgreementReport, *, figures: int = CELL_FIGURES) -> Table:
         note = f"The {most:,} largest of {there:,} lines of each metric are shown; --json has the figures of all."
     heads = [Column("Metric", numeric=False), *(Column(CELL_KINDS[kind], numeric=False) for kind in kinds)]
     columns = [*heads, Column("Scored"), Column("Failed"), *map(_column, statistics)]
-    caption = "One line for each metric and cell, 95 % interval below"
+    caption = _with_intervals("One line for each metric and cell", lines)
     return Table(caption, columns, lines, heads=len(heads), note=note)
 
 
@@ -189,7 +194,8 @@ def comparisons(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> 
     note, there = "", len(agreement.comparisons)
     if there > most:
         note = f"The first {most:,} of {there:,} lines are shown; --json has the figures of all."
-    return Table("Paired differences on the rows that both scored, 95 % interval below", columns, lines, note=note)
+    caption = _with_intervals("Paired differences on the rows that both scored", lines)
+    return Table(caption, columns, lines, note=note)
 
 
 def failures(report: ReportInput) -> list[Failures]:
@@ -243,11 +249,15 @@ def _column(statistic: Statistic) -> Column:
     return Column(*STATISTICS[statistic])
 
 
-def _mean(headline: Mapping[Statistic, CellsMean], statistic: Statistic) -> Figure:
-    if statistic not in headline:
+def _with_intervals(caption: str, lines: Sequence[Line]) -> str:
+    return f"{caption}, 95 % interval below" if any(cell.interval for line in lines for cell in line.cells) else caption
+
+
+def _mean(metric: MetricAgreement, statistic: Statistic) -> Figure:
+    if statistic not in metric.headline:
         return Figure(UNDEFINED)
-    mean = headline[statistic]
-    return over_cells(estimated(mean), mean.cells, mean.cells_in_all)
+    mean, every = metric.headline[statistic], metric.cells[-1].estimates[statistic]
+    return with_all_rows(over_cells(estimated(mean), mean.cells, mean.cells_in_all), every)
 
 
 def _estimate(estimates: Mapping[Statistic, Estimate], statistic: Statistic) -> Figure:
