@@ -261,7 +261,7 @@ class Item(_message.Message):
     id: _builtins.str
     """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it."""
     question: _builtins.str
-    """What was asked. May be empty for metrics that do not read it (smile, sbert, exact_match, easy_match)."""
+    """What was asked. Read by sfve and by bertscore with_question; may be empty for all others."""
     prediction: _builtins.str
     """The answer to grade. Blank is STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
