@@ -77,6 +77,8 @@ class Model(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     LICENCE_FIELD_NUMBER: _builtins.int
     NUMERIC_CLASS_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    REMARKS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     digest: _builtins.str
     """64 hex digits; empty while MISSING."""
@@ -85,13 +87,19 @@ class Model(_message.Message):
     how_to_get: _builtins.str
     """The command that makes it available; empty when it is."""
     is_default: _builtins.bool
-    """True for the model that an empty `model` parameter means."""
+    """True for the model that an empty `model` parameter means: one encoder and one judge."""
     dims: _builtins.int
     max_tokens: _builtins.int
     """Longer texts are cut here, with WARNING_TRUNCATED."""
     licence: _builtins.str
     numeric_class: _builtins.str
     """fp32-cpu, …: part of the digest, scores of different classes never share cache entries."""
+    kind: _builtins.str
+    """"encoder" or "judge"."""
+    @_builtins.property
+    def remarks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What one should know before using it: for tests only, agrees less with people than a cheaper metric, …"""
+
     def __init__(
         self,
         *,
@@ -105,10 +113,12 @@ class Model(_message.Message):
         max_tokens: _builtins.int = ...,
         licence: _builtins.str = ...,
         numeric_class: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        remarks: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dims", b"dims", "how_to_get", b"how_to_get", "is_default", b"is_default", "licence", b"licence", "max_tokens", b"max_tokens", "message", b"message", "name", b"name", "numeric_class", b"numeric_class", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dims", b"dims", "how_to_get", b"how_to_get", "is_default", b"is_default", "kind", b"kind", "licence", b"licence", "max_tokens", b"max_tokens", "message", b"message", "name", b"name", "numeric_class", b"numeric_class", "remarks", b"remarks", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -158,6 +168,8 @@ class Metric(_message.Message):
     NEEDS_MODEL_FIELD_NUMBER: _builtins.int
     AVAILABLE_FIELD_NUMBER: _builtins.int
     MISSING_FIELD_NUMBER: _builtins.int
+    NEEDS_JUDGE_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     version: _builtins.int
     description: _builtins.str
@@ -169,6 +181,10 @@ class Metric(_message.Message):
     available: _builtins.bool
     """False while nothing that it needs is loaded; `missing` says what."""
     missing: _builtins.str
+    needs_judge: _builtins.bool
+    """True for metrics whose model is a judge."""
+    advice: _builtins.str
+    """How it compares with cheaper metrics where that was measured; read it before paying for it."""
     @_builtins.property
     def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricParameter]: ...
     def __init__(
@@ -185,10 +201,12 @@ class Metric(_message.Message):
         needs_model: _builtins.bool = ...,
         available: _builtins.bool = ...,
         missing: _builtins.str = ...,
+        needs_judge: _builtins.bool = ...,
+        advice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "citation", b"citation", "description", b"description", "higher_is_better", b"higher_is_better", "maximum", b"maximum", "minimum", b"minimum", "missing", b"missing", "name", b"name", "needs_model", b"needs_model", "parameters", b"parameters", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice", "available", b"available", "citation", b"citation", "description", b"description", "higher_is_better", b"higher_is_better", "maximum", b"maximum", "minimum", b"minimum", "missing", b"missing", "name", b"name", "needs_judge", b"needs_judge", "needs_model", b"needs_model", "parameters", b"parameters", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

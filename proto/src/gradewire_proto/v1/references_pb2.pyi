@@ -59,6 +59,7 @@ class PrepareRequest(_message.Message):
     ENTRIES_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
+    GENERATE_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
     """Name of the set, at most 256 bytes; what it holds can be added to, not changed. Empty: 32 hex digits over the content of this call. The client library names sets by the content of all its calls."""
     @_builtins.property
@@ -69,20 +70,51 @@ class PrepareRequest(_message.Message):
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
         """Which metrics to get ready for. At least one."""
 
+    @_builtins.property
+    def generate(self) -> Global___SyntheticGeneration:
+        """Have a judge write a synthetic answer for each reference that has none, neither in the entry nor in the set."""
+
     def __init__(
         self,
         *,
         entries: _abc.Iterable[Global___ReferenceEntry] | None = ...,
         metrics: _abc.Iterable[_types_pb2.MetricSpec] | None = ...,
         reference_set: _builtins.str = ...,
+        generate: Global___SyntheticGeneration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["generate", b"generate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "metrics", b"metrics", "reference_set", b"reference_set"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "generate", b"generate", "metrics", b"metrics", "reference_set", b"reference_set"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PrepareRequest: _TypeAlias = PrepareRequest  # noqa: Y015
+
+@_typing.final
+class SyntheticGeneration(_message.Message):
+    """How missing synthetic answers are written: one sentence for each reference, once; the set keeps it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    prompt: _builtins.str
+    """As LaveParameters.prompt."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "prompt", b"prompt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SyntheticGeneration: _TypeAlias = SyntheticGeneration  # noqa: Y015
 
 @_typing.final
 class EntryFailure(_message.Message):
@@ -122,6 +154,8 @@ class PrepareProgress(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
+    SYNTHETIC_ANSWERS_GENERATED_FIELD_NUMBER: _builtins.int
+    SYNTHETIC_ANSWERS_FALLBACK_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
     entries_done: _builtins.int
     entries_total: _builtins.int
@@ -129,6 +163,12 @@ class PrepareProgress(_message.Message):
     """Synthetic answers stored so far, those that were there before included."""
     complete: _builtins.bool
     """Last message of the stream."""
+    synthetic_answers_generated: _builtins.int
+    """Written by the judge in this call, and kept."""
+    synthetic_answers_fallback: _builtins.int
+    """References that the judge found no good sentence for, twice: they stand for themselves, and `failures` names them
+    (STATUS_UNPARSABLE).
+    """
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:
         """Texts so far, by where they were found."""
@@ -152,10 +192,12 @@ class PrepareProgress(_message.Message):
         failures: _abc.Iterable[Global___EntryFailure] | None = ...,
         complete: _builtins.bool = ...,
         provenance: _abc.Iterable[_types_pb2.Provenance] | None = ...,
+        synthetic_answers_generated: _builtins.int = ...,
+        synthetic_answers_fallback: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "complete", b"complete", "entries_done", b"entries_done", "entries_total", b"entries_total", "failures", b"failures", "provenance", b"provenance", "reference_set", b"reference_set", "synthetic_answers_stored", b"synthetic_answers_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "complete", b"complete", "entries_done", b"entries_done", "entries_total", b"entries_total", "failures", b"failures", "provenance", b"provenance", "reference_set", b"reference_set", "synthetic_answers_fallback", b"synthetic_answers_fallback", "synthetic_answers_generated", b"synthetic_answers_generated", "synthetic_answers_stored", b"synthetic_answers_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -79,7 +79,7 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     DESCRIPTOR: _descriptor.EnumDescriptor
     WARNING_UNSPECIFIED: _Warning.ValueType  # 0
     WARNING_TRUNCATED: _Warning.ValueType  # 1
-    """A text was longer than the encoder reads, or gave more windows than are looked at; only its beginning counted."""
+    """A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted."""
     WARNING_UNCALIBRATED: _Warning.ValueType  # 2
     """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
 
@@ -88,7 +88,7 @@ class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
 
 WARNING_UNSPECIFIED: Warning.ValueType  # 0
 WARNING_TRUNCATED: Warning.ValueType  # 1
-"""A text was longer than the encoder reads, or gave more windows than are looked at; only its beginning counted."""
+"""A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted."""
 WARNING_UNCALIBRATED: Warning.ValueType  # 2
 """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
@@ -238,6 +238,141 @@ METEOR_SYNONYMS_NONE: MeteorSynonyms.ValueType  # 2
 """Words and stems only; a different, lower score."""
 Global___MeteorSynonyms: _TypeAlias = MeteorSynonyms  # noqa: Y015
 
+class _LabelValue:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LabelValueEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LabelValue.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LABEL_VALUE_UNSPECIFIED: _LabelValue.ValueType  # 0
+    LABEL_VALUE_MOST_PROBABLE: _LabelValue.ValueType  # 1
+    """The label with the highest probability, as the papers have it."""
+    LABEL_VALUE_EXPECTED: _LabelValue.ValueType  # 2
+    """The mean of the labels, weighted with their probabilities."""
+
+class LabelValue(_LabelValue, metaclass=_LabelValueEnumTypeWrapper):
+    """How probabilities of a scale's labels become one value."""
+
+LABEL_VALUE_UNSPECIFIED: LabelValue.ValueType  # 0
+LABEL_VALUE_MOST_PROBABLE: LabelValue.ValueType  # 1
+"""The label with the highest probability, as the papers have it."""
+LABEL_VALUE_EXPECTED: LabelValue.ValueType  # 2
+"""The mean of the labels, weighted with their probabilities."""
+Global___LabelValue: _TypeAlias = LabelValue  # noqa: Y015
+
+class _BinaryQuestions:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BinaryQuestions.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BINARY_QUESTIONS_UNSPECIFIED: _BinaryQuestions.ValueType  # 0
+    BINARY_QUESTIONS_JUDGE: _BinaryQuestions.ValueType  # 1
+    """The judge, as the paper has it."""
+    BINARY_QUESTIONS_RULE: _BinaryQuestions.ValueType  # 2
+    """A rule: the yes or no that the prediction begins with, against the majority of the references."""
+
+class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrapper):
+    """Who grades answers to binary questions (the most common reference is yes or no)."""
+
+BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
+BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
+"""The judge, as the paper has it."""
+BINARY_QUESTIONS_RULE: BinaryQuestions.ValueType  # 2
+"""A rule: the yes or no that the prediction begins with, against the majority of the references."""
+Global___BinaryQuestions: _TypeAlias = BinaryQuestions  # noqa: Y015
+
+class _LaveMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LaveModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LaveMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LAVE_MODE_UNSPECIFIED: _LaveMode.ValueType  # 0
+    LAVE_MODE_RATING: _LaveMode.ValueType  # 1
+    """The rating is read from the probabilities of 1, 2 and 3 after one pass over the prompt. The default."""
+    LAVE_MODE_RATIONALE: _LaveMode.ValueType  # 2
+    """A reason is generated first, then the rating; the paper's default, and many times slower."""
+
+class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper): ...
+
+LAVE_MODE_UNSPECIFIED: LaveMode.ValueType  # 0
+LAVE_MODE_RATING: LaveMode.ValueType  # 1
+"""The rating is read from the probabilities of 1, 2 and 3 after one pass over the prompt. The default."""
+LAVE_MODE_RATIONALE: LaveMode.ValueType  # 2
+"""A reason is generated first, then the rating; the paper's default, and many times slower."""
+Global___LaveMode: _TypeAlias = LaveMode  # noqa: Y015
+
+class _Demonstrations:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DemonstrationsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Demonstrations.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEMONSTRATIONS_UNSPECIFIED: _Demonstrations.ValueType  # 0
+    DEMONSTRATIONS_AUTO: _Demonstrations.ValueType  # 1
+    """By the kind of question: binary, short (visual questions), long (text questions). The default."""
+    DEMONSTRATIONS_BINARY: _Demonstrations.ValueType  # 2
+    DEMONSTRATIONS_SHORT: _Demonstrations.ValueType  # 3
+    DEMONSTRATIONS_LONG: _Demonstrations.ValueType  # 4
+
+class Demonstrations(_Demonstrations, metaclass=_DemonstrationsEnumTypeWrapper):
+    """Which demonstrations stand before the item."""
+
+DEMONSTRATIONS_UNSPECIFIED: Demonstrations.ValueType  # 0
+DEMONSTRATIONS_AUTO: Demonstrations.ValueType  # 1
+"""By the kind of question: binary, short (visual questions), long (text questions). The default."""
+DEMONSTRATIONS_BINARY: Demonstrations.ValueType  # 2
+DEMONSTRATIONS_SHORT: Demonstrations.ValueType  # 3
+DEMONSTRATIONS_LONG: Demonstrations.ValueType  # 4
+Global___Demonstrations: _TypeAlias = Demonstrations  # noqa: Y015
+
+class _GradeStyle:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GRADE_STYLE_UNSPECIFIED: _GradeStyle.ValueType  # 0
+    GRADE_STYLE_MATCH: _GradeStyle.ValueType  # 1
+    """Verdict and grade at once. The default."""
+    GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
+    """The key facts of both answers are written out first, then compared."""
+
+class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper): ...
+
+GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
+GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
+"""Verdict and grade at once. The default."""
+GRADE_STYLE_EXTRACT: GradeStyle.ValueType  # 2
+"""The key facts of both answers are written out first, then compared."""
+Global___GradeStyle: _TypeAlias = GradeStyle  # noqa: Y015
+
+class _VerdictStyle:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VerdictStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VerdictStyle.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VERDICT_STYLE_UNSPECIFIED: _VerdictStyle.ValueType  # 0
+    VERDICT_STYLE_PLAIN: _VerdictStyle.ValueType  # 1
+    """The verdict alone. The default."""
+    VERDICT_STYLE_STEP_BY_STEP: _VerdictStyle.ValueType  # 2
+    """The judge thinks step by step first."""
+    VERDICT_STYLE_REASONS: _VerdictStyle.ValueType  # 3
+    """The judge gives its reasons first."""
+
+class VerdictStyle(_VerdictStyle, metaclass=_VerdictStyleEnumTypeWrapper): ...
+
+VERDICT_STYLE_UNSPECIFIED: VerdictStyle.ValueType  # 0
+VERDICT_STYLE_PLAIN: VerdictStyle.ValueType  # 1
+"""The verdict alone. The default."""
+VERDICT_STYLE_STEP_BY_STEP: VerdictStyle.ValueType  # 2
+"""The judge thinks step by step first."""
+VERDICT_STYLE_REASONS: VerdictStyle.ValueType  # 3
+"""The judge gives its reasons first."""
+Global___VerdictStyle: _TypeAlias = VerdictStyle  # noqa: Y015
+
 @_typing.final
 class Item(_message.Message):
     """Messages that several services share. Rules that hold everywhere:
@@ -314,6 +449,10 @@ class MetricSpec(_message.Message):
     BLEU_FIELD_NUMBER: _builtins.int
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
+    LAVE_FIELD_NUMBER: _builtins.int
+    JUDGE_GRADE_FIELD_NUMBER: _builtins.int
+    JUDGE_SIMILARITY_FIELD_NUMBER: _builtins.int
+    JUDGE_VERDICT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def smile(self) -> Global___SmileParameters: ...
     @_builtins.property
@@ -340,6 +479,14 @@ class MetricSpec(_message.Message):
     def meteor(self) -> Global___MeteorParameters: ...
     @_builtins.property
     def cider(self) -> Global___CiderParameters: ...
+    @_builtins.property
+    def lave(self) -> Global___LaveParameters: ...
+    @_builtins.property
+    def judge_grade(self) -> Global___JudgeGradeParameters: ...
+    @_builtins.property
+    def judge_similarity(self) -> Global___JudgeSimilarityParameters: ...
+    @_builtins.property
+    def judge_verdict(self) -> Global___JudgeVerdictParameters: ...
     def __init__(
         self,
         *,
@@ -356,12 +503,16 @@ class MetricSpec(_message.Message):
         bleu: Global___BleuParameters | None = ...,
         meteor: Global___MeteorParameters | None = ...,
         cider: Global___CiderParameters | None = ...,
+        lave: Global___LaveParameters | None = ...,
+        judge_grade: Global___JudgeGradeParameters | None = ...,
+        judge_similarity: Global___JudgeSimilarityParameters | None = ...,
+        judge_verdict: Global___JudgeVerdictParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "lave", "judge_grade", "judge_similarity", "judge_verdict"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -719,6 +870,155 @@ class CiderParameters(_message.Message):
 Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
 
 @_typing.final
+class LaveParameters(_message.Message):
+    """LAVE, 0 to 1: a language model rates the prediction 1 to 3 in the light of question and references."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    BINARY_FIELD_NUMBER: _builtins.int
+    DEMONSTRATIONS_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REFERENCE_FILTER_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge."""
+    mode: Global___LaveMode.ValueType
+    value: Global___LabelValue.ValueType
+    binary: Global___BinaryQuestions.ValueType
+    demonstrations: Global___Demonstrations.ValueType
+    caption: _builtins.bool
+    """Show the judge Item.caption."""
+    reference_filter: _builtins.float
+    """References given by less than this share of the most frequent one's annotators are left out, 0 to 1; unset: 0.25."""
+    prompt: _builtins.str
+    """Empty: the prompt that belongs to this metric. NAME/VERSION or NAME/VERSION@DIGEST: one that the server knows. Else the whole
+    text of a prompt file (docs/prompts.md).
+    """
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        mode: Global___LaveMode.ValueType = ...,
+        value: Global___LabelValue.ValueType = ...,
+        binary: Global___BinaryQuestions.ValueType = ...,
+        demonstrations: Global___Demonstrations.ValueType = ...,
+        caption: _builtins.bool = ...,
+        reference_filter: _builtins.float | None = ...,
+        prompt: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "reference_filter", b"reference_filter"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter", "binary", b"binary", "caption", b"caption", "demonstrations", b"demonstrations", "mode", b"mode", "model", b"model", "prompt", b"prompt", "reference_filter", b"reference_filter", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__reference_filter: _TypeAlias = _typing.Literal["reference_filter"]  # noqa: Y015
+    _WhichOneofArgType__reference_filter: _TypeAlias = _typing.Literal["_reference_filter", b"_reference_filter"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reference_filter) -> _WhichOneofReturnType__reference_filter | None: ...
+
+Global___LaveParameters: _TypeAlias = LaveParameters  # noqa: Y015
+
+@_typing.final
+class JudgeGradeParameters(_message.Message):
+    """Verdict yes or no and a grade from 0 to 5; the score is grade / 5."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    BINARY_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    style: Global___GradeStyle.ValueType
+    value: Global___LabelValue.ValueType
+    binary: Global___BinaryQuestions.ValueType
+    prompt: _builtins.str
+    """As LaveParameters.prompt."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        style: Global___GradeStyle.ValueType = ...,
+        value: Global___LabelValue.ValueType = ...,
+        binary: Global___BinaryQuestions.ValueType = ...,
+        prompt: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "model", b"model", "prompt", b"prompt", "style", b"style", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeGradeParameters: _TypeAlias = JudgeGradeParameters  # noqa: Y015
+
+@_typing.final
+class JudgeSimilarityParameters(_message.Message):
+    """How alike prediction and references are in the judge's eyes, 0 to 1."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    value: Global___LabelValue.ValueType
+    prompt: _builtins.str
+    """As LaveParameters.prompt."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        value: Global___LabelValue.ValueType = ...,
+        prompt: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "prompt", b"prompt", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeSimilarityParameters: _TypeAlias = JudgeSimilarityParameters  # noqa: Y015
+
+@_typing.final
+class JudgeVerdictParameters(_message.Message):
+    """Verdict yes or no; the score is the probability of yes, or 1 and 0 for MOST_PROBABLE."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    BINARY_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As LaveParameters.model."""
+    style: Global___VerdictStyle.ValueType
+    value: Global___LabelValue.ValueType
+    binary: Global___BinaryQuestions.ValueType
+    prompt: _builtins.str
+    """As LaveParameters.prompt."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        style: Global___VerdictStyle.ValueType = ...,
+        value: Global___LabelValue.ValueType = ...,
+        binary: Global___BinaryQuestions.ValueType = ...,
+        prompt: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "model", b"model", "prompt", b"prompt", "style", b"style", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeVerdictParameters: _TypeAlias = JudgeVerdictParameters  # noqa: Y015
+
+@_typing.final
 class Provenance(_message.Message):
     """What one needs to get the same number again."""
 
@@ -731,6 +1031,8 @@ class Provenance(_message.Message):
     MODEL_DIGEST_FIELD_NUMBER: _builtins.int
     LINE_FIELD_NUMBER: _builtins.int
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """smile, exact_match, …"""
     version: _builtins.int
@@ -743,6 +1045,10 @@ class Provenance(_message.Message):
     """All of these on one line, which the command and the Python client read back as a metric."""
     reference_set: _builtins.str
     """The call's reference set where the metric reads something of it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
+    prompt: _builtins.str
+    """Name and version of the prompt, for metrics of a judge: "lave/1"."""
+    prompt_digest: _builtins.str
+    """64 hex digits over the prompt file (SHA-256)."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is."""
@@ -757,10 +1063,12 @@ class Provenance(_message.Message):
         model_digest: _builtins.str = ...,
         line: _builtins.str = ...,
         reference_set: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        prompt_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1057,6 +1365,75 @@ class CiderParts(_message.Message):
 Global___CiderParts: _TypeAlias = CiderParts  # noqa: Y015
 
 @_typing.final
+class JudgeParts(_message.Message):
+    """Of the judge metrics."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    PROBABILITIES_FIELD_NUMBER: _builtins.int
+    YES_PROBABILITY_FIELD_NUMBER: _builtins.int
+    LABEL_MASS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DECIDED_BY_FIELD_NUMBER: _builtins.int
+    DEMONSTRATIONS_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
+    value: _builtins.float
+    """What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict alone."""
+    yes_probability: _builtins.float
+    """Probability of yes, where a verdict was asked for."""
+    label_mass: _builtins.float
+    """Probability of all labels together before the judge was held to them, where the backend tells."""
+    reason: _builtins.str
+    """What the judge wrote before its verdict, where it was asked to."""
+    decided_by: _builtins.str
+    """"judge", or "rule" for a binary question that a rule decided."""
+    demonstrations: _builtins.str
+    """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
+    prompt_tokens: _builtins.int
+    generated_tokens: _builtins.int
+    @_builtins.property
+    def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Labels that the judge chose from, and their probabilities, which sum to 1; empty where a rule decided."""
+
+    @_builtins.property
+    def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    def __init__(
+        self,
+        *,
+        value: _builtins.float | None = ...,
+        labels: _abc.Iterable[_builtins.str] | None = ...,
+        probabilities: _abc.Iterable[_builtins.float] | None = ...,
+        yes_probability: _builtins.float | None = ...,
+        label_mass: _builtins.float | None = ...,
+        reason: _builtins.str = ...,
+        decided_by: _builtins.str = ...,
+        demonstrations: _builtins.str = ...,
+        prompt_tokens: _builtins.int = ...,
+        generated_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_value", b"_value", "_yes_probability", b"_yes_probability", "label_mass", b"label_mass", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass", "_value", b"_value", "_yes_probability", b"_yes_probability", "decided_by", b"decided_by", "demonstrations", b"demonstrations", "generated_tokens", b"generated_tokens", "label_mass", b"label_mass", "labels", b"labels", "probabilities", b"probabilities", "prompt_tokens", b"prompt_tokens", "reason", b"reason", "value", b"value", "yes_probability", b"yes_probability"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__label_mass: _TypeAlias = _typing.Literal["label_mass"]  # noqa: Y015
+    _WhichOneofArgType__label_mass: _TypeAlias = _typing.Literal["_label_mass", b"_label_mass"]  # noqa: Y015
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    _WhichOneofReturnType__yes_probability: _TypeAlias = _typing.Literal["yes_probability"]  # noqa: Y015
+    _WhichOneofArgType__yes_probability: _TypeAlias = _typing.Literal["_yes_probability", b"_yes_probability"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__label_mass) -> _WhichOneofReturnType__label_mass | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__yes_probability) -> _WhichOneofReturnType__yes_probability | None: ...
+
+Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
+
+@_typing.final
 class MetricResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1073,9 +1450,11 @@ class MetricResult(_message.Message):
     BLEU_FIELD_NUMBER: _builtins.int
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     metric_index: _builtins.int
     """Position in ScoreRequest.metrics; Provenance stands at the same position of the reply."""
     score: _builtins.float
@@ -1087,6 +1466,8 @@ class MetricResult(_message.Message):
     """Index of the reference that gave the score."""
     correct: _builtins.bool
     """Whether the answer counts as right, where the metric gives a verdict."""
+    retry_after_s: _builtins.float
+    """Seconds after which trying again may help; with STATUS_UNAVAILABLE where the server can tell."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___Warning.ValueType]: ...
     @_builtins.property
@@ -1103,6 +1484,8 @@ class MetricResult(_message.Message):
     def meteor(self) -> Global___MeteorParts: ...
     @_builtins.property
     def cider(self) -> Global___CiderParts: ...
+    @_builtins.property
+    def judge(self) -> Global___JudgeParts: ...
     @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
     @_builtins.property
@@ -1123,26 +1506,32 @@ class MetricResult(_message.Message):
         bleu: Global___BleuParts | None = ...,
         meteor: Global___MeteorParts | None = ...,
         cider: Global___CiderParts | None = ...,
+        judge: Global___JudgeParts | None = ...,
         correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
+        retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
     _WhichOneofReturnType__matched_reference: _TypeAlias = _typing.Literal["matched_reference"]  # noqa: Y015
     _WhichOneofArgType__matched_reference: _TypeAlias = _typing.Literal["_matched_reference", b"_matched_reference"]  # noqa: Y015
+    _WhichOneofReturnType__retry_after_s: _TypeAlias = _typing.Literal["retry_after_s"]  # noqa: Y015
+    _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__matched_reference) -> _WhichOneofReturnType__matched_reference | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_s) -> _WhichOneofReturnType__retry_after_s | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
     @_typing.overload

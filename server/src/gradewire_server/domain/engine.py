@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts
-from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
+from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Timing
 
 
@@ -40,6 +41,24 @@ class TokensReply:
     timing: Timing
 
 
+A = TypeVar("A", Choice, Generated)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply(Generic[A]):
+    """What a judge answered to one need, or why not.
+
+    Attributes:
+        answer: The answer, or a Failure.
+        source: Where it came from; DISK or REDIS for the second level of the verdict cache.
+        timing: `tokenize_s` is 0 for judges that tokenize elsewhere.
+    """
+
+    answer: A | Failure
+    source: Source
+    timing: Timing
+
+
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
     """One model as the engine sees it; fields as gradewire.v1.Model."""
@@ -55,6 +74,8 @@ class ModelStatus:
     licence: str
     numeric_class: str
     facts: ModelFacts = NO_MODEL
+    kind: str = "encoder"  # or "judge"
+    remarks: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
@@ -117,3 +138,20 @@ class Engine(Protocol):
 
     def model(self, name: str) -> ModelStatus | Failure:
         """One model by name ("" is the default one), or why it cannot be used (MODEL_UNAVAILABLE)."""
+
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        """Has a judge choose. Never raises for a backend's sake; equal needs under way at the same time run once.
+
+        Args:
+            need: What to ask. A model that has been replaced, or is not there, fails as in `embed`.
+            deadline_s: In `time.monotonic()` seconds.
+        """
+
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        """Has a judge write; otherwise as `choose`."""
+
+    def judges(self) -> Sequence[ModelStatus]:
+        """All known judges; the default one is marked."""
+
+    def judge(self, name: str) -> ModelStatus | Failure:
+        """One judge by name ("" is the default one), or why it cannot be used (MODEL_UNAVAILABLE)."""

@@ -38,6 +38,14 @@ class Parameters(Protocol):
     def corpus(self) -> Corpus:
         """Which references weights are counted over; NONE where there are no weights."""
 
+    @property
+    def prompt_name(self) -> str:
+        """NAME/VERSION of the prompt file that a judge is shown, "" for metrics without a judge."""
+
+    @property
+    def prompt_digest(self) -> str:
+        """SHA-256 of that file, 64 hex digits, or ""."""
+
     def resolved(self, facts: "ModelFacts") -> Self:
         """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
 
@@ -63,6 +71,16 @@ class PlainParameters:
     def corpus(self) -> Corpus:
         """No weights."""
         return Corpus.NONE
+
+    @property
+    def prompt_name(self) -> str:
+        """No judge."""
+        return ""
+
+    @property
+    def prompt_digest(self) -> str:
+        """No judge."""
+        return ""
 
     def resolved(self, facts: "ModelFacts") -> Self:
         """Nothing depends on the model."""
@@ -97,6 +115,8 @@ class MetricInfo:
     parameters: tuple[ParameterInfo, ...]
     needs_model: bool
     needs_synonyms: bool = False
+    needs_judge: bool = False  # its model is a judge; `needs_model` is an encoder
+    advice: str = ""  # how it compares with cheaper metrics, where that was measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.result import Failure, MetricResult
 
 
@@ -171,8 +172,10 @@ class FindSynonyms:
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
 """By word: single words that share a sense with it, itself among them where WordNet knows it; else empty."""
 
-Need: TypeAlias = Embed | EmbedTokens | PreparedSynthetic | CorpusStatistics | FindSynonyms
-Answer: TypeAlias = Vectors | tuple[TokenVectors, ...] | PreparedAnswers | DocumentFrequencies | Synonyms | Failure
+Need: TypeAlias = Embed | EmbedTokens | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
+Answer: TypeAlias = (
+    Vectors | tuple[TokenVectors, ...] | PreparedAnswers | DocumentFrequencies | Synonyms | Choice | Generated | Failure
+)
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
 """A metric at work on one item."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
@@ -189,6 +192,10 @@ def ask(need: PreparedSynthetic, /) -> Generator[tuple[Need, ...], Any, Prepared
 def ask(need: CorpusStatistics, /) -> Generator[tuple[Need, ...], Any, DocumentFrequencies | Failure]: ...
 @overload
 def ask(need: FindSynonyms, /) -> Generator[tuple[Need, ...], Any, Synonyms | Failure]: ...
+@overload
+def ask(need: Choose, /) -> Generator[tuple[Need, ...], Any, Choice | Failure]: ...
+@overload
+def ask(need: Generate, /) -> Generator[tuple[Need, ...], Any, Generated | Failure]: ...
 def ask(need: Need, /) -> Generator[tuple[Need, ...], Any, Any]:
     """One round with one need; returns its answer. For several at once: `answers = yield (need, need, …)`."""
     (answer,) = yield (need,)

@@ -29,10 +29,17 @@ class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as a value: an engine answers with it, a metric passes it on as its result."""
+    """A failure as a value: an engine answers with it, a metric passes it on as its result.
+
+    Attributes:
+        status: Not OK.
+        message: For people; says what to do.
+        retry_after_s: Seconds after which trying again may help, where that is known (with UNAVAILABLE).
+    """
 
     status: Status
     message: str
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,38 @@ class CiderParts:
     corpus: str
 
 
-Parts: TypeAlias = SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts
+@dataclass(frozen=True, slots=True)
+class JudgeParts:
+    """What a judge said; fields as in gradewire.v1.JudgeParts.
+
+    Attributes:
+        value: On the labels' own scale; None for a verdict alone.
+        labels: What the judge chose from; empty where a rule decided.
+        probabilities: Of the labels, sum 1.
+        yes_probability: Of a verdict.
+        label_mass: See `Choice.mass`; the least one where there were several choices.
+        reason: Written before the verdict.
+        decided_by: "judge" or "rule".
+        demonstrations: "binary", "short", "long", or empty.
+        prompt_tokens: Over all rounds.
+        generated_tokens: Over all rounds.
+    """
+
+    value: float | None = None
+    labels: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
+    yes_probability: float | None = None
+    label_mass: float | None = None
+    reason: str = ""
+    decided_by: str = "judge"
+    demonstrations: str = ""
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+
+
+Parts: TypeAlias = (
+    SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts | JudgeParts
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +159,7 @@ class MetricResult:
         matched_reference: Index of the reference that gave the score.
         parts: What the score is made of.
         correct: Whether the answer counts as right; None where the metric gives no verdict.
+        retry_after_s: See `Failure.retry_after_s`.
     """
 
     score: float | None
@@ -130,6 +169,7 @@ class MetricResult:
     matched_reference: int | None = None
     parts: Parts | None = None
     correct: bool | None = None
+    retry_after_s: float | None = None
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):
@@ -138,7 +178,7 @@ class MetricResult:
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":
         """The result of a metric that cannot be computed."""
-        return cls(score=None, status=failure.status, message=failure.message)
+        return cls(score=None, status=failure.status, message=failure.message, retry_after_s=failure.retry_after_s)
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from gradewire_server.domain.result import (
     CacheHits,
     CiderParts,
     Failure,
+    JudgeParts,
     MeteorParts,
     Parts,
     RougeLParts,
@@ -34,6 +35,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
         BleuParts: "bleu",
         MeteorParts: "meteor",
         CiderParts: "cider",
+        JudgeParts: "judge",
     }
 )
 
@@ -111,6 +113,8 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
         _fill_parts(message, result.parts)
     if result.correct is not None:
         message.correct = result.correct
+    if result.retry_after_s is not None:
+        message.retry_after_s = result.retry_after_s
     if diagnostics:
         fill_hits(message.cache_hits, scored.cache_hits)
         timing = message.timing

@@ -1,0 +1,1 @@
+"""Judges: language models behind a queue of their own, wherever they run."""

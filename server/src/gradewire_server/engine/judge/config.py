@@ -1,0 +1,77 @@
+"""How judges are run."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Backend = Literal["none", "embedded", "triton", "openai"]
+Form = Literal["auto", "int8", "gguf"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedJudgeConfig:
+    """Judges in a worker process on this machine.
+
+    Attributes:
+        repository: Directory of built judges.
+        form: Which form of a judge runs: int8 (ONNX Runtime), gguf (llama.cpp), or auto: int8 where it is built and
+            the processor computes it well.
+        threads: Of the worker process.
+        max_batch_tokens: Tokens of the items of one run, beside the kept prompt.
+        start_timeout_s: Longest wait for a worker to be ready.
+        max_prefix_states: Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters.
+    """
+
+    repository: Path
+    form: Form = "auto"
+    threads: int = 1
+    max_batch_tokens: int = 192
+    start_timeout_s: float = 120.0
+    max_prefix_states: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteJudgeConfig:
+    """A judge behind a server of its own.
+
+    Attributes:
+        url: openai: base URL of the API ("https://host/v1"); triton: HOST:PORT of its gRPC.
+        model: The model's name there.
+        token: API key or bearer token; empty for none.
+        timeout_s: Longest wait for one answer.
+        max_in_flight: Requests on their way at a time.
+        attempts: How often one request is tried.
+        max_prompt_characters: Longer prompts are cut at the prediction, since only the server counts tokens.
+        input_price, output_price: Of a million tokens, in whatever currency, for the cost counter.
+    """
+
+    url: str
+    model: str
+    token: str = field(default="", repr=False)
+    timeout_s: float = 60.0
+    max_in_flight: int = 16
+    attempts: int = 4
+    max_prompt_characters: int = 24_000
+    input_price: float = 0.0
+    output_price: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConfig:
+    """All of it.
+
+    Attributes:
+        backend: Where judges run; none: nowhere.
+        default: Judge that "" stands for; empty: the catalog's, or the remote model.
+        preload: Whether the default judge is loaded at start, not at its first use.
+        max_queue_items: Needs that may wait for the judge; further ones fail with UNAVAILABLE and a retry hint.
+        embedded: For backend embedded.
+        remote: For backends triton and openai.
+    """
+
+    backend: Backend = "none"
+    default: str = ""
+    preload: bool = False
+    max_queue_items: int = 4096
+    embedded: EmbeddedJudgeConfig | None = None
+    remote: RemoteJudgeConfig | None = None
