@@ -61,7 +61,9 @@ class PrepareRequest(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     GENERATE_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set, at most 256 bytes; what it holds can be added to, not changed. Empty: 32 hex digits over the content of this call. The client library names sets by the content of all its calls."""
+    """Name of the set, at most 256 bytes; what it holds can be added to, not changed. Empty: 32 hex digits over the content of this call, and over
+    judge and prompt where synthetic answers are written. The client library names sets by the content of all its calls.
+    """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
         """At most Limits.max_items_per_request; a larger set is sent in several calls under one reference_set."""
@@ -98,23 +100,55 @@ class SyntheticGeneration(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    RETURN_ANSWERS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As LaveParameters.model."""
     prompt: _builtins.str
     """As LaveParameters.prompt."""
+    return_answers: _builtins.bool
+    """Send the synthetic answers back, PrepareProgress.synthetic_answers."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         prompt: _builtins.str = ...,
+        return_answers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "prompt", b"prompt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "prompt", b"prompt", "return_answers", b"return_answers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SyntheticGeneration: _TypeAlias = SyntheticGeneration  # noqa: Y015
+
+@_typing.final
+class EntrySyntheticAnswers(_message.Message):
+    """The synthetic answers that a set holds for an entry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    SYNTHETIC_ANSWERS_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Position in PrepareRequest.entries."""
+    @_builtins.property
+    def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """One per reference, in order; empty for a reference that has none."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        synthetic_answers: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EntrySyntheticAnswers: _TypeAlias = EntrySyntheticAnswers  # noqa: Y015
 
 @_typing.final
 class EntryFailure(_message.Message):
@@ -156,6 +190,8 @@ class PrepareProgress(_message.Message):
     PROVENANCE_FIELD_NUMBER: _builtins.int
     SYNTHETIC_ANSWERS_GENERATED_FIELD_NUMBER: _builtins.int
     SYNTHETIC_ANSWERS_FALLBACK_FIELD_NUMBER: _builtins.int
+    SYNTHETIC_ANSWERS_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
     entries_done: _builtins.int
     entries_total: _builtins.int
@@ -181,6 +217,14 @@ class PrepareProgress(_message.Message):
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
         """One per metric; in the last message."""
 
+    @_builtins.property
+    def synthetic_answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntrySyntheticAnswers]:
+        """Of entries that were done since the last message, with SyntheticGeneration.return_answers."""
+
+    @_builtins.property
+    def generation(self) -> _types_pb2.Provenance:
+        """Judge and prompt that write synthetic answers, under the name "synthetic"; in the last message."""
+
     def __init__(
         self,
         *,
@@ -194,10 +238,12 @@ class PrepareProgress(_message.Message):
         provenance: _abc.Iterable[_types_pb2.Provenance] | None = ...,
         synthetic_answers_generated: _builtins.int = ...,
         synthetic_answers_fallback: _builtins.int = ...,
+        synthetic_answers: _abc.Iterable[Global___EntrySyntheticAnswers] | None = ...,
+        generation: _types_pb2.Provenance | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "generation", b"generation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "complete", b"complete", "entries_done", b"entries_done", "entries_total", b"entries_total", "failures", b"failures", "provenance", b"provenance", "reference_set", b"reference_set", "synthetic_answers_fallback", b"synthetic_answers_fallback", "synthetic_answers_generated", b"synthetic_answers_generated", "synthetic_answers_stored", b"synthetic_answers_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "complete", b"complete", "entries_done", b"entries_done", "entries_total", b"entries_total", "failures", b"failures", "generation", b"generation", "provenance", b"provenance", "reference_set", b"reference_set", "synthetic_answers", b"synthetic_answers", "synthetic_answers_fallback", b"synthetic_answers_fallback", "synthetic_answers_generated", b"synthetic_answers_generated", "synthetic_answers_stored", b"synthetic_answers_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
