@@ -6,6 +6,7 @@ from typing import Literal
 
 Backend = Literal["none", "embedded", "triton", "openai"]
 Form = Literal["auto", "int8", "gguf"]
+Prefill = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,9 @@ class RemoteJudgeConfig:
         max_in_flight: Requests on their way at a time.
         attempts: How often one request is tried.
         max_prompt_characters: Longer prompts are cut at the prediction, since only the server counts tokens.
+        assistant_prefill: openai: whether the server goes on from an assistant's turn that the request begins; auto
+            asks it what it is: vLLM and llama.cpp do, others do not.
+        tls: triton: whether to speak TLS.
         input_price, output_price: Of a million tokens, in whatever currency, for the cost counter.
     """
 
@@ -52,6 +56,8 @@ class RemoteJudgeConfig:
     max_in_flight: int = 16
     attempts: int = 4
     max_prompt_characters: int = 24_000
+    assistant_prefill: Prefill = "auto"
+    tls: bool = False
     input_price: float = 0.0
     output_price: float = 0.0
 
