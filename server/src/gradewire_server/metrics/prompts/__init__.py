@@ -1,0 +1,22 @@
+"""Prompt files: what judges are shown. docs/prompts.md describes their form."""
+
+from gradewire_server.metrics.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
+from gradewire_server.metrics.prompts.reading import MAX_BYTES, read_prompt
+from gradewire_server.metrics.prompts.shelf import PROMPTS, PromptShelf
+from gradewire_server.metrics.prompts.table import PromptError
+from gradewire_server.metrics.prompts.template import Rendered, Template
+
+__all__ = [
+    "MAX_BYTES",
+    "PROMPTS",
+    "Demonstration",
+    "PromptError",
+    "PromptFile",
+    "PromptShelf",
+    "ReferenceForm",
+    "Rendered",
+    "Step",
+    "Template",
+    "Variant",
+    "read_prompt",
+]
