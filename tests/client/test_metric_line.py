@@ -71,7 +71,7 @@ def test_nan_is_left_to_the_server() -> None:
     ("line", "part"),
     [
         ("", "no metric"),
-        ("lave", "there is no metric 'lave', there are smile, sbert"),
+        ("cosine", "there is no metric 'cosine', there are smile, sbert"),
         ("smile:quick", "no preset 'quick': take one of v1"),
         ("sbert:v1", "has no presets"),
         ("smile/x", "no metric"),

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gradewire._chunks import (
+    CHUNK_ITEMS,
+    JUDGE_CHUNK_ITEMS,
     UNASKED_BYTES,
     UNASKED_ITEMS,
     Chunk,
@@ -89,7 +91,10 @@ class Batch:
             if counting_over_request(self._call.choice.specs):
                 await self._run_whole(whole_limits(await limits(), overhead_bytes=overhead_bytes))
             else:
-                await self._run_chunks(chunk_limits(await limits(), overhead_bytes=overhead_bytes))
+                wanted_items = JUDGE_CHUNK_ITEMS if self._call.choice.asks_judge else CHUNK_ITEMS
+                await self._run_chunks(
+                    chunk_limits(await limits(), overhead_bytes=overhead_bytes, wanted_items=wanted_items)
+                )
         results = tuple(result for result in self._results if result is not None)
         return ScoreReport(results, self._call.choice.labels, self._provenance)
 

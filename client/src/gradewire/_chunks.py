@@ -11,6 +11,9 @@ from gradewire.model_list import Limits
 # Small enough that results come before a deadline and show as progress, large enough for full batches in the encoder.
 CHUNK_ITEMS = 128
 CHUNK_BYTES = 1024 * 1024
+# Where a judge takes a second or more for an item: what is in flight must be done within the longest deadline that a
+# server gives a call (ten minutes).
+JUDGE_CHUNK_ITEMS = 32
 # What is sent without asking the server for its limits; nobody sets them as low as this.
 UNASKED_ITEMS = 32
 UNASKED_BYTES = 256 * 1024
@@ -46,10 +49,10 @@ class ChunkLimits:
     max_item_bytes: int = SAFE_MESSAGE_BYTES - 1024
 
 
-def chunk_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
+def chunk_limits(limits: Limits | None, *, overhead_bytes: int, wanted_items: int = CHUNK_ITEMS) -> ChunkLimits:
     """What fits, given what the server says (None or 0: it does not) and what else the request holds."""
     most = whole_limits(limits, overhead_bytes=overhead_bytes)
-    return ChunkLimits(min(most.max_items, CHUNK_ITEMS), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
+    return ChunkLimits(min(most.max_items, wanted_items), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
 
 
 def whole_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:

@@ -30,6 +30,9 @@ from gradewire.transport import Transport
 
 # Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
 PREPARE_DEADLINE_S = 3600.0
+# A judge takes a second or more for an item: a call of many, and the next result of a stream.
+JUDGE_DEADLINE_S = 3600.0
+JUDGE_STALL_S = 600.0
 # What close() gives to submissions that are pending.
 DRAIN_S = 60.0
 
@@ -44,6 +47,7 @@ class ScoreOptions:
     model: str | None = None
     reference_set: str | None = None
     deadline_s: float | None = None
+    judge: str | None = None
 
 
 class Core:
@@ -67,14 +71,19 @@ class Core:
         """See `AsyncClient.score`."""
         check_progress(progress)
         choice = self._choose(options)
-        call = ScoreCall(choice, choice.reference_set, self._deadline(options.deadline_s), progress)
+        deadline_s = options.deadline_s
+        if deadline_s is None and choice.asks_judge:
+            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
+        call = ScoreCall(choice, choice.reference_set, self._deadline(deadline_s), progress)
         return await Batch(self._transport, call, items).run(self._known_limits)
 
     def stream(self, items: AsyncIterable[ItemLike], options: ScoreOptions) -> Stream:
         """See `AsyncClient.score_stream`; raises for wrong arguments, runs nothing yet."""
-        stall_s = self._deadline_s if options.deadline_s is None else check_deadline(options.deadline_s)
         choice = self._choose(options)
         check_streamed(choice.specs)
+        stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
+        if options.deadline_s is not None:
+            stall_s = check_deadline(options.deadline_s)
         call = StreamCall(choice, choice.reference_set, stall_s)
         return Stream(self._transport, call, items, self._known_limits)
 
@@ -124,11 +133,12 @@ class Core:
     def _choose(self, options: ScoreOptions) -> MetricChoice:
         self._check_open()
         check_metrics(options.metrics)
-        for name in ("preset", "synthetic", "model", "reference_set"):
+        for name in ("preset", "synthetic", "model", "judge", "reference_set"):
             check_text(name, getattr(options, name))
-        return choose_metrics(
-            options.metrics, MetricDefaults(options.preset, options.synthetic, options.model, options.reference_set)
+        defaults = MetricDefaults(
+            options.preset, options.synthetic, options.model, options.reference_set, options.judge
         )
+        return choose_metrics(options.metrics, defaults)
 
     def _deadline(self, deadline_s: float | None) -> Deadline:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))

@@ -61,11 +61,15 @@ def check_same(before: dict[str, Provenance], now: dict[str, Provenance]) -> Non
     """
     for label, there in before.items():
         here = now[label]
-        if (there.line, there.model_digest) != (here.line, here.model_digest):
+        if _pinned(there) != _pinned(here):
             raise InconsistentReplies(
                 f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
                 "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
             )
+
+
+def _pinned(provenance: Provenance) -> tuple[str, str, str]:
+    return provenance.line, provenance.model_digest, provenance.prompt_digest
 
 
 def decode_results(
@@ -98,6 +102,7 @@ def decode_results(
             cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
             timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
             provenance=provenance.get(label),
+            retry_after_s=_retry_after_s(status, result),
         )
     return scores
 
@@ -173,6 +178,12 @@ def _correct(result: types_pb2.MetricResult) -> bool | None:
     return result.smile.correct if result.HasField("smile") else None
 
 
+def _retry_after_s(status: Status, result: types_pb2.MetricResult) -> float | None:
+    if status is Status.OK or not result.HasField("retry_after_s"):
+        return None
+    return result.retry_after_s if result.retry_after_s >= 0 and math.isfinite(result.retry_after_s) else None
+
+
 def _provenance(message: types_pb2.Provenance) -> Provenance:
     try:
         metric = parse_metric_line(message.line)
@@ -186,4 +197,6 @@ def _provenance(message: types_pb2.Provenance) -> Provenance:
         line=message.line,
         metric=metric,
         reference_set=message.reference_set,
+        prompt=message.prompt,
+        prompt_digest=message.prompt_digest,
     )

@@ -70,6 +70,7 @@ class AsyncClient:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        judge: str | None = None,
         reference_set: str | None = None,
         deadline_s: float | None = None,
         progress: ProgressCallback | None = None,
@@ -85,9 +86,10 @@ class AsyncClient:
             metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these.
             preset: For smile where `metrics` names none.
             synthetic: none, inline or prepared; for smile where `metrics` does not say.
-            model: NAME or NAME@DIGEST for metrics that do not say their own.
+            model: Encoder, NAME or NAME@DIGEST, for metrics that do not say their own.
+            judge: The same for metrics that ask a judge.
             reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
-            deadline_s: For the whole call, seconds; None: the client's.
+            deadline_s: For the whole call, seconds; None: the client's, an hour where a metric asks a judge.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
 
         Raises:
@@ -95,7 +97,7 @@ class AsyncClient:
             GradewireError: No request was answered; which one says why.
         """
         check_rows("items", items)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
         return await self._core.score(list(items), options, progress)
 
     def score_stream(  # noqa: PLR0913 - as `score`
@@ -106,6 +108,7 @@ class AsyncClient:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        judge: str | None = None,
         reference_set: str | None = None,
         deadline_s: float | None = None,
     ) -> AsyncGenerator[ItemScores]:
@@ -120,15 +123,17 @@ class AsyncClient:
             preset: As `score`.
             synthetic: As `score`.
             model: As `score`.
+            judge: As `score`.
             reference_set: As `score`.
-            deadline_s: Longest wait for the next result while items are in work, seconds; None: the client's.
+            deadline_s: Longest wait for the next result while items are in work, seconds; None: the client's, ten
+                minutes where a metric asks a judge.
 
         Raises:
             InvalidRequest: At once; the message names the argument.
             GradewireError: While iterating; what was yielded before stands.
         """
         check_rows("items", items, may_be_async=True)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
         return _flatten(self._core.stream(_turns(items), options))
 
     async def prepare(  # noqa: PLR0913 - as `score`
@@ -171,6 +176,7 @@ class AsyncClient:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        judge: str | None = None,
         reference_set: str | None = None,
         deadline_s: float | None = None,
         callback: SubmitCallback | None = None,
@@ -186,11 +192,12 @@ class AsyncClient:
             preset: As `score`.
             synthetic: As `score`.
             model: As `score`.
+            judge: As `score`.
             reference_set: As `score`.
             deadline_s: As `score`; runs from when its turn comes.
             callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
         """
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
         return self._core.submit(asyncio.get_running_loop, items, options, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:

@@ -73,6 +73,7 @@ class Client:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        judge: str | None = None,
         reference_set: str | None = None,
         deadline_s: float | None = None,
         progress: ProgressCallback | None = None,
@@ -80,7 +81,7 @@ class Client:
         """See `AsyncClient.score`."""
         check_rows("items", items)
         taken = list(items)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
         return self._runtime.run(lambda core: core.score(taken, options, progress))
 
     def score_stream(  # noqa: PLR0913 - as `score`
@@ -91,12 +92,13 @@ class Client:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        judge: str | None = None,
         reference_set: str | None = None,
         deadline_s: float | None = None,
     ) -> Iterator[ItemScores]:
         """See `AsyncClient.score_stream`; the items are read on a thread of their own, so the source may block."""
         check_rows("items", items)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
         running = self._runtime.running()
         feeder = Feeder(items)
         return _iterate(running.loop, feeder, running.core.stream(feeder, options).run())
@@ -126,12 +128,13 @@ class Client:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        judge: str | None = None,
         reference_set: str | None = None,
         deadline_s: float | None = None,
         callback: SubmitCallback | None = None,
     ) -> Future[ScoreReport]:
         """See `AsyncClient.submit`."""
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s)
+        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
         try:
             running = self._runtime.running()
         except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop

@@ -10,15 +10,16 @@ from gradewire.errors import InvalidRequest
 from gradewire.metric_line import parameter_names, parse_metric_line, write_line
 from gradewire.metric_types import Metric, Preset, Smile, Synthetic
 from gradewire.metric_types.wire import wire_parameters
+from gradewire.prompt_text import short_prompt
 from gradewire_proto.v1 import types_pb2
 
 MetricsLike = str | Metric | Sequence[str | Metric]
 
 # What a call says for all metrics that have the parameter, and how it is refused where none has.
-_SHARED = ("preset", "synthetic", "model")
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave it out",
-    "model": "model: none of the metrics uses one, leave it out",
+    "model": "model: none of the metrics uses one (a judge is given as judge), leave it out",
+    "judge": "judge: none of the metrics asks one, leave it out",
 }
 
 
@@ -38,15 +39,30 @@ class MetricChoice:
     specs: tuple[types_pb2.MetricSpec, ...]
     reference_set: str = ""
 
+    @property
+    def asks_judge(self) -> bool:
+        """Whether one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
+        return any(metric.needs_judge for metric in self.metrics)
+
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:
-    """What a call says for those of its metrics that do not say it themselves."""
+    """What a call says for those of its metrics that do not say it themselves.
+
+    Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one.
+    """
 
     preset: Preset | None = None
     synthetic: Synthetic | None = None
     model: str | None = None
     reference_set: str | None = None
+    judge: str | None = None
+
+    def of(self, metric: Metric) -> dict[str, Any]:
+        """What the call says of the metric's parameters, by their names."""
+        model = self.judge if metric.needs_judge else self.model
+        said = {"preset": self.preset, "synthetic": self.synthetic, "model": model}
+        return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
 
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
@@ -85,23 +101,25 @@ def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> Metric
     if not parsed:
         raise InvalidRequest("metrics is empty: name at least one, for instance smile")
     for name, way_out in _FOR_SOME.items():
-        if getattr(defaults, name) is not None and not any(name in wire_parameters(metric.name) for metric in parsed):
+        if getattr(defaults, name) is not None and not any(_takes(metric, name) for metric in parsed):
             raise InvalidRequest(way_out)
     filled = tuple(_fill(metric, defaults) for metric in parsed)
     specs = tuple(metric.to_spec() for metric in filled)
     return MetricChoice(_labels(filled), filled, specs, _reference_set(filled, defaults))
 
 
+def _takes(metric: Metric, name: str) -> bool:
+    if name in {"judge", "model"} and metric.needs_judge != (name == "judge"):
+        return False
+    return ("model" if name == "judge" else name) in wire_parameters(metric.name)
+
+
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
-    said: dict[str, Any] = {name: getattr(defaults, name) for name in _SHARED}
+    said = defaults.of(metric)
     if metric.prepared_parameter and getattr(metric, "reference_set", None):
         # Who names a set wants what is in it, whatever the call says of other metrics.
         said[metric.prepared_parameter] = "prepared"
-    missing = {
-        name: value
-        for name, value in said.items()
-        if value is not None and name in wire_parameters(metric.name) and getattr(metric, name) is None
-    }
+    missing = {name: value for name, value in said.items() if value is not None and getattr(metric, name) is None}
     return replace(metric, **missing)
 
 
@@ -120,10 +138,7 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    # Without a preset the server takes v1, so that is what two metrics are told apart by.
-    explicit = [
-        replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric for metric in metrics
-    ]
+    explicit = [_told_apart(metric) for metric in metrics]
     times = Counter(metric.name for metric in explicit)
     differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
     labels = [
@@ -132,6 +147,17 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:
         raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
     return tuple(labels)
+
+
+def _told_apart(metric: Metric) -> Metric:
+    """The metric as labels name it."""
+    if isinstance(metric, Smile):
+        # Without a preset the server takes v1, so that is what two metrics are told apart by.
+        return replace(metric, preset=metric.preset or "v1")
+    if prompt := getattr(metric, "prompt", None):
+        short: dict[str, Any] = {"prompt": short_prompt(prompt)}
+        return replace(metric, **short)
+    return metric
 
 
 def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:

@@ -20,6 +20,8 @@ _LINE = re.compile(
 )
 # These two stand before the parameters.
 _HEAD = frozenset({"preset", "version"})
+# What stays readable in values; the server writes the same.
+_SAFE = {"prompt": "@/"}
 
 
 @lru_cache(maxsize=256)
@@ -65,7 +67,7 @@ def write_line(metric: Metric, keys: Collection[str]) -> str:
     version = f"/{metric.version}" if metric.version is not None and "version" in keys else ""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     parameters = "&".join(
-        f"{key}={quote(_text(value), safe='@')}" for key, value in values.items() if value is not None
+        f"{key}={quote(_text(value), safe=_SAFE.get(key, '@'))}" for key, value in values.items() if value is not None
     )
     return f"{metric.name}{preset}{version}{'?' if parameters else ''}{parameters}"
 

@@ -9,7 +9,7 @@ _STATES = {number: name.removeprefix("MODEL_STATE_") for name, number in models_
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """An encoder; attributes as in gradewire.v1.Model, `state` is LOADED, BUILT, MISSING or BROKEN."""
+    """An encoder or a judge; attributes as in gradewire.v1.Model, `state` is LOADED, BUILT, MISSING or BROKEN."""
 
     name: str
     digest: str
@@ -21,6 +21,8 @@ class ModelInfo:
     max_tokens: int
     licence: str
     numeric_class: str
+    kind: str = "encoder"
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class MetricInfo:
     needs_model: bool
     available: bool
     missing: str
+    needs_judge: bool = False
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class ModelList:
     """What a server can do.
 
     Attributes:
-        models: Encoders, those that could be had included.
+        models: Encoders and judges, those that could be had included.
         metrics: With versions, ranges and parameters.
         limits: Of one request.
         server_version: Version of gradewire there.
@@ -96,6 +100,9 @@ def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
                 max_tokens=model.max_tokens,
                 licence=model.licence,
                 numeric_class=model.numeric_class,
+                # A server from before there were judges says nothing.
+                kind=model.kind or "encoder",
+                remarks=tuple(model.remarks),
             )
             for model in reply.models
         ),
@@ -115,6 +122,8 @@ def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
                 needs_model=metric.needs_model,
                 available=metric.available,
                 missing=metric.missing,
+                needs_judge=metric.needs_judge,
+                advice=metric.advice,
             )
             for metric in reply.metrics
         ),

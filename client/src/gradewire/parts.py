@@ -121,7 +121,38 @@ class CiderParts:
     corpus: str
 
 
-Parts = SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts
+@dataclass(frozen=True, slots=True)
+class JudgeParts:
+    """What a judge said.
+
+    Attributes:
+        value: What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; None
+            for a verdict alone.
+        labels: What the judge chose from; empty where a rule decided.
+        probabilities: Of the labels, sum 1.
+        yes_probability: Where a verdict was asked for.
+        label_mass: Probability of all labels together before the judge was held to them, where the backend tells: near
+            0, the judge wanted to say something else.
+        reason: What it wrote before its verdict, where it was asked to.
+        decided_by: "judge", or "rule" for a yes-no question that a rule decided.
+        demonstrations: Examples that it was shown: "binary", "short", "long"; empty where there are none.
+        prompt_tokens: That it read, over all rounds; most of them once for many items.
+        generated_tokens: That it wrote, over all rounds.
+    """
+
+    value: float | None = None
+    labels: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
+    yes_probability: float | None = None
+    label_mass: float | None = None
+    reason: str = ""
+    decided_by: str = "judge"
+    demonstrations: str = ""
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+
+
+Parts = SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts | JudgeParts
 
 PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
     {
@@ -132,6 +163,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "bleu": BleuParts,
         "meteor": MeteorParts,
         "cider": CiderParts,
+        "judge": JudgeParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

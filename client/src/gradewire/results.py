@@ -34,7 +34,7 @@ class Status(StrEnum):
 class ScoreWarning(StrEnum):
     """Remarks beside a score that stands."""
 
-    # A text was longer than the encoder reads, or gave more windows than are looked at.
+    # A text was longer than the encoder or judge reads, or gave more windows than are looked at.
     TRUNCATED = "TRUNCATED"
     # Threshold and weights are not calibrated for this model: trust the order, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
@@ -78,11 +78,13 @@ class Provenance:
     Attributes:
         name: The metric's name.
         version: Of the metric's definition; raised whenever a score can change.
-        model: Encoder, empty for metrics without one.
+        model: Encoder or judge, empty for metrics without one.
         model_digest: 64 hex digits; empty for metrics without a model, or when it is not loaded.
         line: All of it on one line, which `metrics=` takes.
         metric: The metric with every default filled in; None when this client does not know it.
         reference_set: The prepared set that the score depends on (synthetic answers, weights of words); else empty.
+        prompt: NAME/VERSION of the prompt that a judge was shown; empty for metrics without one.
+        prompt_digest: SHA-256 of that prompt file, 64 hex digits, or empty.
     """
 
     name: str
@@ -92,6 +94,8 @@ class Provenance:
     line: str
     metric: Metric | None = None
     reference_set: str = ""
+    prompt: str = ""
+    prompt_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class MetricScore:
         cache_hits: Where the texts came from.
         timing: Where the time went.
         provenance: What reproduces the score; None for an item that never reached a server.
+        retry_after_s: Seconds after which sending the item again may help, where the server can tell (UNAVAILABLE).
     """
 
     score: float | None
@@ -121,6 +126,7 @@ class MetricScore:
     cache_hits: CacheHits = CacheHits()
     timing: Timing = Timing()
     provenance: Provenance | None = None
+    retry_after_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: score, status, then what there is of message, warnings, reference, parts, verdict, line; flat."""

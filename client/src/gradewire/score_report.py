@@ -126,6 +126,7 @@ class ScoreReport(Sequence[ItemScores]):
             float: pa.float64(),
             float | None: pa.float64(),
             tuple[float, ...]: pa.list_(pa.float64()),
+            tuple[str, ...]: pa.list_(pa.string()),
             int: pa.int64(),
             str: pa.string(),
             bool: pa.bool_(),

@@ -23,6 +23,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(0, 2**32 - 1),
     bool: st.booleans(),
     str: st.text(max_size=20),
+    tuple[str, ...]: st.lists(st.text(max_size=8), max_size=4).map(tuple),
     tuple[float, ...]: st.lists(st.floats(0, 10), max_size=4).map(tuple),
 }
 

@@ -5,6 +5,18 @@ from typing import get_args
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
+from gradewire.metric_types.judges import (
+    BinaryQuestions,
+    Demonstrations,
+    GradeStyle,
+    JudgeGrade,
+    JudgeSimilarity,
+    JudgeVerdict,
+    LabelValue,
+    Lave,
+    LaveMode,
+    VerdictStyle,
+)
 from gradewire.metric_types.wire import wire_parameters
 from gradewire.metric_types.words import (
     Bleu,
@@ -26,11 +38,20 @@ __all__ = [
     "PRESETS",
     "SYNTHETIC_MODES",
     "Bertscore",
+    "BinaryQuestions",
     "Bleu",
     "Cider",
     "Corpus",
+    "Demonstrations",
     "EasyMatch",
     "ExactMatch",
+    "GradeStyle",
+    "JudgeGrade",
+    "JudgeSimilarity",
+    "JudgeVerdict",
+    "LabelValue",
+    "Lave",
+    "LaveMode",
     "LexicalMatch",
     "Measure",
     "Meteor",
@@ -43,6 +64,7 @@ __all__ = [
     "Smile",
     "SoftVqaAccuracy",
     "Synthetic",
+    "VerdictStyle",
     "VqaAccuracy",
     "VqaConsensus",
     "metric_of",
@@ -57,6 +79,7 @@ METRIC_TYPES: dict[str, type[Metric]] = {
         *(Smile, Sbert, Sfve, Bertscore),
         *(ExactMatch, EasyMatch, LexicalMatch, VqaAccuracy, SoftVqaAccuracy),
         *(RougeL, Bleu, Meteor, Cider),
+        *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),
     )
 }
 """The metrics that this client knows, by name; a new one is a dataclass and its place here."""

@@ -23,6 +23,8 @@ class Metric:
     """
 
     name: ClassVar[str]
+    # Whether `model` is a judge, a language model, and no encoder.
+    needs_judge: ClassVar[bool] = False
     version: int | None = None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,101 @@
+"""Metrics that ask a judge: a language model that reads question, references and prediction."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gradewire.metric_types.base import Metric
+
+LabelValue = Literal["most_probable", "expected"]
+BinaryQuestions = Literal["judge", "rule"]
+LaveMode = Literal["rating", "rationale"]
+Demonstrations = Literal["auto", "binary", "short", "long"]
+GradeStyle = Literal["match", "extract"]
+VerdictStyle = Literal["plain", "step_by_step", "reasons"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lave(Metric):
+    """LAVE: a judge rates the prediction 1 to 3 in the light of question and references; the score is 0 to 1.
+
+    Attributes:
+        mode: rating (default: read from the probabilities of 1, 2 and 3) or rationale (a reason is written first, as in
+            the paper, many times slower).
+        value: How the labels' probabilities become one value: most_probable or expected; None: the server's default.
+        binary: Who grades answers to yes-no questions: judge (the paper's way) or rule (the prediction's leading yes or
+            no against the references' majority); None: the server's default.
+        demonstrations: Which examples stand before the item: auto (default: by the kind of question), binary, short or
+            long.
+        caption: Whether the judge sees the item's caption; default False.
+        reference_filter: References given by less than this share of the most frequent one's annotators are left out,
+            0 to 1; None: 0.25.
+        prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file
+            (docs/prompts.md); None: the metric's own.
+        model: Judge, NAME or NAME@DIGEST (at least 8 hex digits); None: the call's `judge`, then the server's default.
+        version: Insist on this version of the metric's definition; None: any.
+    """
+
+    name: ClassVar[Literal["lave"]] = "lave"
+    needs_judge: ClassVar[bool] = True
+    mode: LaveMode | None = None
+    value: LabelValue | None = None
+    binary: BinaryQuestions | None = None
+    demonstrations: Demonstrations | None = None
+    caption: bool | None = None
+    reference_filter: float | None = None
+    prompt: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeGrade(Metric):
+    """A judge's verdict yes or no, and its grade from 0 to 5; the score is grade / 5.
+
+    Attributes:
+        style: match (default: at once) or extract (the key facts of both answers are written out first).
+        value: As in `Lave`.
+        binary: As in `Lave`.
+        prompt: As in `Lave`.
+        model: As in `Lave`.
+        version: As in `Lave`.
+    """
+
+    name: ClassVar[Literal["judge_grade"]] = "judge_grade"
+    needs_judge: ClassVar[bool] = True
+    style: GradeStyle | None = None
+    value: LabelValue | None = None
+    binary: BinaryQuestions | None = None
+    prompt: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSimilarity(Metric):
+    """How alike prediction and references are in a judge's eyes, 0 to 1; attributes as in `Lave`."""
+
+    name: ClassVar[Literal["judge_similarity"]] = "judge_similarity"
+    needs_judge: ClassVar[bool] = True
+    value: LabelValue | None = None
+    prompt: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeVerdict(Metric):
+    """A judge's verdict; the score is the probability of yes, or 1 and 0 with value = most_probable.
+
+    Attributes:
+        style: plain (default), step_by_step (the judge thinks first) or reasons (it gives its reasons first).
+        value: As in `Lave`.
+        binary: As in `Lave`.
+        prompt: As in `Lave`.
+        model: As in `Lave`.
+        version: As in `Lave`.
+    """
+
+    name: ClassVar[Literal["judge_verdict"]] = "judge_verdict"
+    needs_judge: ClassVar[bool] = True
+    style: VerdictStyle | None = None
+    value: LabelValue | None = None
+    binary: BinaryQuestions | None = None
+    prompt: str | None = None
+    model: str | None = None

@@ -1,0 +1,86 @@
+"""Prompt files as far as a client looks into them: what one is called, and which metric it is for."""
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gradewire.errors import InvalidRequest
+
+# As the server has it; a longer one is refused there too, after it was sent.
+MAX_PROMPT_BYTES = 64 * 1024
+DIGEST_PREFIX_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """A prompt file.
+
+    Attributes:
+        metric: Metric that it is for.
+        name: NAME/VERSION.
+        digest: SHA-256 of the file, 64 hex digits.
+        text: All of it.
+    """
+
+    metric: str
+    name: str
+    digest: str
+    text: str
+
+    @property
+    def pinned(self) -> str:
+        """NAME/VERSION@DIGEST as metric lines have it."""
+        return f"{self.name}@{self.digest[:DIGEST_PREFIX_CHARS]}"
+
+    def is_named_by(self, prompt: str) -> bool:
+        """Whether NAME/VERSION or NAME/VERSION@DIGEST means this file."""
+        name, _, digest = prompt.partition("@")
+        return name == self.name and self.digest.startswith(digest.lower())
+
+
+def read_prompt_text(data: bytes, place: str) -> PromptText:
+    """Reads what a client needs of a prompt file; whether it is a good one is for the server to say.
+
+    Args:
+        data: The file.
+        place: Its name, for messages.
+
+    Raises:
+        InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.
+    """
+    if len(data) > MAX_PROMPT_BYTES:
+        raise InvalidRequest(f"{place} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{place} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
+    head = _head(text)
+    if isinstance(head, str):
+        raise InvalidRequest(f"{place} {head}")
+    metric, name = head
+    return PromptText(metric, name, hashlib.sha256(data).hexdigest(), text)
+
+
+@lru_cache(maxsize=64)
+def short_prompt(prompt: str) -> str:
+    """What stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
+    if "\n" not in prompt:
+        return prompt
+    head = _head(prompt)
+    name = "inline" if isinstance(head, str) else head[1]
+    digest = hashlib.sha256(prompt.encode(errors="surrogatepass")).hexdigest()
+    return f"{name}@{digest[:DIGEST_PREFIX_CHARS]}"
+
+
+def _head(text: str) -> tuple[str, str] | str:
+    """Metric and NAME/VERSION, or what is wrong."""
+    try:
+        fields: dict[str, Any] = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return f"is not TOML: {error}"
+    for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
+        if not isinstance(fields.get(field), kind) or not fields[field]:
+            return f"does not say its {field}: write a line {field} = {example} at its top (docs/prompts.md)"
+    return fields["metric"], f"{fields['name']}/{fields['version']}"
