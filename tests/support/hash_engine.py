@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.support.scripted_judge import Script, judge_status
 
-from gradewire_server.domain.engine import EmbedReply, ModelStatus, TokensReply
+from gradewire_server.domain.engine import EmbedReply, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import ModelFacts, TokenLayer
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status, Timing
@@ -63,15 +65,23 @@ class HashEngine:
         calls: Every call so far: (kind, model, texts, tiers); kind is "embed", "tokens" or "prepared".
         computed: How often each (kind, text) was computed; a text is computed once, then remembered.
         failures: Texts that fail, with their failure.
-        before: Awaited at the start of each embed and tokens call, with the model's name: a place to hold calls.
+        before: Awaited at the start of each embed, tokens and judge call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
         known_synonyms: By word; None: WordNet is not there.
+        script: What the judges say, and what they were asked; an equal need is answered from memory.
+        judge_deadlines_s: Of every judge call.
     """
 
-    def __init__(self, *, models: Sequence[str] = ("hash",), max_tokens: int = 64) -> None:
+    def __init__(
+        self, *, models: Sequence[str] = ("hash",), judges: Sequence[str] = ("scripted",), max_tokens: int = 64
+    ) -> None:
         self._names = tuple(models)
+        self._judges = tuple(judges)
+        self.script = Script()
+        self.judge_deadlines_s: list[float | None] = []
+        self._said: dict[Choose | Generate, Choice | Generated] = {}
         self._max_tokens = max_tokens
         self._seen: set[tuple[str, str, str]] = set()
         self.calls: list[tuple[str, str, tuple[str, ...], tuple[Tier, ...]]] = []
@@ -82,7 +92,7 @@ class HashEngine:
         self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
         self.running = 0
-        self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in models}
+        self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
@@ -214,3 +224,44 @@ class HashEngine:
             if status.name == name or (not name and status.is_default):
                 return status
         return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not built")
+
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        known = await self._turn(need, deadline_s)
+        if isinstance(known, Choice):
+            return JudgeReply(known, Source.MEMORY, Timing())
+        answer = self.script.choose(need)
+        if isinstance(answer, Choice):
+            self._said[need] = answer
+        return JudgeReply(answer, Source.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
+
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        known = await self._turn(need, deadline_s)
+        if isinstance(known, Generated):
+            return JudgeReply(known, Source.MEMORY, Timing())
+        answer = self.script.generate(need)
+        if isinstance(answer, Generated):
+            self._said[need] = answer
+        return JudgeReply(answer, Source.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
+
+    async def _turn(self, need: Choose | Generate, deadline_s: float | None) -> Choice | Generated | None:
+        self.judge_deadlines_s.append(deadline_s)
+        name = need.model.partition("@")[0] or self._judges[0]
+        assert name in self._judges, f"there is no judge {name!r}"
+        self.running += 1
+        try:
+            gate = self.before(name)
+            await (gate if gate is not None else asyncio.sleep(0))
+        finally:
+            self.running -= 1
+        return self._said.get(need)
+
+    def judges(self) -> Sequence[ModelStatus]:
+        return tuple(
+            judge_status(name, digest=self.digests[name], is_default=name == self._judges[0]) for name in self._judges
+        )
+
+    def judge(self, name: str) -> ModelStatus | Failure:
+        for status in self.judges():
+            if status.name == name or (not name and status.is_default):
+                return status
+        return Failure(Status.MODEL_UNAVAILABLE, f"there is no judge {name!r} here")

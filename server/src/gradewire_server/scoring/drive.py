@@ -4,10 +4,11 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Generator, Iterable
-from typing import Any, Generic
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, Generic, TypeAlias
 
 from gradewire_server.domain.engine import Engine
+from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import (
     Answer,
     CorpusStatistics,
@@ -31,16 +32,23 @@ from gradewire_server.scoring.calls import (
     TokensCall,
 )
 from gradewire_server.scoring.jobs import Done, Job, K, R
+from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
 
 MAX_TEXTS_PER_CALL = 2048
 """Open texts at which calls are sent off while further generators are started; bounds the vectors held at a time."""
 MAX_CALLS = 8
 """Calls under way at which starting further generators waits; those that are started never wait for each other."""
+MAX_JUDGE_CALLS = 64
+"""Needs for a judge under way at which starting further generators that ask one waits: enough for full batches, few
+enough that requests take turns in the judge's queue and that what waits is not all rendered."""
 SLICE_S = 0.002
 """Seconds of Python work after which other tasks of the event loop get their turn."""
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)
+
+Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
+"""Generators by what `done` is told of them."""
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
@@ -56,38 +64,49 @@ class Drive(Generic[K, R]):
         done: Told of each generator as it ends.
         reference_set: Where prepared synthetic answers are looked up; empty: nowhere.
         deadline_s: In `time.monotonic()` seconds, for the engine; None: no deadline.
+        judge_deadline_s: Likewise, for judges; None: the same one.
         count_corpus: Answers CorpusStatistics.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - whom to ask and whom to tell, and four things of which each has a default
         self,
         engine: Engine,
         done: Done[K, R],
         *,
         reference_set: str,
         deadline_s: float | None,
+        judge_deadline_s: float | None = None,
         count_corpus: CountCorpus = no_corpus,
     ) -> None:
         self._engine = engine
         self._done = done
         self._reference_set = reference_set
         self._deadline_s = deadline_s
+        self._judge_deadline_s = deadline_s if judge_deadline_s is None else judge_deadline_s
         self._count_corpus = count_corpus
         self._open: dict[tuple[type[Need], str, int], Call[Any]] = {}
         self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
+        self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._slice_end_s = 0.0
 
-    async def run(self, programs: Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
-        """Runs all programs to their end, in no particular order. Cancelling it cancels its engine calls."""
+    async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
+        """Runs all programs to their end, in no particular order. Cancelling it cancels its engine calls.
+
+        Args:
+            programs: Are all started before the first of `judged`, so that nothing waits behind a judge.
+            judged: Those that ask a judge; few at a time.
+        """
         self._start_slice()
+        waiting = iter(judged)
         try:
             for key, program in programs:
                 self._resume(Job(key, program), None)
                 await self._give_way()
                 if sum(len(call) * call.weight for call in self._open.values()) >= MAX_TEXTS_PER_CALL:
                     self._send()
-                    while len(self._running) >= MAX_CALLS:
+                    while len(self._running) - len(self._judging) >= MAX_CALLS:
                         await self._receive()
+            await self._begin(waiting)
             while self._open or self._running:
                 if len(self._open) == 1 and not self._running:
                     # The usual request: nothing runs beside this call, so it needs no task of its own.
@@ -96,10 +115,18 @@ class Drive(Generic[K, R]):
                 else:
                     self._send()
                     await self._receive()
+                await self._begin(waiting)
         finally:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _begin(self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
+        """Starts generators that ask a judge, as many as may be under way."""
+        while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
+            self._send()  # what is open is the others', who must not wait until these have rendered their prompts
+            self._resume(Job(*next_one), None)
+            await self._give_way()
 
     def _resume(self, job: Job[K, R], answers: tuple[Answer, ...] | None) -> None:
         """Takes a generator to its next round, or to its end; None starts it."""
@@ -129,6 +156,16 @@ class Drive(Generic[K, R]):
             self._call(CorpusStatistics, "").add(job, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, FindSynonyms):
             self._call(FindSynonyms, "").add(job, slot, need.words, Tier.PREDICTION)
+        elif isinstance(need, Choose | Generate):
+            self._judge(need).wait(job, slot)
+
+    def _judge(self, need: JudgeNeed) -> JudgeCall:
+        """The call for a need, under way from now on: it waits for no other need that is open."""
+        call = self._judging.get(need)
+        if call is None:
+            call = self._judging[need] = JudgeCall(need)
+            self._running[asyncio.create_task(self._ask(call))] = call
+        return call
 
     def _call(self, kind: type[Need], model: str, layer: int = 0) -> Call[Any]:
         call = self._open.get((kind, model, layer))
@@ -156,11 +193,15 @@ class Drive(Generic[K, R]):
         """Waits for one call at least, and resumes those who waited for it."""
         finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
-            await self._deliver(self._running.pop(task), task.result())
+            call = self._running.pop(task)
+            if isinstance(call, JudgeCall):
+                del self._judging[call.need]
+            await self._deliver(call, task.result())
 
     async def _ask(self, call: Call[Any]) -> Failure | None:
         try:
-            await call.ask(self._engine, deadline_s=self._deadline_s)
+            deadline_s = self._judge_deadline_s if isinstance(call, JudgeCall) else self._deadline_s
+            await call.ask(self._engine, deadline_s=deadline_s)
         except Exception as error:  # noqa: BLE001 - engines answer with failures; one that raises fails this call alone
             _log_defect("Engine", error)
             return DEFECT

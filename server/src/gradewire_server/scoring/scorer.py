@@ -42,13 +42,14 @@ class Scorer:
         self._engine = engine
         self._corpora = Corpora(engine)
 
-    async def score(
+    async def score(  # noqa: PLR0913 - what to score and whom to tell, and three things that have defaults
         self,
         items: Sequence[Item],
         requests: Sequence[MetricRequest | Failure],
         *,
         reference_set: str = "",
         deadline_s: float | None = None,
+        judge_deadline_s: float | None = None,
         emit: Emit,
     ) -> None:
         """Grades every item with every metric; returns when all results are emitted.
@@ -61,6 +62,7 @@ class Scorer:
             requests: Metrics; a Failure becomes the result of all items at its place.
             reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
+            judge_deadline_s: Likewise for what judges say; None: the same.
             emit: Told of each result; must not block.
         """
 
@@ -78,9 +80,10 @@ class Scorer:
             done,
             reference_set=reference_set,
             deadline_s=deadline_s,
+            judge_deadline_s=judge_deadline_s,
             count_corpus=RequestCorpora(self._corpora, items, reference_set=reference_set).count,
         )
-        await drive.run(_programs(items, requests))
+        await drive.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
     def prepare(
         self,
@@ -101,10 +104,15 @@ class Scorer:
 
 
 def _programs(
-    items: Sequence[Item], requests: Sequence[MetricRequest | Failure]
+    items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, judged: bool
 ) -> Iterator[tuple[tuple[int, int], Program]]:
+    mine = [
+        (metric_index, request)
+        for metric_index, request in enumerate(requests)
+        if isinstance(request, MetricRequest) and request.metric.info.needs_judge == judged
+    ]
+    if not mine:
+        return
     for item_index, item in enumerate(items):
-        for metric_index, request in enumerate(requests):
-            if isinstance(request, MetricRequest):
-                program = request.metric.score(item, request.parameters, request.facts)
-                yield (item_index, metric_index), program
+        for metric_index, request in mine:
+            yield (item_index, metric_index), request.metric.score(item, request.parameters, request.facts)

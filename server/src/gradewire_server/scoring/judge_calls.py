@@ -1,0 +1,43 @@
+"""Needs for a judge: each is a call of its own, so that whoever waits for it goes on as soon as it is there."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.engine import Engine, JudgeReply
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import Tier
+from gradewire_server.domain.result import Failure, Timing
+from gradewire_server.scoring.calls import AnyJob, Call, Positions
+
+JudgeNeed: TypeAlias = Choose | Generate
+
+
+class JudgeCall(Call[JudgeNeed]):
+    """One need, and all of a request that have it."""
+
+    _reply: JudgeReply[Any]
+
+    def __init__(self, need: JudgeNeed) -> None:
+        super().__init__(need.model)
+        self.need = need
+
+    def wait(self, job: AnyJob, slot: int) -> None:
+        """Notes that answer number `slot` of `job`'s round is this one."""
+        self.add(job, slot, (self.need,), Tier.PREDICTION)
+
+    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+        """As `Call.ask`."""
+        if isinstance(self.need, Choose):
+            self._reply = await engine.choose(self.need, deadline_s=deadline_s)
+        else:
+            self._reply = await engine.generate(self.need, deadline_s=deadline_s)
+
+    def _answer(self, positions: Positions) -> Choice | Generated | Failure:
+        del positions
+        answer: Choice | Generated | Failure = self._reply.answer
+        return answer
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
+        return np.array([self._reply.source], np.uint8), self._reply.timing
