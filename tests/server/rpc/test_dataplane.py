@@ -12,6 +12,7 @@ from tests.support.hash_engine import HashEngine
 from tests.support.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.domain.engine import ModelStatus
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
@@ -250,13 +251,19 @@ def test_the_name_of_a_set_follows_its_content(entries: list[references_pb2.Refe
 def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
     (status,) = HashEngine().models()
     missing = replace(status, state="missing", how_to_get="gradewire models build hash", digest="")
-    reply = list_models([missing], REGISTRY, Limits())
+
+    class Having(HashEngine):
+        def __init__(self, *statuses: ModelStatus) -> None:
+            super().__init__()
+            self.models = lambda: statuses  # type: ignore[method-assign]
+
+    reply = list_models(Having(missing), REGISTRY, Limits())
     assert reply.models[0].how_to_get == "gradewire models build hash"
     by_name = {metric.name: metric for metric in reply.metrics}
     assert not by_name["smile"].available
     assert "gradewire models build hash" in by_name["smile"].missing
     assert by_name["exact_match"].available
-    built = list_models([replace(missing, state="built")], REGISTRY, Limits())
+    built = list_models(Having(replace(missing, state="built")), REGISTRY, Limits())
     assert built.models[0].how_to_get == ""
     assert all(metric.available for metric in built.metrics)
 

@@ -1,12 +1,14 @@
 """What this server can do, as Models.List tells it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from gradewire_proto.v1 import models_pb2
-from gradewire_server.domain.engine import ModelStatus
+from gradewire_server.domain.engine import Engine, ModelStatus
 from gradewire_server.domain.metric import Metric, MetricInfo
+from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.windows import MAX_WINDOWS, MAX_WORDS
 from gradewire_server.rpc.limits import Limits
 
@@ -14,19 +16,22 @@ USABLE_STATES = frozenset({"loaded", "built"})
 
 
 def list_models(
-    models: Sequence[ModelStatus], metrics: Mapping[str, Metric[Any]], limits: Limits, *, without_synonyms: str = ""
+    engine: Engine, metrics: Mapping[str, Metric[Any]], limits: Limits, *, without_synonyms: str = ""
 ) -> models_pb2.ListModelsResponse:
-    """Models with how to get the missing ones, metrics with whether they can run now, and limits.
+    """Encoders and judges with how to get the missing ones, metrics with whether they can run now, and limits.
 
     Args:
-        models: Of the engine.
+        engine: Knows its models.
         metrics: By name.
         limits: Of one request.
         without_synonyms: Why synonyms cannot be looked up and what to do; empty when they can.
     """
+    models = engine.models()
+    judges = engine.judges()
+    missing = _Missing(_without_encoder(models), _without_judge(engine, judges), without_synonyms)
     return models_pb2.ListModelsResponse(
-        models=map(_model, models),
-        metrics=[_metric(metric.info, models, without_synonyms) for metric in metrics.values()],
+        models=map(_model, (*models, *judges)),
+        metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_items_per_request=limits.max_items_per_request,
             max_metrics_per_request=limits.max_metrics_per_request,
@@ -63,14 +68,44 @@ def _model(status: ModelStatus) -> models_pb2.Model:
         max_tokens=status.max_tokens,
         licence=status.licence,
         numeric_class=status.numeric_class,
+        kind=status.kind,
+        remarks=status.remarks,
     )
 
 
-def _metric(info: MetricInfo, models: Iterable[ModelStatus], without_synonyms: str) -> models_pb2.Metric:
-    missing = without_synonyms if info.needs_synonyms else ""
-    if info.needs_model and not any(model.state in USABLE_STATES for model in models):
-        hint = next((model.how_to_get for model in models if model.is_default), "")
-        missing = f"no encoder is here; get the default one with: {hint}"
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Why metrics that need something cannot run now and what to do; empty where they can."""
+
+    encoder: str
+    judge: str
+    synonyms: str
+
+    def of(self, info: MetricInfo) -> str:
+        """What stands in a metric's way."""
+        if info.needs_judge and self.judge:
+            return self.judge
+        if info.needs_model and self.encoder:
+            return self.encoder
+        return self.synonyms if info.needs_synonyms else ""
+
+
+def _without_encoder(models: Sequence[ModelStatus]) -> str:
+    if any(model.state in USABLE_STATES for model in models):
+        return ""
+    hint = next((model.how_to_get for model in models if model.is_default), "")
+    return f"no encoder is here; get the default one with: {hint}"
+
+
+def _without_judge(engine: Engine, judges: Sequence[ModelStatus]) -> str:
+    default = engine.judge("")
+    if not isinstance(default, Failure) or any(judge.state in USABLE_STATES for judge in judges):
+        return ""
+    return default.message
+
+
+def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
+    in_the_way = missing.of(info)
     return models_pb2.Metric(
         name=info.name,
         version=info.version,
@@ -89,6 +124,8 @@ def _metric(info: MetricInfo, models: Iterable[ModelStatus], without_synonyms: s
             for parameter in info.parameters
         ],
         needs_model=info.needs_model,
-        available=not missing,
-        missing=missing,
+        available=not in_the_way,
+        missing=in_the_way,
+        needs_judge=info.needs_judge,
+        advice=info.advice,
     )

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.domain.engine import Engine
+from gradewire_server.domain.engine import Engine, ModelStatus
 from gradewire_server.domain.metric import Metric
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
@@ -116,7 +116,7 @@ class Dataplane:
         # Asked for none, the engine says whether it could look any up.
         synonyms = await self._engine.synonyms(())
         without_synonyms = synonyms.message if isinstance(synonyms, Failure) else ""
-        return list_models(self._engine.models(), self._metrics, self.limits, without_synonyms=without_synonyms)
+        return list_models(self._engine, self._metrics, self.limits, without_synonyms=without_synonyms)
 
     def plan(self, metrics: Any, path: str = "metrics") -> list[MetricPlan]:
         """Resolves the metrics of a call that names at least one; errors as `score`."""
@@ -129,13 +129,18 @@ class Dataplane:
             )
         return self._planner.plan(metrics, path)
 
+    def judge(self, written: str, path: str) -> ModelStatus | Failure:
+        """The judge that NAME, NAME@DIGEST or "" stands for, or why it cannot be used."""
+        return self._planner.judge(written, path)
+
     def check_models(self, plans: Sequence[MetricPlan]) -> None:
         """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
         for plan in plans:
             provenance = plan.provenance
             if not provenance.model_digest:
                 continue
-            now = self._engine.model(provenance.model)
+            find = self._engine.judge if plan.judged else self._engine.model
+            now = find(provenance.model)
             if not isinstance(now, Failure) and now.digest != provenance.model_digest:
                 raise ModelReplacedError(
                     f"model {provenance.model} was replaced: its digest was {provenance.model_digest}, it is "

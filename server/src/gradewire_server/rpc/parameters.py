@@ -15,7 +15,7 @@ from gradewire_server.domain.metric import Metric, Parameters
 from gradewire_server.rpc.errors import InvalidRequestError
 
 DIGEST_PREFIX_CHARS: Final = 12
-"""Hex digits of the model digest in a metric line: enough to tell models apart, short enough to read."""
+"""Hex digits of a digest in a metric line: enough to tell models and prompts apart, short enough to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,9 @@ def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *
     """One line that names metric, preset, version, model and parameters: ``NAME[:PRESET]/VERSION[?key=value&…]``.
 
     Keys are sorted; values are percent-encoded; the model carries the first 12 digits of its digest:
-    ``smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none``. `reference_set` stands among
-    them where it is given.
+    ``smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none``. A prompt is named, never
+    written out, and likewise carries its digest: ``prompt=lave/1@0a1b2c3d4e5f``. `reference_set` stands among them
+    where it is given.
     """
     name = metric.info.name
     values: dict[str, str] = {}
@@ -97,10 +98,13 @@ def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *
         values[field.name] = _text(value)
     if values.get("model"):
         values["model"] = f"{values['model']}@{model_digest[:DIGEST_PREFIX_CHARS]}"
+    if values.pop("prompt", None) is not None:
+        values["prompt"] = f"{parameters.prompt_name}@{parameters.prompt_digest[:DIGEST_PREFIX_CHARS]}"
     if reference_set:
         values["reference_set"] = reference_set
     preset = values.pop("preset", "")
-    query = "&".join(f"{key}={quote(values[key], safe='@')}" for key in sorted(values))
+    safe = {"prompt": "@/"}
+    query = "&".join(f"{key}={quote(values[key], safe=safe.get(key, '@'))}" for key in sorted(values))
     return f"{name}{':' if preset else ''}{preset}/{metric.info.version}{'?' if query else ''}{query}"
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.engine import Engine, ModelStatus
-from gradewire_server.domain.metric import NO_MODEL, Metric, ModelFacts, ParameterError, Parameters
+from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelFacts, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.rpc.capabilities import USABLE_STATES, why_unusable
@@ -20,7 +20,9 @@ from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 _CACHE_ENTRIES: Final = 256
-_MAX_CACHED_SPEC_BYTES: Final = 1024
+_MAX_CACHED_SPEC_BYTES: Final = 96 << 10
+"""Of one spec: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+_MAX_CACHE_BYTES: Final = 4 << 20
 _NO_REQUEST: Final = (
     "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
     "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
@@ -39,6 +41,11 @@ class MetricPlan:
 
     request: MetricRequest | Failure
     provenance: types_pb2.Provenance
+
+    @property
+    def judged(self) -> bool:
+        """Whether its model is a judge."""
+        return isinstance(self.request, MetricRequest) and self.request.metric.info.needs_judge
 
     def streamed(self) -> MetricRequest | Failure:
         """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
@@ -59,13 +66,23 @@ class MetricPlan:
         return named
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a metric's model is looked for among: encoders or judges."""
+
+    one: Callable[[str], ModelStatus | Failure]
+    all: Callable[[], Sequence[ModelStatus]]
+
+
 class Planner:
     """Reads metric specs against the registry and the engine's models; remembers what it has read."""
 
     def __init__(self, engine: Engine, metrics: Mapping[str, Metric[Any]]) -> None:
-        self._engine = engine
+        self._encoders = _Known(engine.model, engine.models)
+        self._judges = _Known(engine.judge, engine.judges)
         self._metrics = metrics
         self._cache: OrderedDict[tuple[bytes, str, ModelFacts], MetricPlan] = OrderedDict()
+        self._cache_bytes = 0
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
         """Resolves the metrics of a call.
@@ -81,12 +98,25 @@ class Planner:
         plans = [self._plan(spec, f"{path}[{index}]") for index, spec in enumerate(specs)]
         failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
         if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
-            usable = [model.name for model in self._engine.models() if model.state in USABLE_STATES]
+            known = (*self._encoders.all(), *self._judges.all())
+            usable = [model.name for model in known if model.state in USABLE_STATES]
             raise NothingLoadedError(
                 f"nothing that the call asks for can be computed here: {'; '.join(f.message for f in failures)}. "
                 f"Models that are here: {', '.join(usable) or 'none'}"
             )
         return plans
+
+    def judge(self, written: str, path: str) -> ModelStatus | Failure:
+        """The judge that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
+
+        Args:
+            written: As sent.
+            path: Where it stands in the request, for messages.
+        """
+        try:
+            return self._find(written, path, self._judges)
+        except ParameterError as error:
+            return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
 
     def _plan(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
         name = spec.WhichOneof("metric")
@@ -97,7 +127,7 @@ class Planner:
         message: Message = getattr(spec, name)
         path = f"{path}.{name}"
         try:
-            model = self._model(message, path) if metric.info.needs_model else None
+            model = self._model(message, metric.info, f"{path}.model")
             if isinstance(model, Failure):
                 read_parameters(message, metric, path, model=getattr(message, "model", ""))
                 return MetricPlan(model, _failed_provenance(spec, metric))
@@ -117,32 +147,38 @@ class Planner:
         plan = _resolve(metric, message, path, model)
         if len(key[0]) <= _MAX_CACHED_SPEC_BYTES:
             self._cache[key] = plan
-            if len(self._cache) > _CACHE_ENTRIES:
-                self._cache.popitem(last=False)
+            self._cache_bytes += len(key[0])
+            while len(self._cache) > _CACHE_ENTRIES or self._cache_bytes > _MAX_CACHE_BYTES:
+                (spec_bytes, *_), _ = self._cache.popitem(last=False)
+                self._cache_bytes -= len(spec_bytes)
         return plan
 
-    def _model(self, message: Any, path: str) -> ModelStatus | Failure:
-        match = _MODEL.fullmatch(message.model)
+    def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        if info.needs_judge:
+            return self._find(message.model, path, self._judges)
+        return self._find(message.model, path, self._encoders) if info.needs_model else None
+
+    def _find(self, written: str, path: str, known: _Known) -> ModelStatus | Failure:
+        match = _MODEL.fullmatch(written)
         if match is None:
-            raise ParameterError(
-                "model", f"{message.model!r} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits"
-            )
-        model = self._engine.model(match["name"])
+            raise ParameterError("model", f"{written!r} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits")
+        model = known.one(match["name"])
         if isinstance(model, Failure):
-            return Failure(model.status, f"{path}.model: {self._why_unusable(match['name'], model)}")
+            return Failure(model.status, f"{path}: {_why_unusable(match['name'], model, known.all())}")
         wanted = (match["digest"] or "").lower()
         if not model.digest.startswith(wanted):
             return Failure(
                 Status.MODEL_UNAVAILABLE,
-                f"{path}.model: {model.name} has the digest {model.digest} here, {wanted} is asked for",
+                f"{path}: {model.name} has the digest {model.digest} here, {wanted} is asked for",
             )
         return model
 
-    def _why_unusable(self, name: str, failure: Failure) -> str:
-        for status in self._engine.models():
-            if status.name == name or (status.is_default and not name):
-                return why_unusable(status) or failure.message
-        return failure.message
+
+def _why_unusable(name: str, failure: Failure, known: Sequence[ModelStatus]) -> str:
+    for status in known:
+        if status.name == name or (status.is_default and not name):
+            return why_unusable(status) or failure.message
+    return failure.message
 
 
 def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
@@ -157,6 +193,8 @@ def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatu
         version=metric.info.version,
         model=name,
         model_digest=digest,
+        prompt=parameters.prompt_name,
+        prompt_digest=parameters.prompt_digest,
         line=write_line(metric, parameters, digest),
     )
     pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
