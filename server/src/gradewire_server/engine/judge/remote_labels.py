@@ -1,0 +1,140 @@
+"""Label probabilities read from the log probabilities of tokens whose texts alone are known.
+
+A server's tokens are its own: " 1" may be one token or two, "incorrect" one or three. What the judge writes is followed
+token by token as long as all labels could still become of it; where they part, each label's probability is that of the
+tokens there that only this label begins with.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.domain.result import Failure, Status
+
+MAX_LABEL_TOKENS: Final = 24
+_ROUNDING: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One token of an answer.
+
+    Attributes:
+        token: Its text.
+        alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens in its place;
+            itself may be none of them, where the judge was held to the labels.
+    """
+
+    token: str
+    alternatives: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReading:
+    """What was read.
+
+    Attributes:
+        probabilities: One per label, sum 1.
+        mass: Of all labels together among all that could stand there; None where only the answer's text is known.
+    """
+
+    probabilities: tuple[float, ...]
+    mass: float | None
+
+
+UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
+MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with probabilities that are none")
+AMBIGUOUS: Final = Failure(
+    Status.INVALID_PARAMETER, "the labels begin alike in this judge's tokens: choose labels that differ at once"
+)
+
+
+class Labels:
+    """The labels of one choice. White space before a label and its case are not looked at.
+
+    Args:
+        options: Labels.
+        opening: What a judge that was not made to go on from it may write first; "" where it was.
+    """
+
+    def __init__(self, options: Sequence[str], opening: str = "") -> None:
+        begun = _plain(opening)
+        self._forms = [
+            (_plain(option), *((f"{begun} {_plain(option)}", f"{begun}{_plain(option)}") if begun else ()))
+            for option in options
+        ]
+        self.max_tokens = min(MAX_LABEL_TOKENS, 2 + len(opening) + max(map(len, options)))
+        common = 0
+        for letters in zip(*(forms[0] for forms in self._forms), strict=False):
+            if len(set(letters)) > 1:
+                break
+            common += 1
+        self.tokens_to_tell = min(self.max_tokens, 2 + len(opening) + common)
+
+    @property
+    def distinct(self) -> bool:
+        """Whether none of the labels begins with another one."""
+        first = sorted(forms[0] for forms in self._forms)
+        return all(first) and not any(later.startswith(earlier) for earlier, later in itertools.pairwise(first))
+
+    def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
+        """Probabilities from an answer's tokens."""
+        written = ""
+        for step in steps:
+            possible = self._possible(written + step.token) if step.token else set()
+            if len(possible) == len(self._forms):
+                written += step.token
+                continue
+            return AMBIGUOUS if len(possible) > 1 else self._parted(written, step)
+        return UNREADABLE
+
+    def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
+        """Certainty of the label that an answer's text is; of one cut short, what could still become one label alone.
+
+        Args:
+            text: The answer.
+            whole: Whether it ended by itself.
+        """
+        plain = _plain(text)
+        named = {index for index in self._possible(text) if not whole or self._says(index, plain)}
+        if not plain or len(named) != 1:
+            return UNREADABLE
+        return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
+
+    def _parted(self, written: str, step: Step) -> LabelReading | Failure:
+        masses = [0.0] * len(self._forms)
+        total = 0.0
+        for token, logprob in step.alternatives:
+            if math.isnan(logprob) or logprob > _ROUNDING:
+                return MALFORMED
+            probability = math.exp(min(logprob, 0.0))
+            total += probability
+            possible = self._possible(written + token) if token else set()
+            if len(possible) == 1:
+                masses[possible.pop()] += probability
+        if total > 1 + _ROUNDING * len(step.alternatives):
+            return MALFORMED
+        mass = math.fsum(masses)
+        if mass <= 0:
+            return UNREADABLE
+        return LabelReading(tuple(each / mass for each in masses), min(1.0, mass))
+
+    def _possible(self, text: str) -> set[int]:
+        """Labels that a text is the begin of, or is followed by something else in."""
+        plain = _plain(text)
+        return {
+            index
+            for index, forms in enumerate(self._forms)
+            if any(form.startswith(plain) for form in forms) or self._says(index, plain)
+        }
+
+    def _says(self, index: int, plain: str) -> bool:
+        return any(
+            plain.startswith(form) and not plain[len(form) : len(form) + 1].isalnum() for form in self._forms[index]
+        )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
