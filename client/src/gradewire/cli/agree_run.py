@@ -17,6 +17,7 @@ from gradewire.cli.connection import Connection, connection_of, connection_optio
 from gradewire.cli.earlier_scores import with_earlier_scores
 from gradewire.cli.file_corpus import with_file_corpus
 from gradewire.cli.files import InputFile, input_file, input_options
+from gradewire.cli.judge_options import judge_options, tell_about_judges, with_prompts
 from gradewire.cli.judged_rows import JudgedColumns
 from gradewire.cli.metric_options import metric_options, plan_of, with_all_metrics
 from gradewire.cli.pipeline import Run, ScorePlan
@@ -92,7 +93,10 @@ class Judging:
         async with self.connection.client(transport) as client:
             plan = self.plan.with_default_synthetic(present=opened.has_synthetic)
             plan = await with_all_metrics(client, plan, reads_twice=self.source.path != STDIN)
-            run = Run(client, await with_file_corpus(client, self.source, plan, quiet=self.quiet))
+            plan = with_prompts(plan)
+            await tell_about_judges(client, plan)
+            plan = await with_file_corpus(client, self.source, plan, quiet=self.quiet)
+            run = Run(client, plan, deadline_s=self.connection.deadline_s)
             await run.begin()
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 async with contextlib.aclosing(run.score(columns.labelled(opened.rows))) as batches:
@@ -112,6 +116,7 @@ def judging_options(command: Command) -> Command:
         (
             input_options,
             metric_options,
+            judge_options,
             connection_options,
             click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
             click.option(

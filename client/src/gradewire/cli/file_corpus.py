@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.cli.metric_options import over_a_file
-from gradewire.cli.pipeline import BATCH_ROWS
+from gradewire.cli.pace import BATCH_ROWS
 from gradewire.cli.prepare import Entries
 from gradewire.cli.problems import InputError
 from gradewire.cli.records import STDIN
 from gradewire.cli.results_file import files_of, may_pass, read_results
 from gradewire.cli.terminal import progress
-from gradewire.metric_choice import MetricDefaults, choose_metrics
 from gradewire.metric_types import Cider
 from gradewire.preparation import name_entries
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient
     from gradewire.cli.files import InputFile
     from gradewire.cli.pipeline import ScorePlan
-    from gradewire.metric_choice import MetricChoice
     from gradewire.metric_types import Metric
 
 # Parameters that name a corpus: of cider, of bertscore.
@@ -53,7 +51,7 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
     """
     if not _may_take_corpus(plan):
         return plan
-    chosen = _chosen(plan)
+    chosen = plan.choice()
     metrics = [over_a_file(metric) for metric in chosen.metrics]
     if any(_corpus(metric) == "request" for metric in metrics):
         _refuse_many_rows(source)
@@ -96,7 +94,7 @@ def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> N
         InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
             was changed.
     """
-    weighted = _chosen(plan).metrics if _may_take_corpus(plan) else ()
+    weighted = plan.choice().metrics if _may_take_corpus(plan) else ()
     names = [metric.name for metric in weighted if _corpus(metric) == "request"]
     if not names:
         return
@@ -123,13 +121,6 @@ def takes_corpus(metric: Metric) -> bool:
 
 def _may_take_corpus(plan: ScorePlan) -> bool:
     return any(name in str(plan.metrics) for name in (*_CORPUS_PARAMETERS, Cider.name))
-
-
-def _chosen(plan: ScorePlan) -> MetricChoice:
-    defaults = MetricDefaults(
-        preset=plan.preset, synthetic=plan.synthetic, model=plan.model, reference_set=plan.reference_set
-    )
-    return choose_metrics(plan.metrics, defaults)
 
 
 def _corpus(metric: Metric) -> Any:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gradewire.cli.judge_options import read_prompt_file
 from gradewire.cli.pipeline import ScorePlan
+from gradewire.cli.problems import one_line_errors
 from gradewire.metric_line import parse_metric_line
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Cider, Smile
 from gradewire.metric_types.wire import Kind, WireParameter, wire_parameters
@@ -40,7 +42,8 @@ def metric_options(command: Command) -> Command:
                 default="smile",
                 show_default=True,
                 help="Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
-                "or whole lines as a summary prints them; all: every metric that the server can compute. Listed below.",
+                "or whole lines as a summary prints them; all: every metric that the server can compute without a "
+                "judge. Listed below.",
             ),
             click.option("--preset", type=click.Choice(PRESETS), help="For smile where --metrics names none."),
             click.option(
@@ -81,7 +84,9 @@ async def with_all_metrics(
     written = [name.strip() for name in plan.metrics.split(",")] if isinstance(plan.metrics, str) else []
     if ALL_METRICS not in written:
         return plan
-    left_out = dict.fromkeys(METRIC_TYPES, "the server does not have it")
+    # A judge takes seconds for a row, or money: nobody asks one by accident.
+    every_kind = {name: kind for name, kind in METRIC_TYPES.items() if not kind.needs_judge}
+    left_out = dict.fromkeys(every_kind, "the server does not have it")
     for metric in (await client.models()).metrics:
         if metric.available:
             left_out.pop(metric.name, None)
@@ -91,9 +96,7 @@ async def with_all_metrics(
     if not (reads_twice or plan.reference_set or "reference_set=" in ",".join(written)):
         left_out.setdefault(Cider.name, _UNREAD)
     beside = [_with_defaults(parse_metric_line(line)) for line in written if line != ALL_METRICS]
-    every = [
-        name for name, kind in METRIC_TYPES.items() if name not in left_out and _with_defaults(kind()) not in beside
-    ]
+    every = [name for name, kind in every_kind.items() if name not in left_out and _with_defaults(kind()) not in beside]
     place = written.index(ALL_METRICS)
     rest = [line for line in written[place + 1 :] if line != ALL_METRICS]
     if not quiet:
@@ -136,7 +139,13 @@ def metrics_help() -> str:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    return "\n".join(["\b", "Metrics, and what NAME?KEY=VALUE&KEY=VALUE takes:", *lines])
+    judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.needs_judge)
+    asked = textwrap.wrap(
+        f"{judged} ask a judge, a language model: seconds for a row on a CPU. They are no part of all; "
+        "all,lave has both.",
+        _HELP_COLUMNS,
+    )
+    return "\n".join(["\b", "Metrics, and what NAME?KEY=VALUE&KEY=VALUE takes:", *lines, "", "\b", *asked])
 
 
 def _written(parameter: WireParameter) -> str:
@@ -145,7 +154,7 @@ def _written(parameter: WireParameter) -> str:
 
 
 def plan_of(options: Mapping[str, Any], *, scoring: bool = True) -> ScorePlan:
-    """Reads the options of `metric_options`.
+    """Reads the options of `metric_options`, and those of `judge_options` where answers are scored.
 
     Args:
         options: Values of the command's options by name; others are not looked at.
@@ -153,9 +162,15 @@ def plan_of(options: Mapping[str, Any], *, scoring: bool = True) -> ScorePlan:
 
     Raises:
         click.UsageError: --synthetic prepared and --reference-set do not go together.
+        InputError: A --prompt is no prompt file.
     """
     named = options["reference_set"] or "reference_set=" in options["metrics"]
     if scoring and options["synthetic"] == "prepared" and not named:
         raise click.UsageError("--synthetic prepared needs --reference-set: the name that `gradewire prepare` prints")
     names = ("metrics", "preset", "synthetic", "model", "reference_set")
-    return ScorePlan(**{name: options[name] for name in names})
+    plan = ScorePlan(**{name: options[name] for name in names})
+    if not scoring:
+        return plan
+    with one_line_errors():
+        prompts = [read_prompt_file(path) for path in options["prompts"]]
+    return replace(plan, judge=options["judge"], prompts=prompts, retries=options["retries"])

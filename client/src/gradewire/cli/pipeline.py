@@ -8,26 +8,30 @@ import functools
 import itertools
 import re
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gradewire._corpus import counting_over_request
+from gradewire.cli.connection import BATCH_DEADLINE_S
+from gradewire.cli.pace import BATCHES_IN_FLIGHT, Pace
+from gradewire.cli.retries import Retries
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, Overloaded
+from gradewire.metric_choice import MetricDefaults, choose_metrics
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
     from gradewire import AsyncClient, ScoreReport
+    from gradewire.cli.judge_options import GivenPrompt
     from gradewire.cli.rows import Row
-    from gradewire.metric_choice import MetricsLike
+    from gradewire.metric_choice import MetricChoice, MetricsLike
     from gradewire.metric_types import Preset, Synthetic
 
 T = TypeVar("T")
 
-# One request of the client each; the encoder's batches are filled from all that is in flight.
-BATCH_ROWS = 64
-BATCHES_IN_FLIGHT = 4
 # A server that turns work away is asked again this often before the run ends.
 PATIENCE = 20
 # So many batches in a row without an answer in time say that the server hangs.
@@ -43,8 +47,11 @@ class ScorePlan:
         metrics: As `Client.score` takes them.
         preset: For smile where `metrics` names none.
         synthetic: For smile where `metrics` does not say.
-        model: For metrics that do not say their own.
+        model: Encoder of metrics that do not say their own.
         reference_set: With synthetic = prepared.
+        judge: Judge of metrics that do not say their own.
+        prompts: Prompt files of the command line.
+        retries: How often rows are sent again when the server says that this may help.
     """
 
     metrics: MetricsLike
@@ -52,6 +59,14 @@ class ScorePlan:
     synthetic: Synthetic | None = None
     model: str | None = None
     reference_set: str | None = None
+    judge: str | None = None
+    prompts: Sequence[GivenPrompt] = ()
+    retries: int = 0
+
+    def choice(self) -> MetricChoice:
+        """The metrics with these defaults filled in; raises InvalidRequest where they are not to be understood."""
+        defaults = MetricDefaults(self.preset, self.synthetic, self.model, self.reference_set, self.judge)
+        return choose_metrics(self.metrics, defaults)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `Client.score`."""
@@ -61,6 +76,8 @@ class ScorePlan:
             "synthetic": self.synthetic,
             "model": self.model,
             "reference_set": self.reference_set,
+            # `Client.prepare` takes none.
+            **({"judge": self.judge} if self.judge else {}),
         }
 
     def with_default_synthetic(self, *, present: bool) -> ScorePlan:
@@ -98,13 +115,18 @@ class Run:
         plan: What is asked.
         known: Gives the output of rows that an earlier run scored, None for the others.
         lines: What the server says that it computes, by label; filled by `begin`.
+        retries: Of rows that the server could not take; filled by `begin`.
+        deadline_s: Of one request, seconds.
     """
 
     client: AsyncClient
     plan: ScorePlan
     known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None
     lines: dict[str, str] = field(default_factory=dict)
+    retries: Retries = field(default_factory=lambda: Retries(0))
+    deadline_s: float = BATCH_DEADLINE_S
     _timeouts: int = 0
+    _pace: Pace = field(default_factory=lambda: Pace(judged=False, deadline_s=BATCH_DEADLINE_S))
 
     async def begin(self) -> None:
         """Asks the server about the metrics before any row is read.
@@ -112,6 +134,11 @@ class Run:
         Raises:
             GradewireError: The server is not there, or cannot compute what is asked.
         """
+        choice = self.plan.choice()
+        # What counts over a request needs all rows in one.
+        judged = choice.asks_judge and not counting_over_request(choice.specs)
+        self._pace = Pace(judged=judged, deadline_s=self.deadline_s)
+        self.retries = Retries(self.plan.retries)
         report = await self.client.score([], **self.plan.arguments())
         self.lines = {label: provenance.line for label, provenance in report.provenance.items()}
 
@@ -121,10 +148,10 @@ class Run:
         Raises:
             GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
         """
-        batches = batched(rows, BATCH_ROWS)
+        remaining = iter(rows)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
         try:
-            while batch := await _beside(lambda: next(batches, [])):
+            while batch := await _beside(lambda: list(itertools.islice(remaining, self._pace.rows))):
                 waiting.append(asyncio.create_task(self._score_batch(batch)))
                 if len(waiting) >= BATCHES_IN_FLIGHT:
                     yield await waiting.popleft()
@@ -138,7 +165,7 @@ class Run:
     async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
         known = [self.known(row) for row in rows]
         items = [row.item for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
-        answers = iter(await self._answers(items) if items else ())
+        answers = iter(await self._finished_answers(items) if items else ())
         scored = []
         for row, output in zip(rows, known, strict=True):
             if output is not None:
@@ -149,6 +176,13 @@ class Run:
             else:
                 scored.append(self._scored(row, next(answers)))
         return scored
+
+    async def _finished_answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
+        began = time.monotonic()
+        answers = await self._answers(items)
+        computed = sum(any(score.cache_hits.computed for score in scores.values()) for scores in answers)
+        self._pace.took(time.monotonic() - began, rows=len(items), computed=computed)
+        return await self.retries.finish(items, answers, self._answers)
 
     async def _answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
         try:
@@ -189,13 +223,6 @@ class Run:
             # A row that never reached the server carries the line as well, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
         return ScoredRow(row, {"id": row.id, "index": row.index, "scores": results, "digest": row.digest}, scores)
-
-
-def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    """Cuts rows into lists of `size`; the last may be shorter, none is empty."""
-    remaining = iter(rows)
-    while batch := list(itertools.islice(remaining, size)):
-        yield batch
 
 
 async def _beside(read: Callable[[], T]) -> T:

@@ -18,6 +18,7 @@ from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
 from gradewire.cli.file_corpus import refuse_part_of_a_request, with_file_corpus
 from gradewire.cli.files import ALIAS_HELP, InputFile, input_file, input_options
+from gradewire.cli.judge_options import judge_options, tell_about_judges, with_prompts
 from gradewire.cli.metric_options import metric_options, metrics_help, plan_of, with_all_metrics
 from gradewire.cli.pipeline import Run, ScoredRow, ScorePlan
 from gradewire.cli.problems import (
@@ -77,6 +78,8 @@ Examples:
   gradewire score answers.jsonl --metrics 'bertscore?layer=5&measure=recall,bleu,bleu?max_ngram=2'
   gradewire score captions.jsonl --metrics 'meteor,cider?corpus=prepared'
   gradewire score answers.jsonl --metrics all --out scores.jsonl
+  gradewire score answers.jsonl --metrics smile,lave --judge qwen2.5-coder-1.5b-instruct --out scores.jsonl
+  gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}
@@ -88,6 +91,7 @@ reference_set=NAME names another set.
 )
 @input_options
 @metric_options
+@judge_options
 @connection_options
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows here (JSONL).")
 @click.option("--resume", is_flag=True, help="Go on with --out where an earlier run stopped; retries what timed out.")
@@ -172,10 +176,13 @@ class _ScoreJob:
             results = stack.enter_context(ResultsFile(out)) if out else None
             async with self._connection.client(transport) as client:
                 plan = await with_all_metrics(client, plan, reads_twice=self._source.path != STDIN)
+                plan = with_prompts(plan)
+                await tell_about_judges(client, plan)
                 plan = await with_file_corpus(client, self._source, plan, quiet=self._output.quiet)
                 if out and self._output.resume:
                     refuse_part_of_a_request(plan, self._source, out)
-                run = Run(client, plan, known=results.waiting if results else lambda _: None)
+                known = results.waiting if results else lambda _: None
+                run = Run(client, plan, known=known, deadline_s=self._connection.deadline_s)
                 await run.begin()
                 needs_total = self._output.resume or not self._output.quiet
                 total = self._source.count() if needs_total else None
@@ -207,6 +214,8 @@ class _ScoreJob:
                 scored_rows=self.summary.rows - before,
                 wall_s=time.monotonic() - began,
             )
+            if run.retries.rows:
+                click.echo(f"sent again: {run.retries.rows} rows, {run.retries.scored} of them were answered", err=True)
             if self._synthetic and plan.synthetic == "none" and self._plan.synthetic is None:
                 click.echo(
                     f"synthetic answers: not used, though {self._synthetic} rows have some (--synthetic inline)",
@@ -259,7 +268,8 @@ class _ScoreJob:
         lines = [line for line in run.lines.values() if line]
         if not lines:
             return ""
-        words = [*self._source.arguments, "--metrics", ",".join(lines), *self._connection.arguments]
+        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self._plan.prompts))
+        words = [*self._source.arguments, "--metrics", ",".join(lines), *prompts, *self._connection.arguments]
         return shlex.join(["gradewire", "score", *words])
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradewire.cli.judge_summary import JudgeTally, asks_judge
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class MetricTally:
         statuses: Number of rows by status.
         warnings: Number of rows by warning.
         examples: First message of each status, with the row's id.
+        judge: Of a metric that asks a judge; else None.
     """
 
     line: str = ""
@@ -56,6 +58,7 @@ class MetricTally:
     statuses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    judge: JudgeTally | None = None
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str) -> None:
         """Takes in one result, of the row with this id."""
@@ -116,7 +119,7 @@ class Summary:
         failed_rows: Rows with at least one result that is a failure; an empty prediction is none.
         unscored_rows: Rows that lack at least one score.
         metrics: By label.
-        texts: Texts by where they were found, of the rows scored in this run.
+        texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
         seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
     """
 
@@ -134,8 +137,13 @@ class Summary:
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
         for label, result in output["scores"].items():
-            self.metrics.setdefault(label, MetricTally()).add(label, result, identifier=output["id"])
-        for score in (scores or {}).values():
+            tally = self.metrics.setdefault(label, MetricTally(judge=JudgeTally() if asks_judge(label) else None))
+            tally.add(label, result, identifier=output["id"])
+            if tally.judge is not None:
+                tally.judge.add(result, (scores or {}).get(label))
+        for label, score in (scores or {}).items():
+            if asks_judge(label):
+                continue
             hits, timing = score.cache_hits, score.timing
             for name in ("memory", "disk", "redis", "joined", "computed"):
                 self.texts[name] += getattr(hits, name)

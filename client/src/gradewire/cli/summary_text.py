@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire.cli.terminal import number, print_table
+from gradewire.cli.terminal import number, print_table, rows_per_second
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +43,11 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
     for labels, text in _notes(summary):
         click.echo(_printable(f"{', '.join(labels)}: {text}"), err=True)
+    for label, tally in summary.metrics.items():
+        if tally.judge is not None and (said := tally.judge.text()):
+            click.echo(_printable(f"{label}: {said}"), err=True)
     rate = scored_rows / wall_s if wall_s else 0.0
-    click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rate:.0f} rows/s) by {place}", err=True)
+    click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rows_per_second(rate)}) by {place}", err=True)
     if texts := sum(summary.texts.values()):
         found = ", ".join(
             f"{summary.texts[name]} {words}"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A terminal shows the bar; a log file gets a line now and then.
 LINE_INTERVAL_S = 10.0
+# A judge's rows come in a few at a time: the time left is reckoned from longer than the bar's own half minute.
+_SPEED_OVER_S = 300.0
 # Where there is no terminal to ask: wide enough that no cell is folded.
 LOG_COLUMNS = 160
 
@@ -54,6 +56,11 @@ def columns_of(stream: TextIO) -> int:
 def number(value: float, *, digits: int = 3) -> str:
     """A number for a table; a dash where it is not defined."""
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def rows_per_second(rate: float) -> str:
+    """A rate for people, also where a row takes seconds."""
+    return f"{rate:.0f} rows/s" if rate >= 10 else f"{rate:.2g} rows/s"
 
 
 @contextlib.contextmanager
@@ -98,11 +105,11 @@ class _Lines:
             return
         self._told = now
         rate = (rows - self._already) / (now - self._began)
-        line = f"{self._label}: {rows} rows, {rate:.0f} rows/s"
+        line = f"{self._label}: {rows} rows, {rows_per_second(rate)}"
         if self._total is not None:
             left_s = (self._total - rows) / rate if rate else math.inf
             left = f"{left_s:.0f} s left" if math.isfinite(left_s) else "no end in sight"
-            line = f"{self._label}: {rows}/{self._total} rows, {rate:.0f} rows/s, {left}"
+            line = f"{self._label}: {rows}/{self._total} rows, {rows_per_second(rate)}, {left}"
         click.echo(line, err=True)
 
 
@@ -116,7 +123,7 @@ def _bar(label: str, total: int | None, already: int) -> Iterator[Progress]:
     class _Bar:
         def done(self, rows: int) -> None:
             rate = (rows - already) / max(time.monotonic() - began, 1e-9)
-            display.update(task, completed=rows, rate=f"{rate:.0f} rows/s")
+            display.update(task, completed=rows, rate=rows_per_second(rate))
 
     with bars.Progress(
         bars.TextColumn("{task.description}"),
@@ -126,6 +133,7 @@ def _bar(label: str, total: int | None, already: int) -> Iterator[Progress]:
         bars.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        speed_estimate_period=_SPEED_OVER_S,
     ) as display:
         task = display.add_task(label, total=total, completed=already, rate="")
         yield _Bar()

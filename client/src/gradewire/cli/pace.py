@@ -1,0 +1,43 @@
+"""How many rows go into a request, when nobody knows how fast they are scored."""
+
+from __future__ import annotations
+
+# One request of the client each; the encoder's batches are filled from all that is in flight.
+BATCH_ROWS = 64
+BATCHES_IN_FLIGHT = 4
+# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: the first requests find out.
+FIRST_JUDGED_ROWS = 4
+# Requests of a judge's rows are made larger below, and smaller above: results show as progress, and what is in flight
+# is done long before a deadline.
+_QUICK_S = 10.0
+_SLOW_S = 60.0
+
+
+class Pace:
+    """Rows of the next request.
+
+    Args:
+        judged: Whether a judge is asked; else requests are as large as they get.
+        deadline_s: Of one request, seconds.
+    """
+
+    def __init__(self, *, judged: bool, deadline_s: float) -> None:
+        self.rows = FIRST_JUDGED_ROWS if judged else BATCH_ROWS
+        self._judged = judged
+        self._slow_s = min(_SLOW_S, deadline_s / BATCHES_IN_FLIGHT)
+        self._quick_s = min(_QUICK_S, self._slow_s / 2)
+
+    def took(self, seconds: float, *, rows: int, computed: int) -> None:
+        """Learns from a request; one whose answers were mostly remembered says nothing of how long it takes.
+
+        Args:
+            seconds: From sending to answer.
+            rows: Of the request.
+            computed: Those of them that were not answered from a cache alone.
+        """
+        if not self._judged or 2 * computed < rows:
+            return
+        if seconds > self._slow_s:
+            self.rows = max(1, self.rows // 2)
+        elif seconds < self._quick_s and rows >= self.rows:
+            self.rows = min(BATCH_ROWS, 2 * self.rows)
