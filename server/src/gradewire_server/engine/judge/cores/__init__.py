@@ -1,0 +1,1 @@
+"""What computes inside a judge's worker process."""

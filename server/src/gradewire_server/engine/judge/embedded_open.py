@@ -1,0 +1,93 @@
+"""Gets a judge of this machine ready: starts its worker, reads its tokenizer, asks it something."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradewire_server.domain.engine import ModelStatus
+from gradewire_server.domain.judge import Generate, JudgePrompt, Role, Turn
+from gradewire_server.domain.result import Failure
+from gradewire_server.engine.judge.chat import ChatTokenizer, PromptLimits
+from gradewire_server.engine.judge.config import EmbeddedJudgeConfig
+from gradewire_server.engine.judge.embedded_judge import EmbeddedJudge
+from gradewire_server.engine.judge.embedded_prefixes import PrefixBook
+from gradewire_server.engine.judge.embedded_queue import EmbeddedQueue, QueueLimits
+from gradewire_server.engine.judge.observer import JudgeObserver
+from gradewire_server.engine.judge.source import JudgeUnavailableError
+from gradewire_server.engine.judge.worker_keeper import WorkerKeeper
+from gradewire_server.engine.judge.worker_messages import Form, OpenModel
+
+_WARM_UP = JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFiles:
+    """One form of a built judge.
+
+    Attributes:
+        form: Which core runs it.
+        model_path: model.onnx or the GGUF file.
+        tokenizer_path: tokenizer.json.
+        chat_template: Of `chat_templates.TEMPLATES`.
+        context_tokens: What the model reads at most.
+        eos_ids: Tokens that end its turn.
+    """
+
+    form: Form
+    model_path: Path
+    tokenizer_path: Path
+    chat_template: str
+    context_tokens: int
+    eos_ids: tuple[int, ...]
+
+
+async def open_judge(
+    status: ModelStatus, files: JudgeFiles, config: EmbeddedJudgeConfig, observer: JudgeObserver
+) -> EmbeddedJudge:
+    """A judge that answers.
+
+    Raises:
+        ModelRefusedError: The worker cannot open the model.
+        WorkerLostError: The worker ended, or was not ready in time.
+        JudgeUnavailableError: It does not answer.
+        OSError, ValueError: The tokenizer cannot be read, or the chat template is not known.
+    """
+    context_tokens = min(files.context_tokens, config.max_context_tokens)
+    limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
+    tokenizer = await asyncio.to_thread(
+        ChatTokenizer, files.tokenizer_path, template=files.chat_template, eos_ids=files.eos_ids, limits=limits
+    )
+    model = OpenModel(
+        form=files.form,
+        path=str(files.model_path),
+        threads=config.threads,
+        context_tokens=context_tokens,
+        max_states=config.max_prefix_states,
+        nice=config.nice,
+    )
+    keeper = WorkerKeeper(
+        model,
+        start_timeout_s=config.start_timeout_s,
+        run_timeout_s=config.run_timeout_s,
+        restarted=observer.restarted,
+    )
+    await keeper.start()
+    queue = EmbeddedQueue(
+        QueueLimits(config.max_batch_tokens, config.max_sequences, context_tokens),
+        keeper.limits,
+        PrefixBook(config.max_prefix_states, config.max_prefix_tokens),
+    )
+    judge = EmbeddedJudge(status, tokenizer, keeper, queue, observer)
+    try:
+        await _warm_up(judge)
+    except BaseException:
+        await judge.close()
+        raise
+    return judge
+
+
+async def _warm_up(judge: EmbeddedJudge) -> None:
+    # Its first run allocates and packs; nobody shall wait for that, nor for a judge that cannot answer.
+    answer, _ = await judge.generate(Generate("", _WARM_UP, max_tokens=2), deadline_s=None)
+    if isinstance(answer, Failure):
+        raise JudgeUnavailableError(answer)

@@ -1,0 +1,41 @@
+"""Where a text that a judge writes ends."""
+
+from collections.abc import Callable, Sequence
+
+
+class TextEnd:
+    """The end of one answer.
+
+    Args:
+        text: Token ids to text.
+        ends: Tokens that end the judge's turn.
+        stop: Texts that end the answer.
+    """
+
+    def __init__(self, text: Callable[[Sequence[int]], str], ends: frozenset[int], stop: Sequence[str]) -> None:
+        self._text = text
+        self._ends = ends
+        self._stop = [each for each in stop if each]
+        # A character takes at most four tokens, one byte each: so many hold the longest stop and the token before it.
+        self._tail = 4 * max(map(len, self._stop), default=0) + 4
+
+    def reached(self, ids: Sequence[int]) -> bool:
+        """Whether the last of these tokens ends the answer; asked after each one."""
+        if not ids:
+            return False
+        if ids[-1] in self._ends:
+            return True
+        return bool(self._stop) and self._first_stop(self._text(ids[-self._tail :])) is not None
+
+    def read(self, ids: Sequence[int]) -> tuple[str, bool]:
+        """The answer without what ended it, stripped, and whether anything did."""
+        ended = bool(ids) and ids[-1] in self._ends
+        text = self._text(ids[:-1] if ended else ids)
+        at = self._first_stop(text)
+        if at is not None:
+            return text[:at].strip(), True
+        # A character whose last bytes were never written.
+        return (text if ended else text.rstrip("\ufffd")).strip(), ended
+
+    def _first_stop(self, text: str) -> int | None:
+        return min((at for at in map(text.find, self._stop) if at >= 0), default=None)
