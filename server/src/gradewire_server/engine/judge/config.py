@@ -21,6 +21,12 @@ class EmbeddedJudgeConfig:
         max_batch_tokens: Tokens of the items of one run, beside the kept prompt.
         start_timeout_s: Longest wait for a worker to be ready.
         max_prefix_states: Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters.
+        max_prefix_tokens: Of all kept fixed prompts together.
+        max_item_tokens: Longest item, its fixed prompt left out; longer ones are cut at the prediction.
+        max_context_tokens: Longest prompt with its answer; never more than the model reads.
+        max_sequences: Texts that are written, and long items that are read, at a time.
+        run_timeout_s: Longest wait for one run; a worker that takes longer hangs, is ended and started again.
+        nice: Added to the worker's nice level, 0 to 19: encoders, which have to be quick, go first.
     """
 
     repository: Path
@@ -29,6 +35,12 @@ class EmbeddedJudgeConfig:
     max_batch_tokens: int = 192
     start_timeout_s: float = 120.0
     max_prefix_states: int = 8
+    max_prefix_tokens: int = 8192
+    max_item_tokens: int = 2048
+    max_context_tokens: int = 4096
+    max_sequences: int = 8
+    run_timeout_s: float = 120.0
+    nice: int = 5
 
 
 @dataclass(frozen=True, slots=True)

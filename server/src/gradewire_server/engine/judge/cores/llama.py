@@ -1,8 +1,8 @@
 """A GGUF file on llama.cpp, one sequence at a time: slower than the int8 graph, and at home on any processor.
 
 llama.cpp's numbers depend on how tokens were cut into evaluations, and it reuses whatever a prompt shares with what a
-slot computed last. So that an answer depends on its own prompt alone, everything is computed in the same pieces, always:
-the prefix row by row from an empty slot, its last token once more by itself (the one piece that llama.cpp computes again
+slot computed last. So that an answer depends on its own prompt alone, everything is computed in the same pieces: the
+prefix row by row from an empty slot, its last token once more by itself (the one piece that llama.cpp computes again
 whenever it goes back to a prefix), then the item's rows.
 """
 
