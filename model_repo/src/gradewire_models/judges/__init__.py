@@ -1,0 +1,23 @@
+"""Judges: language models that grade; which there are, which of them are built, and how to build them.
+
+Light: standard library only. What builds or checks a judge lives in `gradewire_models.build.judge`.
+"""
+
+from gradewire_models.judges.catalog import catalog_judges, default_judge, find_judge
+from gradewire_models.judges.entries import CatalogJudge, Form, JudgeSource
+from gradewire_models.judges.processor import multiplies_int8_exactly
+from gradewire_models.judges.repository import BuiltJudge, default_judge_repository, list_judges, load_judge
+
+__all__ = [
+    "BuiltJudge",
+    "CatalogJudge",
+    "Form",
+    "JudgeSource",
+    "catalog_judges",
+    "default_judge",
+    "default_judge_repository",
+    "find_judge",
+    "list_judges",
+    "load_judge",
+    "multiplies_int8_exactly",
+]

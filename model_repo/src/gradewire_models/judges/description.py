@@ -1,0 +1,152 @@
+"""``judge.json``: what is said of a built judge, and the digest that each of its forms has."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gradewire_models.judges.entries import FORMS, Form
+
+DESCRIPTION_FILE = "judge.json"
+TOKENIZER_FILE = "tokenizer.json"
+GGUF_FILE = "model.gguf"
+ONNX_FILE = "int8/model.onnx"
+ONNX_DATA_FILE = "int8/model.onnx.data"
+GOLDEN_FILE = "int8/golden.npz"
+GRAPH_VERSION = 1
+"""Raised when the graph's inputs, outputs or arithmetic change: a runtime that knows another one refuses."""
+
+_FORMAT = "gradewire-judge/1"
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """Size in bytes and SHA-256, 64 hex characters, of a file."""
+
+    bytes: int
+    sha256: str
+
+
+Files: TypeAlias = Mapping[str, FileFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFacts:
+    """What a judge's weights say of it.
+
+    Attributes:
+        architecture: As in GGUF.
+        chat_template: How a conversation is written down.
+        layers: Number of layers.
+        heads: Attention heads a layer.
+        kv_heads: Heads of keys and values a layer.
+        head_dim: Width of a head.
+        vocabulary: Number of logits.
+        context_tokens: Longest prompt and answer together.
+        eos_ids: Tokens that end an answer.
+    """
+
+    architecture: str
+    chat_template: str
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    context_tokens: int
+    eos_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All that ``judge.json`` holds.
+
+    Attributes:
+        name: The judge's name.
+        title: One line for people.
+        licence: SPDX identifier.
+        origin: Where the weights were published first.
+        test_only: Whether it serves tests only.
+        remarks: What a user should know.
+        facts: What its weights say.
+        tokenizer: Of tokenizer.json.
+        forms: Files of each form that is there, by path in the judge's directory.
+        numeric_classes: The arithmetic of each form that is there.
+    """
+
+    name: str
+    title: str
+    licence: str
+    origin: str
+    test_only: bool
+    remarks: tuple[str, ...]
+    facts: JudgeFacts
+    tokenizer: FileFacts
+    forms: Mapping[Form, Files]
+    numeric_classes: Mapping[Form, str]
+
+    def digest(self, form: Form) -> str:
+        """Digest of all that decides an answer of `form`, 64 hex characters; judges of one digest answer alike.
+
+        It covers the form's files, the tokenizer, the chat template's kind, the arithmetic and the graph's version.
+        """
+        files = sorted((path, facts.sha256) for path, facts in self.forms[form].items())
+        parts: list[Any] = [
+            _FORMAT,
+            form,
+            files,
+            self.tokenizer.sha256,
+            self.facts.chat_template,
+            self.numeric_classes[form],
+            GRAPH_VERSION if form == "int8" else 0,
+        ]
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode("ascii")).hexdigest()
+
+
+def write_description(description: Description, directory: Path) -> None:
+    """Writes ``judge.json``.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    values = {"format": _FORMAT, **asdict(description)}
+    values["digests"] = {form: description.digest(form) for form in description.forms}
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    (directory / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def read_description(directory: Path) -> Description:
+    """Reads what `write_description` wrote.
+
+    Raises:
+        OSError: There is none, or it cannot be read.
+        ValueError: It is no description, one of another format, or was changed after the build.
+    """
+    try:
+        values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+        if values.pop("format") != _FORMAT:
+            raise ValueError(f"{DESCRIPTION_FILE} is of another format")
+        digests = values.pop("digests")
+        forms = {
+            form: {path: FileFacts(**facts) for path, facts in values["forms"][form].items()}
+            for form in FORMS
+            if form in values["forms"]
+        }
+        facts = JudgeFacts(**{**values["facts"], "eos_ids": tuple(values["facts"]["eos_ids"])})
+        description = Description(
+            **{
+                **values,
+                "remarks": tuple(values["remarks"]),
+                "facts": facts,
+                "tokenizer": FileFacts(**values["tokenizer"]),
+                "forms": forms,
+            }
+        )
+        found = {form: description.digest(form) for form in forms}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{DESCRIPTION_FILE} is not what a build writes: {error}") from error
+    if not forms or found != digests:
+        raise ValueError(f"{DESCRIPTION_FILE} was changed after the build: its digests do not fit its values")
+    return description
