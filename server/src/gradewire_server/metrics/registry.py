@@ -10,6 +10,10 @@ from gradewire_server.metrics.bleu import Bleu
 from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
+from gradewire_server.metrics.judge_grade import JudgeGrade
+from gradewire_server.metrics.judge_similarity import JudgeSimilarity
+from gradewire_server.metrics.judge_verdict import JudgeVerdict
+from gradewire_server.metrics.lave import Lave
 from gradewire_server.metrics.lexical_match import LexicalMatch
 from gradewire_server.metrics.meteor import Meteor
 from gradewire_server.metrics.rouge_l import RougeL
@@ -33,6 +37,10 @@ _METRICS: tuple[Metric[Any], ...] = (
     Bleu(),
     Meteor(),
     Cider(),
+    Lave(),
+    JudgeGrade(),
+    JudgeSimilarity(),
+    JudgeVerdict(),
 )
 
 REGISTRY: Mapping[str, Metric[Any]] = MappingProxyType({metric.info.name: metric for metric in _METRICS})

@@ -89,9 +89,9 @@ class ReferenceForm:
     most: int = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PromptFile:
-    """A prompt file, read and checked.
+    """A prompt file, read and checked. Equal to itself alone, so that what is rendered of it can be remembered.
 
     Attributes:
         name, version: `title` is NAME/VERSION.

@@ -9,7 +9,7 @@ from typing import Final
 from gradewire_server.metrics.prompts.table import PromptError
 
 _CUT: Final = "prediction"
-_OPTIONAL: Final = "caption"
+_OPTIONAL: Final = frozenset({"caption", "problem"})
 _LABEL: Final = re.compile(r"\s*([^\W_][^\n:]{0,40}?)\s*:")
 
 
@@ -44,7 +44,7 @@ class Template:
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 
     def render(self, fields: Mapping[str, str]) -> Rendered:
-        """Puts the fields in; a line with an empty caption is left out.
+        """Puts the fields in; a line with an empty caption or problem is left out.
 
         Args:
             fields: One line each, by name; all that the template names.
@@ -55,7 +55,7 @@ class Template:
         current = before
         started = False
         for line in self.lines:
-            if any(field == _OPTIONAL and not fields[field] for _, field in line):
+            if any(field in _OPTIONAL and not fields[field] for _, field in line):
                 continue
             if started:
                 current.append("\n")

@@ -1,0 +1,105 @@
+"""What a judge is shown of an item, and of what kind its question is."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.binary_questions import is_binary
+from gradewire_server.metrics.checks import check_item, check_question, check_references
+from gradewire_server.metrics.judge_prompt import DEFAULT_SHARE
+from gradewire_server.metrics.neutralise import MAX_CHARACTERS, first_words, neutralise
+from gradewire_server.metrics.prompts import PromptFile, Rendered, Variant
+from gradewire_server.metrics.reference_filter import (
+    Counted,
+    closest,
+    count_references,
+    without_rare,
+    write_references,
+)
+from gradewire_server.metrics.windows import MAX_WORDS
+
+_READABLE: Final = re.compile(r"[^\W_]")
+
+
+def check_judged(item: Item) -> Failure | None:
+    """As `check_item` and `check_question`; also EMPTY_PREDICTION for an answer without any letter or digit."""
+    failure = check_item(item) or check_question(item.question)
+    if failure is None and _READABLE.search(item.prediction) is None:
+        return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter and no digit, so there is nothing to judge")
+    return failure
+
+
+def check_entry(entry: ReferenceEntry) -> Failure | None:
+    """What `check_judged` says of references and question."""
+    return check_references(entry.references) or check_question(entry.question)
+
+
+def kind_of_question(item: Item, counted: Counted) -> str:
+    """Which demonstrations fit: "binary", "short" for questions about pictures, "long" for questions about texts.
+
+    A question is about a picture where the item has a caption or annotators gave the same answer more than once. The
+    prediction has no say in it: all answers to a question are judged in the same light.
+    """
+    if is_binary(counted):
+        return "binary"
+    return "short" if item.caption or counted.repeated else "long"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownItem:
+    """An item as a judge sees it.
+
+    Attributes:
+        rendered: Its turn.
+        kind: See `kind_of_question`.
+        cut: Something of it is left out.
+    """
+
+    rendered: Rendered
+    kind: str
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of an item a judge is shown, and beside which demonstrations.
+
+    Attributes:
+        caption: Whether the caption is shown.
+        share: References rarer than this share of the most frequent one are not shown.
+        kind: Kind of question to take the demonstrations of; "" finds out.
+    """
+
+    caption: bool = False
+    share: float = DEFAULT_SHARE
+    kind: str = ""
+
+
+def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
+    """Writes an item that passes `check_judged` into a variant's template.
+
+    Args:
+        item: Question and caption are cut at MAX_CHARACTERS, the prediction at the variant's number of words.
+        file: Says how references are written.
+        variant: Its template.
+        view: What is shown.
+    """
+    counted = count_references(item.references)
+    prediction, prediction_cut = first_words(item.prediction, variant.prediction_words)
+    question, question_cut = first_words(item.question, MAX_CHARACTERS)
+    described, caption_cut = first_words(item.caption if view.caption else "", MAX_WORDS)
+    chosen = closest(without_rare(counted, view.share), prediction, file.references.most)
+    references, references_cut = write_references(chosen, file.references, variant.delimiters)
+    fields = {
+        "question": neutralise(question, variant.delimiters),
+        "references": references,
+        "prediction": neutralise(prediction, variant.delimiters),
+        "caption": neutralise(described, variant.delimiters),
+    }
+    return ShownItem(
+        rendered=variant.item.render(fields),
+        kind=view.kind or kind_of_question(item, counted),
+        cut=prediction_cut or question_cut or caption_cut or references_cut,
+    )

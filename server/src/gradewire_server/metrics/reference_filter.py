@@ -1,0 +1,117 @@
+"""Which references a judge is shown, and how often each was given.
+
+Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Using Large Language Models" (LAVE), section
+4.2: answers given by less than a quarter of the most frequent one's annotators are left out.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.metrics.neutralise import MAX_CHARACTERS, first_words, neutralise
+from gradewire_server.metrics.prompts import ReferenceForm
+from gradewire_server.metrics.windows import MAX_WORDS
+
+_ENDS: Final = " .,;:!?\"'"
+_ROUNDING: Final = 1e-9
+_WORD: Final = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Distinct references, most frequent first, else in the order in which they came.
+
+    Attributes:
+        texts: As first written.
+        counts: How often each was given.
+        keys: What made them equal: lower case, single spaces, no punctuation at the ends.
+    """
+
+    texts: tuple[str, ...]
+    counts: tuple[int, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def repeated(self) -> bool:
+        """Whether one was given more than once, as annotators do; lists of aliases do not repeat themselves."""
+        return any(count > 1 for count in self.counts)
+
+    def kept(self, places: Sequence[int]) -> "Counted":
+        """Those at `places`."""
+        return Counted(
+            tuple(self.texts[place] for place in places),
+            tuple(self.counts[place] for place in places),
+            tuple(self.keys[place] for place in places),
+        )
+
+
+def reference_key(text: str) -> str:
+    """What makes two references the same one."""
+    lowered = " ".join(text.casefold().split())
+    return lowered.strip(_ENDS) or lowered
+
+
+def count_references(references: Sequence[str]) -> Counted:
+    """Counts equal references."""
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for reference in references:
+        key = reference_key(reference)
+        first.setdefault(key, reference)
+        counts[key] += 1
+    ordered = counts.most_common()  # stable: equal counts stay in the order of their first coming
+    return Counted(tuple(first[key] for key, _ in ordered), tuple(n for _, n in ordered), tuple(k for k, _ in ordered))
+
+
+def without_rare(counted: Counted, share: float) -> Counted:
+    """Leaves out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
+    least = share * counted.counts[0] - _ROUNDING
+    return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
+
+
+def closest(counted: Counted, prediction: str, most: int) -> Counted:
+    """At most `most` references, in their order: those of whose words the largest share is in the prediction.
+
+    Any reference will do for an answer to be right, so the ones that have nothing in common with it tell a judge least.
+    """
+    if len(counted.texts) <= most:
+        return counted
+    words = set(_WORD.findall(prediction.casefold()))
+    shares = []
+    for key in counted.keys:
+        own = set(_WORD.findall(key))
+        shares.append(len(own & words) / len(own) if own else 0.0)
+    best = sorted(range(len(shares)), key=lambda place: (-shares[place], place))[:most]
+    return counted.kept(sorted(best))
+
+
+def write_references(counted: Counted, form: ReferenceForm, delimiters: tuple[str, ...]) -> tuple[str, bool]:
+    """References in one line.
+
+    Args:
+        counted: One at least.
+        form: How they are written.
+        delimiters: As in `neutralise`.
+
+    Returns:
+        The line, and whether something of them is left out: together they may have as many words and characters as a
+        prediction.
+    """
+    template = form.counted if counted.repeated else form.plain
+    total = sum(counted.counts)
+    room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
+    written: list[str] = []
+    cut = False
+    for text, count in zip(counted.texts, counted.counts, strict=True):
+        shown, shortened = first_words(text, MAX_WORDS)
+        words = shown.count(" ") + 1
+        if written and (words > room_words or len(shown) > room_characters):
+            cut = True
+            continue
+        room_words -= words
+        room_characters -= len(shown)
+        cut |= shortened
+        written.append(template.format(reference=neutralise(shown, delimiters), count=count, total=total))
+    return form.separator.join(written), cut
