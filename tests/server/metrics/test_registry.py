@@ -30,13 +30,26 @@ def test_every_metric_says_what_it_is(name: str) -> None:
     assert info.minimum < info.maximum
     assert info.citation
     assert info.description
-    assert info.needs_model == any(parameter.name == "model" for parameter in info.parameters)
+    assert (info.needs_model or info.needs_judge) == any(parameter.name == "model" for parameter in info.parameters)
+    assert not (info.needs_model and info.needs_judge)
 
 
-@pytest.mark.parametrize(("enum", "field"), [("SmilePreset", "preset"), ("SyntheticMode", "synthetic")])
-def test_enum_values_are_the_tails_of_the_wire_names(enum: str, field: str) -> None:
+@pytest.mark.parametrize(
+    ("enum", "name", "field"),
+    [
+        ("SmilePreset", "smile", "preset"),
+        ("SyntheticMode", "smile", "synthetic"),
+        ("LabelValue", "lave", "value"),
+        ("BinaryQuestions", "lave", "binary"),
+        ("LaveMode", "lave", "mode"),
+        ("Demonstrations", "lave", "demonstrations"),
+        ("GradeStyle", "judge_grade", "style"),
+        ("VerdictStyle", "judge_verdict", "style"),
+    ],
+)
+def test_enum_values_are_the_tails_of_the_wire_names(enum: str, name: str, field: str) -> None:
     values = types_pb2.DESCRIPTOR.enum_types_by_name[enum].values
     prefix = values[0].name.removesuffix("UNSPECIFIED")
     wire = [value.name.removeprefix(prefix).lower() for value in values[1:]]
-    parameters = REGISTRY["smile"].parameters_type()
+    parameters = REGISTRY[name].parameters_type()
     assert [str(member) for member in type(getattr(parameters, field))] == wire

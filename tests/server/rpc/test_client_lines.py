@@ -40,7 +40,7 @@ def test_the_list_names_the_parameters_of_the_wire(name: str) -> None:
     info = REGISTRY[name].info
     on_wire = wire_parameters(name)
     assert sorted(each.name for each in info.parameters) == list(on_wire)
-    assert info.needs_model == ("model" in on_wire)
+    assert (info.needs_model or info.needs_judge) == ("model" in on_wire)
     for each in info.parameters:
         parameter = on_wire[each.name]
         assert each.description, each.name
@@ -77,6 +77,10 @@ def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, dat
     spec, of_line = write_spec(name, parameters), read.to_spec()
     if wanted_model(read) is not None:
         getattr(of_line, name).model = wanted_model(read).partition("@")[0]  # type: ignore[union-attr]
+    if getattr(read, "prompt", None):
+        # As with models, a line has the first twelve digits.
+        assert parameters.prompt.startswith(getattr(of_line, name).prompt)
+        getattr(of_line, name).prompt = parameters.prompt
     assert of_line == spec
 
 
