@@ -35,7 +35,7 @@ async def test_the_same_content_again_computes_nothing(engine: HashEngine, reque
     (second,) = await prepare(engine, entries, requests)
     assert first.cache_hits.computed == 6  # two references, two keywords, two synthetic answers
     assert second.cache_hits == CacheHits(memory=6)
-    assert second.synthetic_answers_stored == first.synthetic_answers_stored == 2
+    assert second.synthetic.stored == first.synthetic.stored == 2
     assert engine.computed == before
 
 
@@ -82,7 +82,7 @@ async def test_bad_entries_fail_alone(engine: HashEngine, request_for: Make) -> 
         (7, Status.UNAVAILABLE),
     ]
     assert chunk.entries_done == len(entries)
-    assert chunk.synthetic_answers_stored == 3
+    assert chunk.synthetic.stored == 3
     assert engine.prepared == {("set", "q", "fine"): "This is fine.", ("set", "q", "x"): "the same"}
     assert ("embed", "fine") in engine.computed
     assert ("embed", "z") not in engine.computed
@@ -95,7 +95,7 @@ async def test_another_answer_for_what_the_set_holds_is_the_entrys_failure(
     (chunk,) = await prepare(engine, entries, [request_for("smile", synthetic="prepared")])
     assert [(index, failure.status) for index, failure in chunk.failures] == [(2, Status.INVALID_INPUT)]
     assert engine.prepared == {("set", "q", "x"): "It is x."}
-    assert chunk.synthetic_answers_stored == 2
+    assert chunk.synthetic.stored == 2
 
 
 async def test_failures_name_the_entry_of_the_whole_set_once(engine: HashEngine, request_for: Make) -> None:

@@ -34,6 +34,7 @@ class Flaw(StrEnum):
     MISSING_WORDS = "it did not contain the words of the answer"
     ONLY_ANSWER = "it only repeated the answer, which is not a sentence"
     QUESTION = "it repeated the question"
+    MARKUP = "it held text that looks like the markup of a chat"
 
 
 def stands_for_itself(reference: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
 from gradewire_server.rpc.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError
+from gradewire_server.rpc.generation import Generation, plan_generation
 from gradewire_server.rpc.pace import Pace
-from gradewire_server.scoring.prepare import ENTRIES_PER_CHUNK
+from gradewire_server.scoring.prepare import entries_per_chunk
 
 if TYPE_CHECKING:
     from gradewire_server.rpc.dataplane import Dataplane
@@ -32,12 +34,13 @@ async def prepare(
 
     Raises:
         InvalidRequestError: Names the field at fault.
-        NothingLoadedError: No metric of the request can be computed here.
+        NothingLoadedError: No metric of the request can be computed here, or the judge is not here that is to write.
         DeadlineExceededError: What was done is kept: the same call again goes on from there.
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
     dataplane.check_count(len(request.entries), "entries")
     plans = dataplane.plan(request.metrics)
+    generation = plan_generation(dataplane, request)
     named = read_reference_set(request.reference_set)
     pace = Pace()
     read = []
@@ -48,43 +51,56 @@ async def prepare(
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(
-        reference_set=named or name_of(entries),
+        reference_set=named or name_of(entries, generation),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
     refused = len(progress.failures)
     progress.entries_done = refused
     chunks = scorer.prepare(
-        entries, [plan.request for plan in plans], reference_set=progress.reference_set, deadline_s=ends_s
+        entries,
+        [plan.request for plan in plans],
+        reference_set=progress.reference_set,
+        deadline_s=ends_s,
+        writing=generation.writing if generation else None,
     )
-    for start in range(0, len(entries), ENTRIES_PER_CHUNK):
-        # Held for the work alone: a caller that reads no progress must not keep permits from others.
-        count = min(ENTRIES_PER_CHUNK, len(entries) - start)
-        await dataplane.admission.items.acquire(count)
-        try:
-            chunk = await anext(chunks)
-        finally:
-            dataplane.admission.items.release(count)
-        if ends_s is not None and time.monotonic() >= ends_s:
-            raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
-        _advance(progress, chunk, positions, refused)
-        yield progress
-        del progress.failures[:]
-        await asyncio.sleep(0)
+    step = entries_per_chunk(writing=generation is not None)
+    async with aclosing(chunks):
+        while (left := len(entries) + refused - progress.entries_done) > 0:
+            # Held for the work alone: a caller that reads no progress must not keep permits from others.
+            count = min(step, left)
+            await dataplane.admission.items.acquire(count)
+            try:
+                chunk = await anext(chunks)
+            finally:
+                dataplane.admission.items.release(count)
+            if ends_s is not None and time.monotonic() >= ends_s:
+                raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
+            _advance(progress, chunk, positions, refused)
+            if generation is not None and generation.return_answers:
+                _return_answers(progress, chunk, positions)
+            yield progress
+            del progress.failures[:]
+            del progress.synthetic_answers[:]
+            await asyncio.sleep(0)
     progress.complete = True
     progress.provenance.extend(plan.provenance_in(progress.reference_set) for plan in plans)
+    if generation is not None:
+        progress.generation.CopyFrom(generation.provenance)
     yield progress
 
 
-def name_of(entries: Sequence[ReferenceEntry]) -> str:
-    """32 hex digits over questions, references and synthetic answers, in order."""
+def name_of(entries: Sequence[ReferenceEntry], generation: Generation | None = None) -> str:
+    """32 hex digits over questions, references and synthetic answers, in order, and over who writes missing ones."""
     digest = blake2b(digest_size=_NAME_BYTES)
-    for entry in entries:
-        for strings in ((entry.question,), entry.references, entry.synthetic_answers):
-            digest.update(len(strings).to_bytes(8, "big"))
-            for text in strings:
-                encoded = text.encode()
-                digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    groups = (
+        strings for entry in entries for strings in ((entry.question,), entry.references, entry.synthetic_answers)
+    )
+    for strings in (*groups, *(((), generation.digests) if generation else ())):
+        digest.update(len(strings).to_bytes(8, "big"))
+        for text in strings:
+            encoded = text.encode()
+            digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.hexdigest()
 
 
@@ -92,9 +108,16 @@ def _advance(
     progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int], refused: int
 ) -> None:
     progress.entries_done = refused + chunk.entries_done
-    progress.synthetic_answers_stored = chunk.synthetic_answers_stored
+    progress.synthetic_answers_stored = chunk.synthetic.stored
+    progress.synthetic_answers_generated = chunk.synthetic.generated
+    progress.synthetic_answers_fallback = chunk.synthetic.fallback
     fill_hits(progress.cache_hits, chunk.cache_hits)
     progress.failures.extend(_failure(positions[index], failure) for index, failure in chunk.failures)
+
+
+def _return_answers(progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int]) -> None:
+    for index, answers in chunk.answers:
+        progress.synthetic_answers.add(index=positions[index], synthetic_answers=[answer or "" for answer in answers])
 
 
 def _failure(index: int, failure: Failure) -> references_pb2.EntryFailure:

@@ -1,8 +1,9 @@
 """Gets references ready before answers come: stores what is needed of them, fills the cache, tells how far it is."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from gradewire_server.domain.engine import Engine
@@ -15,63 +16,110 @@ from gradewire_server.metrics.smile_texts import check_synthetic
 from gradewire_server.scoring.corpus import entries_of
 from gradewire_server.scoring.drive import Drive
 from gradewire_server.scoring.jobs import Cost
+from gradewire_server.scoring.synthetic import Writing
+from gradewire_server.scoring.writing import AnswerWriter, WrittenChunk, WrittenCounts
 
 ENTRIES_PER_CHUNK = 64
-"""Entries between two reports of progress."""
+"""Entries that are worked on together."""
+ENTRIES_PER_WRITTEN_CHUNK = 32
+"""The same where a judge writes: enough to keep it busy, few enough that what is embedded is not far behind."""
 Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """How far a preparation is, after a chunk of entries.
+    """How far a preparation is.
 
     Attributes:
         entries_done: So far, failed ones included.
         cache_hits: Texts so far, by where they were found.
-        synthetic_answers_stored: So far, those that were there before included.
-        failures: New since the last chunk: index of the entry and the first thing that stood in its way, by index.
+        synthetic: Synthetic answers so far.
+        failures: New since the last one: index of the entry and the first thing that stood in its way, by index. An
+            entry of which a reference stands for itself (UNPARSABLE) is prepared nevertheless.
+        answers: Likewise, index of the entry and its synthetic answers, one per reference, None where there is none.
     """
 
     entries_done: int
     cache_hits: CacheHits
-    synthetic_answers_stored: int
-    failures: tuple[tuple[int, Failure], ...]
+    synthetic: WrittenCounts
+    failures: tuple[tuple[int, Failure], ...] = ()
+    answers: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of a chunk, by index in it."""
+
+    failures: dict[int, Failure] = field(default_factory=dict)
+    answers: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 class Preparer:
     """One preparation; `run` is to be called once.
 
     Args:
-        engine: Stores and embeds.
+        engine: Stores, embeds, and has a judge write.
         metrics: What to get ready for; a Failure is the failure of every entry, the other metrics go on.
         reference_set: Name of the set.
         deadline_s: In `time.monotonic()` seconds, or None.
+        writing: How synthetic answers are written that are missing; None: they are not.
     """
 
     def __init__(
-        self, engine: Engine, metrics: Sequence[Preparing], *, reference_set: str, deadline_s: float | None
+        self,
+        engine: Engine,
+        metrics: Sequence[Preparing],
+        *,
+        reference_set: str,
+        deadline_s: float | None,
+        writing: Writing | None = None,
     ) -> None:
         self._engine = engine
         self._metrics = metrics
         self._reference_set = reference_set
         self._deadline_s = deadline_s
         self._cost = Cost()
-        self._stored = 0
-
-    async def run(self, entries: Sequence[ReferenceEntry]) -> AsyncIterator[PreparedChunk]:
-        """Works through the entries chunk by chunk and yields progress after each."""
-        for start in range(0, len(entries), ENTRIES_PER_CHUNK):
-            chunk = entries[start : start + ENTRIES_PER_CHUNK]
-            failures = await self._prepare(chunk)
-            yield PreparedChunk(
-                entries_done=start + len(chunk),
-                cache_hits=replace(self._cost.cache_hits),
-                synthetic_answers_stored=self._stored,
-                failures=tuple((start + index, failure) for index, failure in sorted(failures.items())),
+        self._counts = WrittenCounts()
+        self._writer = None
+        if writing is not None:
+            self._writer = AnswerWriter(
+                engine, writing, self._counts, reference_set=reference_set, deadline_s=deadline_s
             )
 
-    async def _prepare(self, chunk: Sequence[ReferenceEntry]) -> dict[int, Failure]:
-        failures = await self._store(chunk)
+    async def run(self, entries: Sequence[ReferenceEntry]) -> AsyncGenerator[PreparedChunk]:
+        """Works through the entries chunk by chunk and yields progress after each, and within one as a judge writes."""
+        step = entries_per_chunk(writing=self._writer is not None)
+        for start in range(0, len(entries), step):
+            chunk = entries[start : start + step]
+            outcome = _Outcome()
+            await self._store(chunk, outcome)
+            faults: Mapping[int, Failure] = {}
+            if self._writer is not None:
+                bare = {index: entry for index, entry in enumerate(chunk) if not entry.synthetic_answers}
+                brought = len(chunk) - len(bare)
+                async with aclosing(self._writer.write(bare)) as steps:
+                    async for step_done in steps:
+                        if isinstance(step_done, WrittenChunk):
+                            faults = step_done.faults
+                            outcome.failures |= step_done.failures
+                            outcome.answers |= step_done.answers
+                        else:
+                            # One at least is left for when all is embedded.
+                            yield self._progress(start + min(brought + step_done, len(chunk) - 1))
+            await self._embed(chunk, outcome)
+            outcome.failures = {**faults, **outcome.failures}
+            yield self._progress(
+                start + len(chunk),
+                failures=tuple((start + index, failure) for index, failure in sorted(outcome.failures.items())),
+                answers=tuple((start + index, answers) for index, answers in sorted(outcome.answers.items())),
+            )
+
+    def _progress(self, entries_done: int, **news: Any) -> PreparedChunk:
+        return PreparedChunk(entries_done, replace(self._cost.cache_hits), replace(self._counts), **news)
+
+    async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
+        """Asks for all that metrics need of the entries that have not failed, and keeps the corpus."""
+        failures = outcome.failures
 
         def done(index: int, failure: Failure | None, cost: Cost) -> None:
             self._cost.add(cost)
@@ -87,15 +135,17 @@ class Preparer:
             if isinstance(broken, Failure):
                 for index in range(len(chunk)):
                     failures.setdefault(index, broken)
-        return failures
 
-    async def _store(self, chunk: Sequence[ReferenceEntry]) -> dict[int, Failure]:
-        """Stores the chunk's synthetic answers; entries that cannot be stored fail."""
+    async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
+        """Stores the synthetic answers that entries bring; those that cannot be stored fail."""
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
-        answers = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
-        failures = {index: answer for index, answer in zip(given, answers, strict=True) if answer is not None}
-        self._stored += sum(len(chunk[index].synthetic_answers) for index in given if index not in failures)
-        return failures
+        failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
+        for index, failure in zip(given, failures, strict=True):
+            if failure is not None:
+                outcome.failures[index] = failure
+                continue
+            outcome.answers[index] = chunk[index].synthetic_answers
+            self._counts.stored += len(chunk[index].synthetic_answers)
 
     async def _store_corpus(self, chunk: Sequence[ReferenceEntry]) -> Failure | None:
         """Adds the chunk to the set's corpus, where a metric reads one."""
@@ -117,3 +167,8 @@ class Preparer:
                     f"synthetic_answers[{index}]: its reference stands twice in the entry, with different answers",
                 )
         return await self._engine.store_prepared(self._reference_set, entry.question, by_reference)
+
+
+def entries_per_chunk(*, writing: bool) -> int:
+    """Entries that are worked on together."""
+    return ENTRIES_PER_WRITTEN_CHUNK if writing else ENTRIES_PER_CHUNK

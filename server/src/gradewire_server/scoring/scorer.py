@@ -1,6 +1,6 @@
 """Scores items with metrics, and gets references ready: the room between rpc and the engine."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.drive import Drive
 from gradewire_server.scoring.jobs import Cost
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
+from gradewire_server.scoring.synthetic import Writing
 
 __all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
 
@@ -92,14 +93,16 @@ class Scorer:
         *,
         reference_set: str,
         deadline_s: float | None = None,
-    ) -> AsyncIterator[PreparedChunk]:
+        writing: Writing | None = None,
+    ) -> AsyncGenerator[PreparedChunk]:
         """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.
 
-        Yields progress after each chunk of entries; what was done stays done when the caller stops. The same content
-        again computes nothing.
+        Has a judge write the synthetic answers that are missing, where `writing` says how. Yields progress after each
+        chunk of entries, and within one as the judge writes; what was done stays done when the caller stops. The same
+        content again computes nothing.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
-        preparer = Preparer(self._engine, metrics, reference_set=reference_set, deadline_s=deadline_s)
+        preparer = Preparer(self._engine, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing)
         return preparer.run(entries)
 
 
