@@ -11,6 +11,7 @@ from gradewire.errors import InvalidRequest
 # As the server has it; a longer one is refused there too, after it was sent.
 MAX_PROMPT_BYTES = 64 * 1024
 DIGEST_PREFIX_CHARS = 12
+_MAX_DOTS_IN_LINE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,12 @@ def short_prompt(prompt: str) -> str:
 
 def _head(text: str) -> tuple[str, str] | str:
     """Metric and NAME/VERSION, or what is wrong."""
+    # The parser's work grows with the square of a dotted key's parts; the server refuses such lines too.
+    if any(line.count(".") > _MAX_DOTS_IN_LINE for line in text.split("\n")):
+        return f"has more than {_MAX_DOTS_IN_LINE} dots in a line: break it"
     try:
         fields: dict[str, Any] = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return f"is not TOML: {error}"
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:

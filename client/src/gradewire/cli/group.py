@@ -13,8 +13,9 @@ from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_s
 _COMMANDS = {
     "agree": ("gradewire.cli.agree", "Compare scores with human labels."),
     "bench": ("gradewire.cli.bench", "Make the tables by which papers compare evaluators."),
-    "models": ("gradewire.cli.models", "Build, list and verify encoders."),
+    "models": ("gradewire.cli.models", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire.cli.prepare", "Get references ready before answers come."),
+    "prompt": ("gradewire.cli.prompt", "Look at what judges are shown."),
     "score": ("gradewire.cli.score", "Score the answers of a file."),
     "serve": ("gradewire.cli.serve", "Start a server."),
     "triton": ("gradewire.cli.triton", "Run the real Triton server on this machine."),
