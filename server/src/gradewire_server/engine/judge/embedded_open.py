@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradewire_models.judges import Form
 from gradewire_server.domain.engine import ModelStatus
 from gradewire_server.domain.judge import Generate, JudgePrompt, Role, Turn
 from gradewire_server.domain.result import Failure
@@ -15,7 +16,7 @@ from gradewire_server.engine.judge.embedded_queue import EmbeddedQueue, QueueLim
 from gradewire_server.engine.judge.observer import JudgeObserver
 from gradewire_server.engine.judge.source import JudgeUnavailableError
 from gradewire_server.engine.judge.worker_keeper import WorkerKeeper
-from gradewire_server.engine.judge.worker_messages import Form, OpenModel
+from gradewire_server.engine.judge.worker_messages import OpenModel
 
 _WARM_UP = JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?")
 

@@ -7,9 +7,9 @@ that grows run by run.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-Form: TypeAlias = Literal["int8", "gguf"]
+from gradewire_models.judges import Form
 
 
 @dataclass(frozen=True, slots=True)
