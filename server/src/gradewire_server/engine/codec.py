@@ -19,7 +19,7 @@ from gradewire_server.engine.keys import Kind
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
-_MAGIC = {Kind.SENTENCE: b"gw", Kind.TOKENS: b"gt"}
+_MAGIC = {Kind.SENTENCE: b"gw", Kind.TOKENS: b"gt", Kind.VERDICT: b"gv"}
 _VERSION = 1
 _TRUNCATED = 1
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gradewire_server.engine.judge.config import JudgeConfig
 from gradewire_server.engine.workers import usable_cores
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -195,6 +196,7 @@ class EngineConfig:
         cache: What is kept.
         triton: Where encoders run; None: in this process.
         wordnet_directory: WordNet's files; None: where they usually are.
+        judge: Language models that grade.
     """
 
     model_repository: Path
@@ -204,3 +206,4 @@ class EngineConfig:
     cache: CacheConfig = field(default_factory=CacheConfig)
     triton: TritonConfig | None = None
     wordnet_directory: Path | None = None
+    judge: JudgeConfig = field(default_factory=JudgeConfig)

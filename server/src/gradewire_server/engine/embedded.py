@@ -38,8 +38,7 @@ class EmbeddedEngine(VectorEngine):
         telemetry = EngineTelemetry(registry)
         source = SessionSource(config.model_repository, config.compute)
         engine = cls(config, await open_stores(config.cache, telemetry), telemetry, source)
-        for name in config.preload:
-            await engine.load(name)
+        await engine.preload()
         return engine
 
 

@@ -21,6 +21,7 @@ class Kind(StrEnum):
 
     SENTENCE = "s"
     TOKENS = "t"
+    VERDICT = "v"
 
 
 class KeySpace:

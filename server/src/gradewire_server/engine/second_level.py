@@ -30,7 +30,7 @@ class Write(NamedTuple):
         return seal(self.key, self.body, self.dims, expires_unix_s, kind=self.kind)
 
 
-CHUNK_KEYS = {Kind.SENTENCE: 256, Kind.TOKENS: 16}
+CHUNK_KEYS = {Kind.SENTENCE: 256, Kind.TOKENS: 16, Kind.VERDICT: 256}
 """Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
 
 

@@ -32,7 +32,7 @@ class EngineTelemetry:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        self.registry = registry
 
         def histogram(name: str, what: str, buckets: tuple[float, ...], labels: tuple[str, ...] = ()) -> Histogram:
             return Histogram(f"gradewire_engine_{name}", what, labels, registry=registry, buckets=buckets)
@@ -67,11 +67,11 @@ class EngineTelemetry:
 
     def gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
         """A gauge `gradewire_engine_{name}` that is read when it is asked for."""
-        Gauge(f"gradewire_engine_{name}", what, registry=self._registry).set_function(read)
+        Gauge(f"gradewire_engine_{name}", what, registry=self.registry).set_function(read)
 
     def total(self, name: str, what: str, read: Callable[[], float]) -> None:
         """A counter `gradewire_engine_{name}_total` that is read when it is asked for."""
-        self._registry.register(_ReadCounter(f"gradewire_engine_{name}", what, read))
+        self.registry.register(_ReadCounter(f"gradewire_engine_{name}", what, read))
 
     def answered(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
         """Counts the texts of one call.

@@ -189,8 +189,7 @@ class TritonEngine(VectorEngine):
             source,
             lambda library: TritonKeeper(library, source, triton, counters),
         )
-        for name in config.preload:
-            await engine.load(name)
+        await engine.preload()
         return engine
 
     async def close(self) -> None:

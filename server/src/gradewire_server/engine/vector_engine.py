@@ -1,4 +1,4 @@
-"""The engine whoever runs its encoders: cache, single flight, prepared answers, models."""
+"""The engine whoever runs its encoders and judges: cache, single flight, prepared answers, models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.engine import EmbedReply, Engine, ModelStatus, TokensReply
+from gradewire_server.domain.engine import EmbedReply, Engine, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.cache import VectorCache
 from gradewire_server.engine.config import EngineConfig
 from gradewire_server.engine.corpus_book import CorpusBook
 from gradewire_server.engine.encoder import Encoder
+from gradewire_server.engine.judge.opening import open_judges
+from gradewire_server.engine.judge.service import JudgeHealth
+from gradewire_server.engine.judge.verdicts import VerdictCache
 from gradewire_server.engine.lru import SegmentedLru
 from gradewire_server.engine.model_shelf import ModelLibrary
 from gradewire_server.engine.parts import SENTENCE, WORDS
@@ -33,11 +37,13 @@ class EngineHealth:
             told to load it.
         troubles: Why one of them cannot, where that is known.
         degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
+        judge: Whether the judge works, which nothing else depends on.
     """
 
     models: Mapping[str, bool]
     troubles: Mapping[str, str]
     degraded: tuple[str, ...]
+    judge: JudgeHealth
 
 
 class VectorEngine(Engine):
@@ -62,6 +68,14 @@ class VectorEngine(Engine):
         self._prepared = PreparedAnswersBook(stores.prepared, namespace=config.cache.namespace)
         self._corpora = CorpusBook(stores.prepared, namespace=config.cache.namespace)
         self._thesaurus = Thesaurus(config.wordnet_directory)
+        verdicts = VerdictCache(
+            self._lru,
+            stores.vectors,
+            telemetry,
+            namespace=config.cache.namespace,
+            max_pending_writes=config.cache.max_pending_writes,
+        )
+        self._judges = open_judges(config.judge, verdicts, telemetry.registry)
         self._source = source
         self._told: dict[str, None] = {}
         self._library = ModelLibrary(
@@ -85,11 +99,19 @@ class VectorEngine(Engine):
         loaded = await self._library.load(name)
         return loaded if isinstance(loaded, Failure) else loaded.status
 
+    async def preload(self) -> None:
+        """Loads what the settings ask to load at start; `health` shows what cannot be had."""
+        for name in self._config.preload:
+            await self.load(name)
+        if self._config.judge.preload:
+            await self._judges.load()
+
     async def close(self) -> None:
         """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
         if self._closed:
             return
         self._closed = True
+        await self._judges.close()
         await self._library.close()
         await self._source.close()
         await self._cache.close()
@@ -109,7 +131,7 @@ class VectorEngine(Engine):
         models = {name: name in library.loaded and name not in troubles for name in told}
         models |= {name: True for name in library.loaded if name not in told}
         degraded = [why for name, why in troubles.items() if name not in told]
-        return EngineHealth(models, troubles, (*degraded, *self._stores.degraded()))
+        return EngineHealth(models, troubles, (*degraded, *self._stores.degraded()), self._judges.health())
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
@@ -189,3 +211,19 @@ class VectorEngine(Engine):
     def model(self, name: str) -> ModelStatus | Failure:
         """See `Engine.model`. A loaded one is answered from memory."""
         return self._library.status(name)
+
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        """See `Engine.choose`."""
+        return await self._judges.choose(need, deadline_s=deadline_s)
+
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        """See `Engine.generate`."""
+        return await self._judges.generate(need, deadline_s=deadline_s)
+
+    def judges(self) -> Sequence[ModelStatus]:
+        """See `Engine.judges`."""
+        return self._judges.judges()
+
+    def judge(self, name: str) -> ModelStatus | Failure:
+        """See `Engine.judge`. A loaded one is answered from memory."""
+        return self._judges.judge(name)

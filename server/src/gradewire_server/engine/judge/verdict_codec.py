@@ -1,0 +1,95 @@
+"""What judges say, as bytes: exactly, so that a verdict that was kept equals the one that was first given."""
+
+import json
+import math
+import struct
+from typing import TypeAlias
+
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import Tier
+
+JudgeNeed: TypeAlias = Choose | Generate
+JudgeAnswer: TypeAlias = Choice | Generated
+
+_CHOICE = struct.Struct("<cIdH")  # kind, prompt tokens, mass (NaN: none), number of options; then float64 of each
+_TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
+_TRUNCATED = 1
+_COMPLETE = 2
+_TAIL_BYTES = 2  # flags and tier, as every body has them
+_SUM_TOLERANCE = 1e-6
+
+
+def canonical(need: JudgeNeed, numeric_class: str) -> str:
+    """Everything that decides an answer but the judge's digest, as one text: different needs have different texts."""
+    prompt = need.prompt
+    own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
+    turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
+    return json.dumps(
+        (type(need).__name__, numeric_class, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own)
+    )
+
+
+def why_no_answer(need: JudgeNeed, answer: JudgeAnswer) -> str:
+    """What is wrong with an answer that must not become a score; empty where nothing is."""
+    if isinstance(answer, Generated) and isinstance(need, Generate):
+        return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
+    if isinstance(answer, Choice) and isinstance(need, Choose):
+        return _why_no_choice(len(need.options), answer)
+    return f"{type(answer).__name__} is no answer to {type(need).__name__}"
+
+
+def _why_no_choice(options: int, choice: Choice) -> str:
+    shares = choice.probabilities
+    if len(shares) != options:
+        return f"{len(shares)} probabilities came for {options} options"
+    # Written so that a NaN is refused too.
+    if not all(0 <= share <= 1 for share in shares) or not abs(math.fsum(shares) - 1) <= _SUM_TOLERANCE:
+        return "the options' probabilities are none"
+    if choice.mass is not None and not 0 <= choice.mass <= 1 + _SUM_TOLERANCE:
+        return "the options' mass is no probability"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def encode_answer(answer: JudgeAnswer) -> bytes:
+    """Body of an answer that no second level keeps yet."""
+    if isinstance(answer, Choice):
+        mass = math.nan if answer.mass is None else answer.mass
+        count = len(answer.probabilities)
+        payload = _CHOICE.pack(b"c", answer.prompt_tokens, mass, count)
+        payload += struct.pack(f"<{count}d", *answer.probabilities)
+        flags = _TRUNCATED * answer.truncated
+    else:
+        payload = _TEXT.pack(b"g", answer.prompt_tokens, answer.generated_tokens) + answer.text.encode()
+        flags = _TRUNCATED * answer.truncated | _COMPLETE * answer.complete
+    return payload + bytes((flags, Tier.WINDOW))
+
+
+def decode_answer(need: JudgeNeed, body: bytes) -> JudgeAnswer | None:
+    """The answer that a body holds for a need, or None where it holds none."""
+    try:
+        answer = _decode(body)
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return None if answer is None or why_no_answer(need, answer) else answer
+
+
+def _decode(body: bytes) -> JudgeAnswer | None:
+    payload, flags = body[:-_TAIL_BYTES], body[-_TAIL_BYTES]
+    truncated = bool(flags & _TRUNCATED)
+    if payload[:1] == b"c":
+        _, prompt_tokens, mass, count = _CHOICE.unpack_from(payload)
+        shares = struct.unpack(f"<{count}d", payload[_CHOICE.size :])
+        return Choice(shares, None if math.isnan(mass) else mass, prompt_tokens, truncated)
+    if payload[:1] == b"g":
+        _, prompt_tokens, generated_tokens = _TEXT.unpack_from(payload)
+        text = payload[_TEXT.size :].decode()
+        return Generated(text, bool(flags & _COMPLETE), prompt_tokens, generated_tokens, truncated)
+    return None
