@@ -17,8 +17,7 @@ _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instruc
 _JOINERS: Final = "\u200c\u200d"
 _SPACES: Final = frozenset({"Cc", "Zl", "Zp"})
 _UNSEEN: Final = frozenset({"Cf", "Cs"})
-# Zero-width joiners belong to words of some scripts; within ASCII they only hide what a word is.
-_HIDING_JOINER: Final = re.compile(f"(?<=[ -~])[{_JOINERS}]+|[{_JOINERS}]+(?=[ -~])")
+_JOINED: Final = re.compile(f"[{_JOINERS}]+")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
 _BRACKETED: Final = re.compile(r"\[(?=/?g?[A-Z][A-Z_]+\])")
 _COLONS: Final = ":\uff1a\u2236\ufe55\ufe13\ua789"
@@ -62,7 +61,13 @@ def _seen(text: str) -> str:
         return text
     kinds = {character: category(character) for character in set(text).difference(_JOINERS)}
     table = {ord(character): " " if kind in _SPACES else None for character, kind in kinds.items() if _odd(kind)}
-    return _HIDING_JOINER.sub("", text.translate(table))
+    return _JOINED.sub(_joiner, text.translate(table))
+
+
+def _joiner(match: re.Match[str]) -> str:
+    """Zero-width joiners belong to words of some scripts; beside ASCII they only hide what a word is."""
+    before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
+    return "" if before.isascii() or after.isascii() else match[0][0]
 
 
 def _odd(kind: str) -> bool:
