@@ -28,6 +28,10 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
+# What a judge read and wrote is a cost and no reason; its labels stand beside their probabilities.
+_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels"}
+# Texts that explain a verdict are shown as long as a line of parts may be.
+_EXPLANATIONS = {"reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
     if result.get("message"):
         remarks.append(visible(str(result["message"])[:_PART_CHARACTERS]))
     reference = result.get("matched_reference")
-    parts = ", ".join(f"{name} {_part(value)}" for name, value in result.items() if _is_part(name, value))
+    parts = ", ".join(_named_part(result, name) for name, value in result.items() if _is_part(name, value))
     return ResultLine(
         metric=metric,
         score=visible(str(result.get("status", "no result"))[:_PART_CHARACTERS])
@@ -195,15 +199,23 @@ def _cut(text: str) -> str:
 
 
 def _is_part(name: str, value: Any) -> bool:
-    return name not in _NOT_PARTS and value is not None and value != ""
+    return name not in _NOT_PARTS | _NOT_SHOWN and value is not None and value not in ("", [])
 
 
-def _part(value: Any) -> str:
+def _named_part(result: Mapping[str, Any], name: str) -> str:
+    labels = result.get("labels")
+    if name == "probabilities" and isinstance(labels, list) and len(labels) == len(result[name]):
+        each = (f"{visible(str(label))} {_part(value)}" for label, value in zip(labels, result[name], strict=True))
+        return f"probabilities {' / '.join(each)}"
+    return f"{name} {_part(result[name], most=_LINE_CHARACTERS if name in _EXPLANATIONS else _PART_CHARACTERS)}"
+
+
+def _part(value: Any, *, most: int = _PART_CHARACTERS) -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return " / ".join(map(_part, value[:8]))
     if isinstance(value, str):
-        cut = "…" if len(value) > _PART_CHARACTERS else ""
-        return f"“{visible(value[:_PART_CHARACTERS])}{cut}”"
+        cut = "…" if len(value) > most else ""
+        return f"“{visible(value[:most])}{cut}”"
     return str(value)
