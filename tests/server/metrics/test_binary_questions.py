@@ -74,9 +74,8 @@ def test_a_long_text_takes_no_longer(text: str) -> None:
     ],
 )
 def test_the_majority_of_references(references: tuple[str, ...], binary: bool, most: bool | None) -> None:  # noqa: FBT001
-    counted = count_references(references)
-    assert is_binary(counted) is binary
-    assert majority(counted) is most
+    assert is_binary(count_references(references)) is binary
+    assert majority(references) is most
 
 
 @pytest.mark.parametrize(

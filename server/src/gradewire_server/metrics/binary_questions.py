@@ -5,6 +5,7 @@ go wrong most.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -53,21 +54,16 @@ def rule_verdict(references: Sequence[str], prediction: str) -> bool | None:
     Returns:
         None where the question is not binary, the prediction begins with neither, or the references are divided.
     """
-    counted = count_references(references)
-    if not is_binary(counted):
+    if not is_binary(count_references(references)):
         return None
-    said, expected = leading_verdict(prediction), majority(counted)
+    said, expected = leading_verdict(prediction), majority(references)
     return None if said is None or expected is None else said is expected
 
 
-def majority(counted: Counted) -> bool | None:
+def majority(references: Sequence[str]) -> bool | None:
     """True for yes, False for no; None where as many references say the one as the other."""
-    votes = 0
-    for key, count in zip(counted.keys, counted.counts, strict=True):
-        said = leading_verdict(key)
-        if said is not None:
-            votes += count if said else -count
-    return None if votes == 0 else votes > 0
+    said = Counter(map(leading_verdict, references))
+    return None if said[True] == said[False] else said[True] > said[False]
 
 
 def leading_verdict(text: str) -> bool | None:

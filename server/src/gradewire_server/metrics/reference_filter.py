@@ -25,18 +25,16 @@ class Counted:
 
     Attributes:
         texts: As first written.
-        counts: How often each was given.
+        counts: How often each was given; all 1 unless `repeated`.
         keys: What made them equal: lower case, single spaces, no punctuation at the ends.
+        repeated: Whether a text was given more than once, word for word, as annotators do; lists of aliases hold the
+            same words in another case, and their counts say nothing.
     """
 
     texts: tuple[str, ...]
     counts: tuple[int, ...]
     keys: tuple[str, ...]
-
-    @property
-    def repeated(self) -> bool:
-        """Whether one was given more than once, as annotators do; lists of aliases do not repeat themselves."""
-        return any(count > 1 for count in self.counts)
+    repeated: bool
 
     def kept(self, places: Sequence[int]) -> "Counted":
         """Those at `places`."""
@@ -44,6 +42,7 @@ class Counted:
             tuple(self.texts[place] for place in places),
             tuple(self.counts[place] for place in places),
             tuple(self.keys[place] for place in places),
+            self.repeated,
         )
 
 
@@ -61,8 +60,12 @@ def count_references(references: Sequence[str]) -> Counted:
         key = reference_key(reference)
         first.setdefault(key, reference)
         counts[key] += 1
+    repeated = len({" ".join(reference.split()) for reference in references}) < len(references)
+    if not repeated:
+        counts = Counter(first.keys())
     ordered = counts.most_common()  # stable: equal counts stay in the order of their first coming
-    return Counted(tuple(first[key] for key, _ in ordered), tuple(n for _, n in ordered), tuple(k for k, _ in ordered))
+    keys = tuple(key for key, _ in ordered)
+    return Counted(tuple(first[key] for key in keys), tuple(count for _, count in ordered), keys, repeated)
 
 
 def without_rare(counted: Counted, share: float) -> Counted:
