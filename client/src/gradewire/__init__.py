@@ -74,7 +74,7 @@ from gradewire.parts import (
     SmileParts,
     VqaParts,
 )
-from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry
+from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
 from gradewire.score_report import MetricSummary, ScoreReport
 from gradewire.scorer import AsyncScorer, Scorer
@@ -154,6 +154,7 @@ __all__ = [
     "SoftVqaAccuracy",
     "Status",
     "Synthetic",
+    "SyntheticGeneration",
     "Timing",
     "Tls",
     "Transport",

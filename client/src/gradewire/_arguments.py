@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metric_types import Metric
-from gradewire.preparation import ReferenceEntry
+from gradewire.preparation import ReferenceEntry, SyntheticGeneration
 
 # Above it, seconds no longer fit into the clocks of event loops.
 _MAX_DEADLINE_S = 1e9
@@ -94,6 +94,27 @@ def check_text(name: str, value: object) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name}={value!r} holds a lone surrogate: give text") from None
+
+
+def check_generate(generate: object) -> SyntheticGeneration | None:
+    """Who writes synthetic answers; None where nobody is to.
+
+    Raises:
+        InvalidRequest: It is neither yes nor no, nor a judge, nor a SyntheticGeneration.
+    """
+    if isinstance(generate, bool):
+        return SyntheticGeneration() if generate else None
+    chosen = SyntheticGeneration(judge=generate) if isinstance(generate, str) else generate
+    if not isinstance(chosen, SyntheticGeneration):
+        raise InvalidRequest(
+            f"generate is a {type(generate).__name__}: give True, the name of a judge, or a SyntheticGeneration"
+        )
+    for name in ("judge", "prompt"):
+        value = getattr(chosen, name)
+        if value is None:
+            raise InvalidRequest(f"generate.{name} is None: give a string, '' for the default")
+        check_text(f"generate.{name}", value)
+    return chosen
 
 
 def check_progress(progress: object) -> None:

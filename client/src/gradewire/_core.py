@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradewire._arguments import (
     ClientSettings,
     check_deadline,
+    check_generate,
     check_metrics,
     check_progress,
     check_text,
@@ -30,6 +31,8 @@ from gradewire.transport import Transport
 
 # Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
 PREPARE_DEADLINE_S = 3600.0
+# A judge on a CPU writes a sentence or two in a second.
+GENERATE_DEADLINE_S = 24 * 3600.0
 # A judge takes a second or more for an item: a call of many, and the next result of a stream.
 JUDGE_DEADLINE_S = 3600.0
 JUDGE_STALL_S = 600.0
@@ -88,12 +91,20 @@ class Core:
         return Stream(self._transport, call, items, self._known_limits)
 
     async def prepare(
-        self, entries: Sequence[ReferenceEntryLike], options: ScoreOptions, progress: PrepareCallback | None
+        self,
+        entries: Sequence[ReferenceEntryLike],
+        options: ScoreOptions,
+        progress: PrepareCallback | None,
+        generate: object,
     ) -> PrepareReport:
         """See `AsyncClient.prepare`."""
         check_progress(progress)
-        deadline = self._deadline(PREPARE_DEADLINE_S if options.deadline_s is None else options.deadline_s)
-        call = PrepareCall(self._choose(options), deadline, progress)
+        generation = check_generate(generate)
+        if generation is not None and options.synthetic is None:
+            options = replace(options, synthetic="prepared")
+        usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
+        deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
+        call = PrepareCall(self._choose(options), deadline, progress, generation)
         return await Preparation(self._transport, call, entries).run(self._known_limits)
 
     def submit(

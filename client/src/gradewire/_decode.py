@@ -53,6 +53,11 @@ def decode_provenance(choice: MetricChoice, messages: Sequence[types_pb2.Provena
     return provenance
 
 
+def decode_generation(message: types_pb2.Provenance) -> Provenance:
+    """Who writes synthetic answers."""
+    return _provenance(message)
+
+
 def check_same(before: dict[str, Provenance], now: dict[str, Provenance]) -> None:
     """Refuses to mix scores of different definitions or models.
 

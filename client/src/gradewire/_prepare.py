@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 
-from gradewire._chunks import Chunk, Deadline, chunk_limits, cut
-from gradewire._decode import check_same, decode_provenance, decode_status
+from gradewire._chunks import Chunk, ChunkLimits, Deadline, chunk_limits, cut
+from gradewire._decode import check_same, decode_generation, decode_provenance, decode_status
 from gradewire.errors import InvalidRequest, ServerFault, TransportError
 from gradewire.metric_choice import MetricChoice
 from gradewire.model_list import Limits
@@ -15,12 +15,13 @@ from gradewire.preparation import (
     PrepareProgress,
     PrepareReport,
     ReferenceEntryLike,
+    SyntheticGeneration,
     encode_entry,
     name_set,
 )
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire.transport import Transport
-from gradewire_proto.v1 import references_pb2, types_pb2
+from gradewire_proto.v1 import references_pb2
 
 _ATTEMPTS = 5
 _FIRST_BACKOFF_S = 0.2
@@ -36,11 +37,36 @@ class PrepareCall:
         choice: The metrics.
         deadline: Of the whole call.
         progress: Told after every message of the server; an exception from it ends the call.
+        generate: Who writes synthetic answers; None: nobody does.
     """
 
     choice: MetricChoice
     deadline: Deadline
     progress: PrepareCallback | None
+    generate: SyntheticGeneration | None = None
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What was done so far, over all requests."""
+
+    entries: int = 0
+    cache_hits: CacheHits = field(default_factory=CacheHits)
+    stored: int = 0
+    generated: int = 0
+    fallback: int = 0
+
+    def plus(self, step: references_pb2.PrepareProgress) -> "_Counts":
+        """With what a request has done."""
+        hits = step.cache_hits
+        new = (hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
+        return _Counts(
+            entries=self.entries + step.entries_done,
+            cache_hits=CacheHits(*(before + now for before, now in zip(astuple(self.cache_hits), new, strict=True))),
+            stored=self.stored + step.synthetic_answers_stored,
+            generated=self.generated + step.synthetic_answers_generated,
+            fallback=self.fallback + step.synthetic_answers_fallback,
+        )
 
 
 class Preparation:
@@ -60,21 +86,59 @@ class Preparation:
                 self._failures.append(message)
             else:
                 self._messages.append((index, message))
-        self._reference_set = name_set(message for _, message in self._messages)
-        if call.choice.reference_set not in {"", self._reference_set}:
-            raise InvalidRequest(
-                f"a metric says reference_set={call.choice.reference_set!r}, and these entries make the set "
-                f"{self._reference_set!r}: leave it out of the metric"
-            )
-        self._done = len(self._failures)
-        self._hits = CacheHits()
-        self._stored = 0
+        self._counts = _Counts(entries=len(self._failures))
+        self._answers: dict[int, tuple[str | None, ...]] = {}
         self._provenance: dict[str, Provenance] = {}
+        self._generation: Provenance | None = None
+        # What all requests have in common; the name of the set is known once it is known who writes in it.
+        self._common = references_pb2.PrepareRequest(metrics=call.choice.specs)
 
     async def run(self, limits: Callable[[], Awaitable[Limits]]) -> PrepareReport:
         """Prepares all entries, one request after the other."""
-        request = references_pb2.PrepareRequest(metrics=self._call.choice.specs, reference_set=self._reference_set)
-        room = chunk_limits(await limits(), overhead_bytes=request.ByteSize())
+        await self._name()
+        room = chunk_limits(await limits(), overhead_bytes=self._common.ByteSize())
+        for chunk in cut(self._fitting(room), room):
+            await self._send_until_done(chunk)
+        failures = sorted(self._failures, key=lambda failure: failure.index)
+        return PrepareReport(
+            reference_set=self._common.reference_set,
+            entries=self._total,
+            failures=tuple(failure for failure in failures if failure.status is not Status.UNPARSABLE),
+            cache_hits=self._counts.cache_hits,
+            synthetic_answers_stored=self._counts.stored,
+            provenance=self._provenance,
+            synthetic_answers_generated=self._counts.generated,
+            fallbacks=tuple(failure for failure in failures if failure.status is Status.UNPARSABLE),
+            synthetic_answers=self._answers,
+            generation=self._generation,
+        )
+
+    async def _name(self) -> None:
+        """Names the set; asks first who writes, and holds the server to it."""
+        generate = self._call.generate
+        if generate is not None:
+            self._common.generate.model = generate.judge
+            self._common.generate.prompt = generate.prompt
+            self._common.generate.return_answers = True
+            await self._send_until_done(Chunk([], []))
+            self._provenance = {}  # names a set that is not this one
+            writer = self._generation
+            if writer is None:
+                raise InvalidRequest("generate: this server writes no synthetic answers; use a later one")
+            self._common.generate.model = f"{writer.model}@{writer.model_digest}"
+            if "\n" not in generate.prompt:
+                self._common.generate.prompt = f"{writer.prompt}@{writer.prompt_digest}"
+        name = name_set((message for _, message in self._messages), self._generation)
+        said = self._call.choice.reference_set
+        if said not in {"", name}:
+            raise InvalidRequest(
+                f"a metric says reference_set={said!r}, and these entries make the set {name!r}: leave it out of the "
+                "metric"
+            )
+        self._common.reference_set = name
+
+    def _fitting(self, room: ChunkLimits) -> list[tuple[int, references_pb2.ReferenceEntry]]:
+        """The entries that fit into a message; the others fail."""
         fitting = []
         for index, message in self._messages:
             if (size := message.ByteSize()) <= room.max_item_bytes:
@@ -84,17 +148,8 @@ class Preparation:
                 f"entries[{index}] takes {size} bytes, at most {room.max_item_bytes} fit into a message: shorten it"
             )
             self._failures.append(EntryFailure(index, Status.INVALID_INPUT, problem))
-            self._done += 1
-        for chunk in cut(fitting, room):
-            await self._send_until_done(chunk)
-        return PrepareReport(
-            reference_set=self._reference_set,
-            entries=self._total,
-            failures=tuple(sorted(self._failures, key=lambda failure: failure.index)),
-            cache_hits=self._hits,
-            synthetic_answers_stored=self._stored,
-            provenance=self._provenance,
-        )
+            self._counts.entries += 1
+        return fitting
 
     async def _send_until_done(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -109,41 +164,48 @@ class Preparation:
                 return
 
     async def _send(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
-        request = references_pb2.PrepareRequest(
-            entries=chunk.messages, metrics=self._call.choice.specs, reference_set=self._reference_set
-        )
+        request = references_pb2.PrepareRequest(entries=chunk.messages)
+        request.MergeFrom(self._common)
         failures: list[EntryFailure] = []
         last = references_pb2.PrepareProgress()
         replies = self._transport.prepare(request, timeout_s=self._call.deadline.remaining_s())
-        async with aclosing(replies):
-            async for last in replies:
-                failures += [
-                    EntryFailure(chunk.indices[each.index], decode_status(each.status), each.message)
-                    for each in last.failures
-                ]
-                self._tell(last)
+        try:
+            async with aclosing(replies):
+                async for last in replies:
+                    failures += [
+                        EntryFailure(chunk.indices[each.index], decode_status(each.status), each.message)
+                        for each in last.failures
+                    ]
+                    for entry in last.synthetic_answers:
+                        answers = tuple(answer or None for answer in entry.synthetic_answers)
+                        self._answers[chunk.indices[entry.index]] = answers
+                    self._tell(last)
+        except TransportError:
+            # What was written is kept: the next attempt finds it, and does not count it as written.
+            self._counts.generated += last.synthetic_answers_generated
+            raise
         if not last.complete:
             raise ServerFault("the server stopped before the references were ready: look at its log, then call again")
         provenance = decode_provenance(self._call.choice, last.provenance)
         if self._provenance:
             check_same(self._provenance, provenance)
         self._provenance = provenance
+        if last.HasField("generation"):
+            self._generation = decode_generation(last.generation)
         self._failures += failures
-        self._done += len(chunk.indices)
-        self._hits = self._hits_with(last.cache_hits)
-        self._stored += last.synthetic_answers_stored
+        self._counts = self._counts.plus(last)
 
     def _tell(self, step: references_pb2.PrepareProgress) -> None:
-        if self._call.progress is not None:
-            self._call.progress(
-                PrepareProgress(
-                    entries_done=self._done + step.entries_done,
-                    entries_total=self._total,
-                    cache_hits=self._hits_with(step.cache_hits),
-                    synthetic_answers_stored=self._stored + step.synthetic_answers_stored,
-                )
+        if self._call.progress is None or not step.entries_total:
+            return
+        counts = self._counts.plus(step)
+        self._call.progress(
+            PrepareProgress(
+                entries_done=counts.entries,
+                entries_total=self._total,
+                cache_hits=counts.cache_hits,
+                synthetic_answers_stored=counts.stored,
+                synthetic_answers_generated=counts.generated,
+                synthetic_answers_fallback=counts.fallback,
             )
-
-    def _hits_with(self, more: types_pb2.CacheHits) -> CacheHits:
-        new = (more.memory, more.disk, more.redis, more.joined, more.computed)
-        return CacheHits(*(before + now for before, now in zip(astuple(self._hits), new, strict=True)))
+        )

@@ -18,7 +18,7 @@ from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
 from gradewire.model_list import ModelList
-from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.tls import Tls
@@ -144,6 +144,7 @@ class AsyncClient:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        generate: bool | str | SyntheticGeneration = False,
         deadline_s: float | None = None,
         progress: PrepareCallback | None = None,
     ) -> PrepareReport:
@@ -155,9 +156,12 @@ class AsyncClient:
             entries: Mappings with the keys of `ReferenceEntry`, or `ReferenceEntry`s; items will do.
             metrics: What to get ready for, as `score`.
             preset: As `score`.
-            synthetic: As `score`.
+            synthetic: As `score`; prepared, where a judge writes.
             model: As `score`.
-            deadline_s: For the whole call, seconds; None: an hour, for encoding a large set takes its time.
+            generate: Have a judge write a synthetic answer for each reference that has none: True for the default
+                judge, or its name, or a `SyntheticGeneration`. The set keeps them, so each is written once.
+            deadline_s: For the whole call, seconds; None: an hour, for encoding a large set takes its time, and a day
+                where a judge writes.
             progress: Called as entries are done, from the client's thread; an exception ends the call.
 
         Raises:
@@ -166,7 +170,7 @@ class AsyncClient:
         """
         check_rows("entries", entries)
         options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
-        return await self._core.prepare(list(entries), options, progress)
+        return await self._core.prepare(list(entries), options, progress, generate)
 
     def submit(  # noqa: PLR0913 - as `score`
         self,

@@ -20,7 +20,7 @@ from gradewire.items import ItemLike
 from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
 from gradewire.model_list import ModelList
-from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.tls import Tls
@@ -111,6 +111,7 @@ class Client:
         preset: Preset | None = None,
         synthetic: Synthetic | None = None,
         model: str | None = None,
+        generate: bool | str | SyntheticGeneration = False,
         deadline_s: float | None = None,
         progress: PrepareCallback | None = None,
     ) -> PrepareReport:
@@ -118,7 +119,7 @@ class Client:
         check_rows("entries", entries)
         taken = list(entries)
         options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
-        return self._runtime.run(lambda core: core.prepare(taken, options, progress))
+        return self._runtime.run(lambda core: core.prepare(taken, options, progress, generate))
 
     def submit(  # noqa: PLR0913 - as `score`
         self,

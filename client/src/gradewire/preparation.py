@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 from unicodedata import normalize
 
@@ -30,6 +30,20 @@ class ReferenceEntry:
 ReferenceEntryLike = ReferenceEntry | Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticGeneration:
+    """Who writes synthetic answers.
+
+    Attributes:
+        judge: NAME or NAME@DIGEST; "" for the server's default.
+        prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file of the
+            metric "synthetic"; "" for the default one.
+    """
+
+    judge: str = ""
+    prompt: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class PrepareProgress:
     """How far it is.
@@ -39,17 +53,21 @@ class PrepareProgress:
         entries_total: Of this call.
         cache_hits: Texts so far, by where they were found.
         synthetic_answers_stored: So far, those that were there before included.
+        synthetic_answers_generated: Of these, written by a judge in this call.
+        synthetic_answers_fallback: Of these, references that stand for themselves for want of a good sentence.
     """
 
     entries_done: int
     entries_total: int
     cache_hits: CacheHits
     synthetic_answers_stored: int
+    synthetic_answers_generated: int = 0
+    synthetic_answers_fallback: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """An entry that could not be prepared; the others are."""
+    """What is to be said of an entry."""
 
     index: int
     status: Status
@@ -64,10 +82,16 @@ class PrepareReport:
         reference_set: Name of the set, for `score(…, synthetic="prepared", reference_set=…)`: 32 hex digits over the
             content of all entries in their order. The same entries in another order are another set.
         entries: Number of entries.
-        failures: Entries that were left out.
+        failures: Entries that could not be prepared; the others are.
         cache_hits: Texts, by where they were found; a second call finds all and computes none.
         synthetic_answers_stored: Those that were there before included.
         provenance: By label.
+        synthetic_answers_generated: Written by a judge in this call, and kept.
+        fallbacks: Entries that are prepared, but the judge found no good sentence for some of their references, which
+            stand for themselves (UNPARSABLE).
+        synthetic_answers: With `generate`: by index of the entry one for each of its references, None where there is
+            none; entries that were refused are not in it.
+        generation: With `generate`: the judge and the prompt.
     """
 
     reference_set: str
@@ -76,6 +100,10 @@ class PrepareReport:
     cache_hits: CacheHits
     synthetic_answers_stored: int
     provenance: Mapping[str, Provenance]
+    synthetic_answers_generated: int = 0
+    fallbacks: tuple[EntryFailure, ...] = ()
+    synthetic_answers: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
+    generation: Provenance | None = None
 
 
 def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:
@@ -110,16 +138,20 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
     return ""
 
 
-def name_set(entries: Iterable[references_pb2.ReferenceEntry]) -> str:
-    """32 hex digits over the content in its order; texts count as the server sees them, NFC-normalised."""
+def name_set(entries: Iterable[references_pb2.ReferenceEntry], generation: Provenance | None = None) -> str:
+    """32 hex digits over the content in its order; texts count as the server sees them, NFC-normalised.
+
+    Where a judge writes synthetic answers, its digest and its prompt's count too: another one makes another set.
+    """
     digest = hashlib.blake2b(digest_size=16)
-    for entry in entries:
-        for texts in ((entry.question,), entry.references, entry.synthetic_answers):
-            digest.update(len(texts).to_bytes(8))
-            for text in texts:
-                data = normalize("NFC", text).encode()
-                digest.update(len(data).to_bytes(8))
-                digest.update(data)
+    groups = (texts for entry in entries for texts in ((entry.question,), entry.references, entry.synthetic_answers))
+    writers = ((), (generation.model_digest, generation.prompt_digest)) if generation else ()
+    for texts in (*groups, *writers):
+        digest.update(len(texts).to_bytes(8))
+        for text in texts:
+            data = normalize("NFC", text).encode()
+            digest.update(len(data).to_bytes(8))
+            digest.update(data)
     return digest.hexdigest()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from gradewire.errors import DeadlineExceeded
 from gradewire.metric_line import format_metric_line
 from gradewire.metric_types import metric_of
+from gradewire.prompt_text import short_prompt
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
@@ -93,9 +94,9 @@ class StubTransport:
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """One message: complete."""
+        """One message: complete. Where a judge is to write, the reference stands for itself."""
         del timeout_s
-        yield references_pb2.PrepareProgress(
+        progress = references_pb2.PrepareProgress(
             reference_set=request.reference_set,
             entries_done=len(request.entries),
             entries_total=len(request.entries),
@@ -103,6 +104,9 @@ class StubTransport:
             complete=True,
             provenance=[_provenance(spec, request.reference_set) for spec in request.metrics],
         )
+        if request.HasField("generate"):
+            _generate(request, progress)
+        yield progress
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """What the constructor was given."""
@@ -114,8 +118,26 @@ class StubTransport:
         self.closed = True
 
 
+def _generate(request: references_pb2.PrepareRequest, progress: references_pb2.PrepareProgress) -> None:
+    progress.synthetic_answers_stored = sum(len(entry.references) for entry in request.entries)
+    written = [entry for entry in request.entries if not entry.synthetic_answers]
+    progress.synthetic_answers_fallback = sum(len(entry.references) for entry in written)
+    if request.generate.return_answers:
+        for index, entry in enumerate(request.entries):
+            answers = entry.synthetic_answers or entry.references
+            progress.synthetic_answers.add(index=index, synthetic_answers=answers)
+    judge, _, digest = request.generate.model.partition("@")
+    progress.generation.name, progress.generation.version = "synthetic", 1
+    progress.generation.model, progress.generation.model_digest = judge or "stub", digest or "0" * 64
+    progress.generation.prompt, progress.generation.prompt_digest = "synthetic/1", "0" * 64
+    progress.generation.line = "synthetic/1"
+
+
 def _provenance(spec: types_pb2.MetricSpec, reference_set: str) -> types_pb2.Provenance:
     metric = metric_of(spec, version=1)
+    if prompt := getattr(metric, "prompt", None):
+        pinned: dict[str, Any] = {"prompt": short_prompt(prompt)}
+        metric = replace(metric, **pinned)
     if metric.reads_prepared:
         said: dict[str, Any] = {"reference_set": reference_set or None}
         metric = replace(metric, **said)

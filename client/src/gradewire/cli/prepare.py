@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,26 @@ import click
 
 from gradewire.cli.connection import connection_of, connection_options
 from gradewire.cli.files import ALIAS_HELP, input_file, input_options
+from gradewire.cli.generation import (
+    generate_options,
+    generation_of,
+    sentences_so_far,
+    tell_about_judge,
+    write_rows,
+)
 from gradewire.cli.metric_options import metric_options, metrics_help, over_a_file, plan_of, with_all_metrics
 from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, exit_codes, one_line_errors
 from gradewire.cli.terminal import progress
 from gradewire.metric_choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradewire import AsyncClient
     from gradewire.cli.files import InputFile
+    from gradewire.cli.generation import GenerateOptions
     from gradewire.cli.pipeline import ScorePlan
-    from gradewire.preparation import PrepareReport
+    from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
 
 _FIELDS = ("question", "references", "synthetic_answers")
 # Failures told one by one; a file in which every row is wrong needs no further examples.
@@ -36,19 +47,21 @@ class Entries:
         places: Where each was seen first.
         problems: Of rows that cannot be read.
         rows: Rows of the file.
+        entry_of: Position in `entries` by row number.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     rows: int = 0
+    entry_of: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: InputFile) -> tuple[Entries, bool]:
         """Reads a file; also says whether its first rows carry synthetic answers."""
         found = cls()
         opened = source.open()
-        seen = set()
+        seen: dict[str, int] = {}
         for row in opened.rows:
             found.rows += 1
             if row.item is None:
@@ -57,9 +70,10 @@ class Entries:
             entry = {name: row.item[name] for name in _FIELDS if name in row.item}
             key = json.dumps(entry, sort_keys=True, default=repr)
             if key not in seen:
-                seen.add(key)
+                seen[key] = len(found.entries)
                 found.entries.append(entry)
                 found.places.append(row.place)
+            found.entry_of[row.index] = seen[key]
         if not found.entries:
             raise InputError(f"{source.path}: there is no row with references")
         return found, opened.has_synthetic
@@ -73,6 +87,7 @@ Examples:
   gradewire prepare references.jsonl --server 127.0.0.1:50051
   SET=$(gradewire prepare references.jsonl --synthetic inline --quiet)
   gradewire score answers.jsonl --synthetic prepared --reference-set $SET
+  SET=$(gradewire prepare references.jsonl --generate --out sentences.jsonl)
   SET=$(gradewire prepare captions.jsonl --metrics cider,bertscore?idf=prepared --quiet)
   gradewire score captions.jsonl --metrics cider,bertscore?idf=prepared --reference-set $SET
 
@@ -84,6 +99,7 @@ The same references again compute nothing, and after a break the same command go
 )
 @input_options
 @metric_options
+@generate_options
 @connection_options
 @click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
@@ -94,23 +110,29 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
     """
     if options["reference_set"] is not None:
         raise click.UsageError("--reference-set: the name is made of the content, leave it out")
+    with one_line_errors():
+        written = generation_of(options)
     plan, connection = plan_of(options, scoring=False), connection_of(options)
     source = input_file(options, needed=("references",))
+    written.check_output(source, overwrite=options["overwrite"])
     given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     try:
         with one_line_errors():
             found, has_synthetic = Entries.read(source)
             if plan.synthetic is None:
-                plan = plan.with_synthetic("prepared" if has_synthetic else "none")
-            deadline_s = connection.deadline_s if given else None
-            report = asyncio.run(_prepare(connection.client(ctx.obj), found, plan, deadline_s, quiet=quiet))
+                prepared = has_synthetic or written.generation is not None
+                plan = plan.with_synthetic("prepared" if prepared else "none")
+            call = _Call(plan, written, connection.deadline_s if given else None, quiet=quiet)
+            report = asyncio.run(call.run(connection.client(ctx.obj), found))
     except KeyboardInterrupt:
         click.echo("interrupted; the same command goes on from here", err=True)
         ctx.exit(EXIT_INTERRUPTED)
-    problems = [
-        *found.problems,
-        *(f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in report.failures),
-    ]
+    problems = [*found.problems, *_told(found, report.failures)]
+    if written.out is not None:
+        answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
+        whole = write_rows(written.out, source, answers)
+        if not quiet:
+            click.echo(f"{written.out}: {found.rows} rows, {whole} of them with synthetic answers", err=True)
     if not quiet:
         _print_report(found, report, problems)
     click.echo(report.reference_set)
@@ -118,18 +140,43 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
         ctx.exit(EXIT_ROWS_FAILED)
 
 
-async def _prepare(
-    client: AsyncClient, found: Entries, plan: ScorePlan, deadline_s: float | None, *, quiet: bool
-) -> PrepareReport:
-    async with client:
-        arguments = (await with_all_metrics(client, plan, quiet=quiet)).arguments()
-        del arguments["reference_set"]
-        chosen = choose_metrics(arguments["metrics"], MetricDefaults()).metrics
-        arguments["metrics"] = [over_a_file(metric) for metric in chosen]
-        with progress("preparing", len(found.entries), quiet=quiet) as shown:
-            return await client.prepare(
-                found.entries, **arguments, deadline_s=deadline_s, progress=lambda step: shown.done(step.entries_done)
-            )
+def _told(found: Entries, failures: Sequence[EntryFailure]) -> list[str]:
+    return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What is asked of the server."""
+
+    plan: ScorePlan
+    written: GenerateOptions
+    deadline_s: float | None
+    quiet: bool = field(kw_only=True)
+
+    async def run(self, client: AsyncClient, found: Entries) -> PrepareReport:
+        """Prepares all entries, and shows how far it is."""
+        generation = self.written.generation
+        began = time.monotonic()
+        async with client:
+            arguments = (await with_all_metrics(client, self.plan, quiet=self.quiet)).arguments()
+            del arguments["reference_set"]
+            chosen = choose_metrics(arguments["metrics"], MetricDefaults()).metrics
+            arguments["metrics"] = [over_a_file(metric) for metric in chosen]
+            if generation is not None and not self.quiet:
+                await tell_about_judge(client, generation)
+            with progress("preparing", len(found.entries), quiet=self.quiet) as shown:
+
+                def tell(step: PrepareProgress) -> None:
+                    note = sentences_so_far(step, time.monotonic() - began) if generation is not None else ""
+                    shown.done(step.entries_done, note)
+
+                return await client.prepare(
+                    found.entries,
+                    **arguments,
+                    generate=generation or False,
+                    deadline_s=self.deadline_s,
+                    progress=tell,
+                )
 
 
 def _print_report(found: Entries, report: PrepareReport, problems: list[str]) -> None:
@@ -140,7 +187,14 @@ def _print_report(found: Entries, report: PrepareReport, problems: list[str]) ->
         f"{before} were there, {report.synthetic_answers_stored} synthetic answers stored",
         err=True,
     )
+    if (writer := report.generation) is not None:
+        click.echo(f"{report.synthetic_answers_generated} of them written now, by {writer.line}", err=True)
+    _print_some("stands for itself", _told(found, report.fallbacks))
+    _print_some("not prepared", problems)
+
+
+def _print_some(what: str, problems: Sequence[str]) -> None:
     for problem in problems[:_SHOWN_FAILURES]:
-        click.echo(f"not prepared: {problem}", err=True)
+        click.echo(f"{what}: {problem}", err=True)
     if len(problems) > _SHOWN_FAILURES:
-        click.echo(f"not prepared: {len(problems) - _SHOWN_FAILURES} more", err=True)
+        click.echo(f"{what}: {len(problems) - _SHOWN_FAILURES} more", err=True)

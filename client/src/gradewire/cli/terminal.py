@@ -25,8 +25,8 @@ LOG_COLUMNS = 160
 class Progress(Protocol):
     """Told how many rows are done."""
 
-    def done(self, rows: int) -> None:
-        """`rows` in all are done."""
+    def done(self, rows: int, note: str = "") -> None:
+        """`rows` in all are done; `note` says what else there is to say."""
         ...
 
 
@@ -86,7 +86,7 @@ def progress(
 
 
 class _Silent:
-    def done(self, rows: int) -> None:
+    def done(self, rows: int, note: str = "") -> None:
         """Nothing to show."""
 
 
@@ -99,7 +99,7 @@ class _Lines:
         self._already = already
         self._began = self._told = time.monotonic()
 
-    def done(self, rows: int) -> None:
+    def done(self, rows: int, note: str = "") -> None:
         now = time.monotonic()
         if now - self._told < LINE_INTERVAL_S:
             return
@@ -110,7 +110,7 @@ class _Lines:
             left_s = (self._total - rows) / rate if rate else math.inf
             left = f"{left_s:.0f} s left" if math.isfinite(left_s) else "no end in sight"
             line = f"{self._label}: {rows}/{self._total} rows, {rows_per_second(rate)}, {left}"
-        click.echo(line, err=True)
+        click.echo(f"{line}; {note}" if note else line, err=True)
 
 
 @contextlib.contextmanager
@@ -121,9 +121,9 @@ def _bar(label: str, total: int | None, already: int) -> Iterator[Progress]:
     began = time.monotonic()
 
     class _Bar:
-        def done(self, rows: int) -> None:
+        def done(self, rows: int, note: str = "") -> None:
             rate = (rows - already) / max(time.monotonic() - began, 1e-9)
-            display.update(task, completed=rows, rate=rows_per_second(rate))
+            display.update(task, completed=rows, rate=note or rows_per_second(rate))
 
     with bars.Progress(
         bars.TextColumn("{task.description}"),
