@@ -50,6 +50,9 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "default_deadline_s": "5",
         "max_deadline_s": "700",
         "triton_url": "h:1",
+        "judge_backend": "none",
+        "judge_form": "int8",
+        "judge_assistant_prefill": "no",
     }
     given = own.get(name, samples[kind])
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})

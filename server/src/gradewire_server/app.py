@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from gradewire_server.domain.result import Failure
 from gradewire_server.engine.opening import open_engine
 from gradewire_server.engine.vector_engine import VectorEngine
+from gradewire_server.prompt_directory import add_prompts
 from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.dataplane import Dataplane
@@ -73,6 +74,8 @@ async def open_dataplane(settings: Settings, registry: CollectorRegistry | None 
 async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> AsyncIterator[tuple[Dataplane, VectorEngine]]:
+    if settings.judge_prompt_directory is not None:
+        await asyncio.to_thread(add_prompts, settings.judge_prompt_directory.expanduser())
     engine = await open_engine(settings.engine_config(), registry)
     try:
         admission = Admission(settings.capacity())
@@ -226,7 +229,9 @@ async def _look(engine: VectorEngine, lifecycle: Lifecycle) -> None:
         health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
     ]
     unloaded = () if any(health.models.values()) else ("no model is loaded",)
-    await lifecycle.observe(degraded=(*unloaded, *health.degraded), broken=broken)
+    judge = health.judge
+    degraded = (*unloaded, *health.degraded, *([f"judge: {judge.trouble}"] if judge.trouble else ()))
+    await lifecycle.observe(degraded=degraded, broken=broken, judging=judge.ready if judge.configured else None)
 
 
 async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, settings: Settings, stop: Stop) -> None:

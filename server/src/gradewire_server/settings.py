@@ -4,49 +4,35 @@ A flag wins over a variable, a variable over the file, the file over the default
 """
 
 import json
-import re
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import platformdirs
-from pydantic import BeforeValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
+from pydantic import ByteSize, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from gradewire_models.repository import default_repository
-from gradewire_server.engine.config import (
-    CacheConfig,
-    ComputeConfig,
-    DiskConfig,
-    EngineConfig,
-    RedisConfig,
-    TritonConfig,
-)
+from gradewire_server.engine.config import EngineConfig
 from gradewire_server.rpc.admission import Capacity
 from gradewire_server.rpc.limits import MEBIBYTE, Deadlines, Limits
+from gradewire_server.settings_engine import engine_config
 from gradewire_server.settings_text import ENV_PREFIX, SettingInfo, plain, setting_info
-
-
-def _split(value: Any) -> Any:
-    return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
-
-
-def _blank_is_none(value: Any) -> Any:
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-Secrets = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split)]
-OptionalPath = Annotated[Path | None, BeforeValidator(_blank_is_none)]
-OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_blank_is_none)]
-Bytes = Annotated[ByteSize, Field(ge=1)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Port = Annotated[int, Field(ge=0, le=65535)]
+from gradewire_server.settings_types import (
+    Bytes,
+    Count,
+    Names,
+    OptionalPath,
+    OptionalSecret,
+    Port,
+    PositiveSeconds,
+    Price,
+    Seconds,
+    Secrets,
+    blank_is_none,
+)
 
 
 class SettingsError(ValueError):
@@ -84,7 +70,7 @@ class Settings(BaseSettings):
     grace_s: Seconds = Field(30.0, description="Time that calls in flight then have to finish.")
 
     max_items_per_request: Count = Field(4096, description="Items of one message.")
-    max_metrics_per_request: Count = Field(16, description="Metrics of one request.")
+    max_metrics_per_request: Count = Field(32, description="Metrics of one request.")
     max_references_per_item: Count = Field(1024, description="References of one item.")
     max_item_bytes: Bytes = Field(ByteSize(3 * MEBIBYTE // 2), description="Text of one item.")
     max_message_bytes: Bytes = Field(ByteSize(32 * MEBIBYTE), description="One message, either way.")
@@ -125,6 +111,48 @@ class Settings(BaseSettings):
     max_batch_texts: Count = Field(128, description="Texts of one encoder run.")
     max_queue_tokens: Count = Field(1_000_000, description="Tokens that may wait for an encoder.")
     wordnet_directory: OptionalPath = Field(None, description="WordNet's files, for meteor; unset: the usual places.")
+
+    judge_backend: Literal["none", "embedded", "triton", "openai"] = Field(
+        "embedded",
+        description="Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, or behind an "
+        "OpenAI-compatible server.",
+    )
+    judge_model: str = Field(
+        "", description="Judge meant where none is named; empty: the catalog's or remote one."
+    )
+    judge_preload: bool = Field(default=False, description="Load the judge at start, not at its first use.")
+    judge_max_queue_items: Count = Field(
+        4096, description="Needs that may wait for a judge; further ones fail with a hint when to try again."
+    )
+    judge_deadline_s: PositiveSeconds = Field(
+        3600.0, description="Longest wait for a judge's answers in a stream that has no deadline of its own."
+    )
+    judge_prompt_directory: OptionalPath = Field(
+        None, description="Directory of further prompt files (*.toml), which requests may name; read at start."
+    )
+    judge_repository: OptionalPath = Field(None, description="Directory of built judges; unset: where they are built.")
+    judge_form: Literal["auto", "int8", "gguf"] = Field(
+        "auto", description="Form of a judge that is run; auto: int8 where it is built and exact on this processor."
+    )
+    judge_threads: Count = Field(1, description="Threads of the judge's process.")
+    judge_nice: int = Field(5, ge=0, le=19, description="Nice level of the judge's process, so that encoders go first.")
+    judge_max_item_tokens: Count = Field(
+        2048, description="Tokens of an item that the judge reads; longer ones are cut at the prediction."
+    )
+    judge_url: str = Field("", description="Base URL (http://host/v1) of the judge's server, or HOST:PORT of Triton's.")
+    judge_tls: bool = Field(default=False, description="Speak TLS with the judge's Triton.")
+    judge_token: OptionalSecret = Field(None, description="API key or bearer token for the judge's server.")
+    judge_remote_model: str = Field("", description="Name of the model on the judge's server.")
+    judge_assistant_prefill: Literal["auto", "yes", "no"] = Field(
+        "auto", description="Whether the judge's server goes on from a begun answer; auto: find out."
+    )
+    judge_timeout_s: PositiveSeconds = Field(60.0, description="Longest wait for one answer of the judge's server.")
+    judge_max_in_flight: Count = Field(16, description="Requests on their way to the judge's server.")
+    judge_input_price: Price = Field(
+        0.0, description="Price of a million tokens sent, for the cost that is counted."
+    )
+    judge_output_price: Price = Field(0.0, description="Price of a million tokens that the judge writes, likewise.")
+
     namespace: str = Field("default", description="Tenants with different namespaces share no cache entry.")
     memory_max_bytes: Bytes = Field(ByteSize(256 * MEBIBYTE), description="In-process cache of vectors.")
     prediction_ttl_s: Count = Field(7 * 24 * 3600, description="How long vectors of predictions are kept.")
@@ -172,64 +200,16 @@ class Settings(BaseSettings):
             raise ValueError("tls_client_ca needs tls_cert and tls_key")
         if self.default_deadline_s > self.max_deadline_s:
             raise ValueError("default_deadline_s must not be longer than max_deadline_s")
-        if self.backend == "triton" and find_spec("tritonclient") is None:
+        if "triton" in {self.backend, self.judge_backend} and find_spec("tritonclient") is None:
             raise ValueError("backend triton needs its client library: pip install 'gradewire[triton]'")
+        if self.judge_backend == "openai" and find_spec("httpx2") is None:
+            raise ValueError("judge_backend openai needs its client library: pip install 'gradewire[judge]'")
         self.engine_config()
         return self
 
     def engine_config(self) -> EngineConfig:
         """The engine's part; raises ValueError where its groups refuse a value."""
-        disk = redis = None
-        if self.disk_directory is not None:
-            disk = DiskConfig(
-                directory=self.disk_directory.expanduser(),
-                max_bytes=self.disk_max_bytes,
-                reference_max_bytes=self.reference_max_bytes,
-                prepared_max_bytes=self.prepared_max_bytes,
-            )
-        if self.redis_url is not None:
-            url = self.redis_url.get_secret_value()
-            redis = RedisConfig(url=url, cluster=self.redis_cluster, timeout_s=self.redis_timeout_s)
-        compute = ComputeConfig(
-            workers=self.workers,
-            intra_op_threads=self.intra_op_threads,
-            lone_run_threads=self.lone_run_threads,
-            allow_spinning=self.allow_spinning,
-            max_batch_tokens=self.max_batch_tokens,
-            max_batch_texts=self.max_batch_texts,
-            max_queue_tokens=self.max_queue_tokens,
-        )
-        cache = CacheConfig(
-            namespace=self.namespace,
-            memory_max_bytes=self.memory_max_bytes,
-            prediction_ttl_s=self.prediction_ttl_s,
-            disk=disk,
-            redis=redis,
-        )
-        triton = None
-        if self.backend == "triton":
-            triton = TritonConfig(
-                url=self.triton_url,
-                tls=self.triton_tls,
-                tls_ca=self.triton_tls_ca,
-                tls_cert=self.triton_tls_cert,
-                tls_key=self.triton_tls_key,
-                token=self.triton_token.get_secret_value() if self.triton_token else "",
-                timeout_s=self.triton_timeout_s,
-                max_in_flight=self.triton_max_in_flight,
-                max_run_tokens=self.triton_max_run_tokens,
-                poll_s=self.triton_poll_s,
-                repair=self.triton_repair,
-            )
-        return EngineConfig(
-            model_repository=self.model_repository.expanduser() if self.model_repository else default_repository(),
-            default_model=self.default_model,
-            preload=self.preload,
-            compute=compute,
-            cache=cache,
-            triton=triton,
-            wordnet_directory=self.wordnet_directory.expanduser() if self.wordnet_directory else None,
-        )
+        return engine_config(self)
 
     def limits(self) -> Limits:
         """Limits of one request."""
@@ -244,7 +224,12 @@ class Settings(BaseSettings):
 
     def deadlines(self) -> Deadlines:
         """Seconds a call may take."""
-        return Deadlines(default_s=self.default_deadline_s, max_s=self.max_deadline_s, stall_s=self.stall_s)
+        return Deadlines(
+            default_s=self.default_deadline_s,
+            max_s=self.max_deadline_s,
+            stall_s=self.stall_s,
+            judge_s=self.judge_deadline_s,
+        )
 
     def capacity(self) -> Capacity:
         """What may be in flight in the whole server."""
@@ -269,7 +254,7 @@ class _TomlSource(PydanticBaseSettingsSource):
         return self().get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        path = _blank_is_none(self.current_state.get("config"))
+        path = blank_is_none(self.current_state.get("config"))
         if path is None:
             return {}
         try:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")
 """Services that are of no use without the engine."""
+JUDGING_SERVICE: Final = "gradewire.v1.Judging"
+"""Stands in health alone: whether metrics of a judge can be had. Unknown there where no judge is configured."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, "gradewire.v1.Models")
 
 
@@ -38,6 +40,7 @@ class Lifecycle:
         self._dataplane: Dataplane | None = None
         self._degraded: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
+        self._judging: bool | None = None
         self._beat_s = time.monotonic()
 
     @property
@@ -66,15 +69,17 @@ class Lifecycle:
         """Takes no more calls."""
         self._phase = Phase.STOPPING
 
-    async def observe(self, *, degraded: Sequence[str], broken: Sequence[str]) -> None:
+    async def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
         """Takes note of the engine's state.
 
         Args:
             degraded: What works less well; scoring goes on.
             broken: What keeps the engine from computing; flips the services that need it.
+            judging: Whether judges can be asked, which flips the service of that name alone; None: there are none.
         """
         self._beat_s = time.monotonic()
-        changed = tuple(broken) != self._broken
+        changed = (tuple(broken), judging) != (self._broken, self._judging)
+        self._judging = judging
         self._degraded, self._broken = tuple(degraded), tuple(broken)
         self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
         if changed and self._phase is Phase.SERVING:
@@ -93,6 +98,7 @@ class Lifecycle:
         return {
             "phase": self._phase.value,
             "degraded": [*self._degraded, *self._broken],
+            "judging": self._judging,
             "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
         }
 
@@ -106,4 +112,6 @@ class Lifecycle:
         for service in ALL_SERVICES:
             down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
             await self.health.set(service, status.NOT_SERVING if down else status.SERVING)
+        if self._judging is not None:
+            await self.health.set(JUDGING_SERVICE, status.SERVING if self._judging else status.NOT_SERVING)
         self._telemetry.serving.set(0 if self._broken else 1)

@@ -23,7 +23,7 @@ class Limits:
     """
 
     max_items_per_request: int = 4096
-    max_metrics_per_request: int = 16
+    max_metrics_per_request: int = 32
     max_references_per_item: int = 1024
     max_item_bytes: int = 3 * MEBIBYTE // 2
     max_message_bytes: int = 32 * MEBIBYTE
@@ -37,12 +37,15 @@ class Deadlines:
     Attributes:
         default_s: For a call that names none; in a stream, for each message's items.
         max_s: A longer wish of the caller is cut to this. Streams and Prepare may run longer, their parts may not.
+        judge_s: For what a judge says, in a stream without a deadline: a judge takes seconds where an encoder takes
+            milliseconds, and a whole window of items may wait for it.
         stall_s: How long a reply of a stream or of Prepare may wait for its reader before the call is ended.
     """
 
     default_s: float = 60.0
     max_s: float = 600.0
     stall_s: float = 60.0
+    judge_s: float = 3600.0
 
 
 _LEAST_MARGIN_S: Final = 0.05

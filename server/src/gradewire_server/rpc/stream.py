@@ -137,8 +137,14 @@ class ScoreStream:
         if items:
             await self._dataplane.admission.items.acquire(len(items))
             try:
+                deadlines = self._dataplane.deadlines
                 await self._scorer.score(
-                    items, self._requests, reference_set=self._reference_set, deadline_s=self._deadline_s(), emit=emit
+                    items,
+                    self._requests,
+                    reference_set=self._reference_set,
+                    deadline_s=self._until_s(deadlines.default_s),
+                    judge_deadline_s=self._until_s(deadlines.judge_s),
+                    emit=emit,
                 )
             finally:
                 self._dataplane.admission.items.release(len(items))
@@ -148,8 +154,9 @@ class ScoreStream:
         self._dataplane.count_result(self._metric_names[metric_index], scored.result.status)
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
-    def _deadline_s(self) -> float:
-        soonest = time.monotonic() + self._dataplane.deadlines.default_s
+    def _until_s(self, seconds: float) -> float:
+        """That many seconds from now, or the stream's own deadline where that is sooner."""
+        soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
 
 

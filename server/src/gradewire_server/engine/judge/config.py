@@ -93,3 +93,15 @@ class JudgeConfig:
     max_queue_items: int = 4096
     embedded: EmbeddedJudgeConfig | None = None
     remote: RemoteJudgeConfig | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_queue_items < 1:
+            raise ValueError("judge_max_queue_items must be 1 or more")
+        if self.backend == "embedded" and self.embedded is None:
+            raise ValueError("judge_backend embedded needs to know where judges are built")
+        if self.backend in {"triton", "openai"} and (self.remote is None or not self.remote.url):
+            raise ValueError(f"judge_backend {self.backend} needs judge_url, the address of its server")
+        if self.remote is not None and not self.remote.model:
+            raise ValueError(f"judge_backend {self.backend} needs judge_remote_model, the model's name on its server")
+        if self.remote is not None and self.default not in {"", self.remote.model}:
+            raise ValueError("judge_model and judge_remote_model name different models: leave judge_model empty")
