@@ -6,9 +6,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from gradewire_models.build.progress import Progress, Report
-from gradewire_models.catalog import CatalogModel, Source
 from gradewire_models.digest import file_sha256
 from gradewire_models.errors import DigestMismatchError, DownloadError
 
@@ -16,7 +16,35 @@ _POLL_S = 0.2
 _SHOWN_LINES = 6
 
 
-def find_wheels(model: CatalogModel, directory: Path) -> list[Path]:
+class Wheel(Protocol):
+    """What pip downloads."""
+
+    @property
+    def requirement(self) -> str:
+        """Name and exact version."""
+
+    @property
+    def file(self) -> str:
+        """File name of the wheel."""
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the wheel, 64 hex characters."""
+
+
+class Packaged(Protocol):
+    """Whatever comes in wheels: an encoder or a judge of a catalog."""
+
+    @property
+    def sources(self) -> Sequence[Wheel]:
+        """The wheels."""
+
+    @property
+    def download_bytes(self) -> int:
+        """Size of all of them."""
+
+
+def find_wheels(model: Packaged, directory: Path) -> list[Path]:
     """Finds a model's wheels in a directory that somebody filled, in the order of the catalog.
 
     Raises:
@@ -35,7 +63,7 @@ def find_wheels(model: CatalogModel, directory: Path) -> list[Path]:
     return paths
 
 
-def download_wheels(model: CatalogModel, directory: Path, report: Report) -> list[Path]:
+def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
     """Downloads a model's wheels with pip, without installing anything, in the order of the catalog.
 
     Wheels that are in `directory` already and are the pinned ones are not fetched again, so an interrupted download of
@@ -64,13 +92,13 @@ def download_wheels(model: CatalogModel, directory: Path, report: Report) -> lis
     return paths
 
 
-def _check(source: Source, path: Path, way_out: str) -> None:
+def _check(source: Wheel, path: Path, way_out: str) -> None:
     found = file_sha256(path)
     if found != source.sha256:
         raise DigestMismatchError(f"{path.name} has SHA-256 {found}, the catalog pins {source.sha256}: {way_out}")
 
 
-def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:
+def _pip_download(source: Wheel, target: Path, before: Progress, report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix=".downloading-", dir=target.parent) as scratch:
         arrived = Path(scratch) / "arrived"
         _run_pip(_pip_command(source, arrived), Path(scratch), before, report)
@@ -81,7 +109,7 @@ def _pip_download(source: Source, target: Path, before: Progress, report: Report
         fetched.replace(target)
 
 
-def _pip_command(source: Source, directory: Path) -> list[str]:
+def _pip_command(source: Wheel, directory: Path) -> list[str]:
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
     return [sys.executable, "-m", "pip", "download", *options, "--dest", str(directory), source.requirement]
 

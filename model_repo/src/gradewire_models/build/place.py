@@ -56,6 +56,18 @@ def place(target: Path, repository: Path) -> None:
     standing = repository / target.name
     version = _next_version(standing, _digest(target))
     (target / FIRST_VERSION).rename(target / version)
+    settle(target, repository)
+
+
+def settle(target: Path, repository: Path) -> None:
+    """Puts a finished directory in the place of its name in `repository`, in one step.
+
+    What was there is left in the workspace.
+
+    Raises:
+        OSError: The disk is full or cannot be written; what was there is still there.
+    """
+    standing = repository / target.name
     # Everything is on the disk before the name is, so a power cut cannot show half a model.
     for path in (*target.rglob("*"), target):
         _sync(path)

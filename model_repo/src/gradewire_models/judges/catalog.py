@@ -26,7 +26,6 @@ _OPTIONAL: dict[str, Any] = {
     "eos_tokens": (),
     "digests": {},
     "numeric_classes": {},
-    "smoothing": "",
 }
 
 

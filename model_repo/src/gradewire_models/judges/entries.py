@@ -49,8 +49,6 @@ class CatalogJudge:
         eos_tokens: Tokens that end an answer.
         digests: What has to come out of a build, form by form; a form that is missing is not compared.
         numeric_classes: The arithmetic of each form; answers of different classes are never mixed.
-        smoothing: File of this package with the exponents that spread outliers between activations and weights
-            (`gradewire_models.build.judge.smoothing`); empty for none.
     """
 
     name: str
@@ -71,7 +69,6 @@ class CatalogJudge:
     eos_tokens: tuple[str, ...]
     digests: Mapping[Form, str]
     numeric_classes: Mapping[Form, str]
-    smoothing: str
 
     @property
     def buildable(self) -> bool:

@@ -1,0 +1,196 @@
+"""Reads a language model's sizes and weights from a GGUF file, a tensor at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gguf import GGUFReader
+from gguf.quants import dequantize
+from numpy.typing import NDArray
+
+from gradewire_models.errors import BuildError
+
+Matrix = NDArray[np.float32]
+
+_ARCHITECTURES = ("qwen2", "llama")
+_BLOCK_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the graph's shapes follow from.
+
+    Attributes:
+        architecture: ``"qwen2"``, whose rotary pairs are the halves of a head, or ``"llama"``, whose pairs are
+            neighbours: GGUF stores the rows of llama's queries and keys in that order.
+        layers: Number of layers.
+        dims: Width of the hidden state.
+        heads: Attention heads a layer.
+        kv_heads: Heads of keys and values a layer.
+        feed_forward_dims: Width between the feed-forward matrices.
+        norm_epsilon: Added to the mean square in every normalisation.
+        rope_base: Base of the rotary frequencies.
+        context_tokens: Longest sequence the model was trained for.
+        vocabulary: Number of rows of the embedding, and of logits.
+    """
+
+    architecture: str
+    layers: int
+    dims: int
+    heads: int
+    kv_heads: int
+    feed_forward_dims: int
+    norm_epsilon: float
+    rope_base: float
+    context_tokens: int
+    vocabulary: int
+
+    @property
+    def head_dim(self) -> int:
+        """Width of a head."""
+        return self.dims // self.heads
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One layer, in float32; matrices are [outputs, inputs].
+
+    Attributes:
+        attention_norm: Scale [dims] before attention.
+        query_key: [(heads + kv_heads) * head_dim, dims].
+        query_key_bias: Its bias; None where the architecture has none.
+        value: [kv_heads * head_dim, dims].
+        value_bias: Its bias, or None.
+        attention_out: [dims, heads * head_dim].
+        feed_forward_norm: Scale [dims] before the feed-forward part.
+        gate: [feed_forward_dims, dims], which SiLU is taken of.
+        up: [feed_forward_dims, dims].
+        down: [dims, feed_forward_dims].
+    """
+
+    attention_norm: Matrix
+    query_key: Matrix
+    query_key_bias: Matrix | None
+    value: Matrix
+    value_bias: Matrix | None
+    attention_out: Matrix
+    feed_forward_norm: Matrix
+    gate: Matrix
+    up: Matrix
+    down: Matrix
+
+
+class JudgeWeights:
+    """A GGUF file, mapped into memory; tensors are dequantised when they are asked for.
+
+    Args:
+        path: The file.
+
+    Raises:
+        BuildError: It is no GGUF file, or of an architecture the graph writer does not know.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._reader = GGUFReader(path)
+        except (OSError, ValueError, IndexError, KeyError) as error:
+            raise BuildError(f"cannot read {path} as GGUF: {error}") from error
+        self._path = path
+        self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
+        self.sizes = self._read_sizes()
+
+    def field(self, name: str) -> Any:
+        """A value of the file's header.
+
+        Raises:
+            BuildError: There is none of that name.
+        """
+        found = self._reader.fields.get(name)
+        if found is None:
+            raise BuildError(f"{self._path} has no field {name}")
+        return found.contents()
+
+    def tensor(self, name: str, *shape: int) -> Matrix:
+        """A whole tensor in float32.
+
+        Raises:
+            BuildError: It is missing or not of `shape`.
+        """
+        found = self._find(name, *shape)
+        return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
+
+    def rows(self, name: str, picked: NDArray[np.int64]) -> Matrix:
+        """The `picked` rows of a table [vocabulary, dims], float32 [len(picked), dims]."""
+        found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
+        return dequantize(found.data[picked], found.tensor_type).astype(np.float32)
+
+    def row_blocks(self, name: str) -> Iterator[Matrix]:
+        """A table [vocabulary, dims] in blocks of rows, so that it is never in memory as a whole."""
+        found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
+        for start in range(0, self.sizes.vocabulary, _BLOCK_ROWS):
+            yield dequantize(found.data[start : start + _BLOCK_ROWS], found.tensor_type).astype(np.float32)
+
+    @property
+    def head_name(self) -> str:
+        """The tensor that makes logits: one of its own, or the embedding where the two are tied."""
+        return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
+
+    def layer(self, index: int) -> LayerWeights:
+        """All of one layer.
+
+        Raises:
+            BuildError: A tensor is missing or has another shape than the header says.
+        """
+        sizes = self.sizes
+        queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
+        dims, wide = sizes.dims, sizes.feed_forward_dims
+
+        def take(part: str, *shape: int) -> Matrix:
+            return self.tensor(f"blk.{index}.{part}", *shape)
+
+        biased = f"blk.{index}.attn_q.bias" in self._tensors
+        return LayerWeights(
+            attention_norm=take("attn_norm.weight", dims),
+            query_key=np.concatenate([take("attn_q.weight", queries, dims), take("attn_k.weight", keys, dims)]),
+            query_key_bias=(
+                np.concatenate([take("attn_q.bias", queries), take("attn_k.bias", keys)]) if biased else None
+            ),
+            value=take("attn_v.weight", keys, dims),
+            value_bias=take("attn_v.bias", keys) if biased else None,
+            attention_out=take("attn_output.weight", dims, queries),
+            feed_forward_norm=take("ffn_norm.weight", dims),
+            gate=take("ffn_gate.weight", wide, dims),
+            up=take("ffn_up.weight", wide, dims),
+            down=take("ffn_down.weight", dims, wide),
+        )
+
+    def _find(self, name: str, *shape: int) -> Any:
+        found = self._tensors.get(name)
+        # GGUF names the innermost dimension first.
+        if found is None or tuple(int(size) for size in found.shape[::-1]) != shape:
+            said = "missing" if found is None else f"of shape {[int(size) for size in found.shape[::-1]]}"
+            raise BuildError(f"{self._path}: {name} should be {list(shape)}, it is {said}")
+        return found
+
+    def _read_sizes(self) -> Sizes:
+        architecture = str(self.field("general.architecture"))
+        if architecture not in _ARCHITECTURES:
+            raise BuildError(f"{self._path} is a {architecture}; the graph writer knows {', '.join(_ARCHITECTURES)}")
+
+        def number(name: str) -> Any:
+            return self.field(f"{architecture}.{name}")
+
+        return Sizes(
+            architecture=architecture,
+            layers=int(number("block_count")),
+            dims=int(number("embedding_length")),
+            heads=int(number("attention.head_count")),
+            kv_heads=int(number("attention.head_count_kv")),
+            feed_forward_dims=int(number("feed_forward_length")),
+            norm_epsilon=float(number("attention.layer_norm_rms_epsilon")),
+            rope_base=float(number("rope.freq_base")),
+            context_tokens=int(number("context_length")),
+            vocabulary=len(self.field("tokenizer.ggml.tokens")),
+        )
