@@ -11,15 +11,9 @@ import click
 from gradewire._codes import error_for
 from gradewire._forks import keep_for_good
 from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
-from gradewire_models.judges import default_judge, default_judge_repository
-from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_dataplane, run
-from gradewire_server.engine.judge.config import EmbeddedJudgeConfig
 from gradewire_server.engine.opening import engine_type
-from gradewire_server.metrics.prompts import PROMPTS, PromptError, PromptFile, read_prompt
-from gradewire_server.prompt_tokens import JudgeTokenizer, RoundTokens, open_tokenizer
-from gradewire_server.prompt_view import PromptRound, PromptView, PromptViewError
-from gradewire_server.prompt_view import view_prompt as _view_prompt
 from gradewire_server.rpc.dataplane import Dataplane
 from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
 from gradewire_server.settings import Settings, SettingsError, setting_infos
@@ -27,21 +21,11 @@ from gradewire_server.settings_text import SettingInfo
 
 __all__ = [
     "EmbeddedTransport",
-    "JudgeTokenizer",
-    "PromptRound",
-    "PromptView",
-    "RoundTokens",
     "SettingInfo",
-    "find_prompt_file",
-    "judge_tokenizer",
     "models_group",
     "print_settings",
-    "prompt_files",
-    "read_prompt_file",
-    "round_tokens",
     "run_server",
     "settings_of_server",
-    "view_prompt",
 ]
 
 _HERE = "the engine in this process"
@@ -209,49 +193,3 @@ def models_group() -> click.Group:
     from gradewire_models.cli import models  # noqa: PLC0415 - scoring in the process never needs them
 
     return models
-
-
-def prompt_files() -> tuple[PromptFile, ...]:
-    """The prompts that are known here."""
-    return PROMPTS.files()
-
-
-def find_prompt_file(name: str) -> PromptFile:
-    """The prompt of a metric, or NAME/VERSION; raises InvalidRequest where there is none."""
-    files = prompt_files()
-    known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
-    if name not in known:
-        raise InvalidRequest(f"there is no prompt {name!r}, there are {', '.join(file.title for file in files)}")
-    return known[name]
-
-
-def read_prompt_file(data: bytes, place: str) -> PromptFile:
-    """Reads and checks a prompt file; raises InvalidRequest that names what is wrong with it."""
-    try:
-        return read_prompt(data)
-    except PromptError as error:
-        raise InvalidRequest(f"{place}: {error}") from error
-
-
-def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
-    """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
-    try:
-        return _view_prompt(spec, item)
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error
-
-
-def judge_tokenizer(name: str) -> JudgeTokenizer:
-    """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
-    try:
-        return open_tokenizer(EmbeddedJudgeConfig(repository=default_judge_repository()), name or default_judge().name)
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error
-
-
-def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens | None:
-    """A round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
-    try:
-        return tokenizer.tokens(asked)
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error

@@ -13,7 +13,7 @@ from gradewire.cli.judge_options import GivenPrompt, read_prompt_file, with_prom
 from gradewire.cli.pipeline import ScorePlan
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.prompt_text import shown_rounds
-from gradewire.cli.server_extra import embedded_module
+from gradewire.cli.server_extra import prompts_module
 from gradewire.items import ItemProblem, encode_item
 from gradewire.prompt_text import DIGEST_PREFIX_CHARS
 
@@ -47,7 +47,7 @@ def prompt_command() -> None:
 def list_command() -> None:
     """List the prompts that are known here: NAME/VERSION, digest, what they are, how they can be asked."""
     with one_line_errors():
-        files = embedded_module().prompt_files()
+        files = prompts_module().prompt_files()
     width = max(len(file.title) for file in files)
     for file in files:
         shown = ", ".join(f"{len(each)} {kind}" for kind, each in file.demonstrations.items()) or "none"
@@ -60,7 +60,7 @@ def list_command() -> None:
 def export_command(name: str) -> None:
     """Print the prompt file of a metric (lave), or of NAME/VERSION: the beginning of one of your own."""
     with one_line_errors():
-        file = embedded_module().find_prompt_file(name)
+        file = prompts_module().find_prompt_file(name)
     sys.stdout.buffer.write(file.text.encode())
     sys.stdout.buffer.flush()
 
@@ -70,7 +70,7 @@ def export_command(name: str) -> None:
 def check_command(file: Path) -> None:
     """Check a prompt file and say what is in it."""
     with one_line_errors():
-        read = embedded_module().read_prompt_file(_bytes_of(file), str(file))
+        read = prompts_module().read_prompt_file(_bytes_of(file), str(file))
     click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
     for name, variant in read.variants.items():
         steps = ", then ".join(
@@ -106,12 +106,12 @@ def show_command(
     with one_line_errors():
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
         row = _row(input_file(options), index)
-        embedded = embedded_module()
-        view = embedded.view_prompt(asked.to_spec(), _item(row))
+        prompts = prompts_module()
+        view = prompts.view_prompt(asked.to_spec(), _item(row))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
-        tokenizer = embedded.judge_tokenizer(named)
+        tokenizer = prompts.judge_tokenizer(named)
         place = f"{row.place} (id {row.id})"
-        for line in shown_rounds(view, tokenizer, embedded.round_tokens, place=place, ids=ids):
+        for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
             click.echo(line.encode(errors="replace").decode())
 
 

@@ -9,7 +9,7 @@ from gradewire.prompt_text import DIGEST_PREFIX_CHARS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gradewire._embedded import JudgeTokenizer, PromptRound, PromptView, RoundTokens
+    from gradewire._prompts import JudgeTokenizer, PromptRound, PromptView, RoundTokens
 
 
 def shown_rounds(

@@ -28,3 +28,12 @@ def embedded_module() -> ModuleType:
     except ImportError as error:
         raise missing_server(error) from error
     return _embedded
+
+
+def prompts_module() -> ModuleType:
+    """`gradewire._prompts`, as `embedded_module`."""
+    try:
+        from gradewire import _prompts  # noqa: PLC0415 - loads the server's libraries
+    except ImportError as error:
+        raise missing_server(error) from error
+    return _prompts
