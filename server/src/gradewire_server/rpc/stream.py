@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import MetricResult, Parts, ScoredResult, SmileParts, VqaParts
+from gradewire_server.domain.result import JudgeParts, MetricResult, Parts, ScoredResult, SmileParts, VqaParts
 from gradewire_server.rpc.convert import fill_result, read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.pace import Pace
@@ -243,4 +243,6 @@ def _text_chars(parts: Parts | None) -> int:
     """Characters of those parts that hold text of the item, which are all that can be long."""
     if isinstance(parts, SmileParts):
         return len(parts.best_window)
+    if isinstance(parts, JudgeParts):
+        return len(parts.reason)
     return len(parts.compared_prediction) if isinstance(parts, VqaParts) else 0

@@ -16,6 +16,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.engine.config import CacheConfig, DiskConfig
+from gradewire_server.engine.judge import shelf
 from gradewire_server.engine.judge.config import JudgeConfig
 from gradewire_server.engine.judge.opening import NoJudges
 from gradewire_server.engine.judge.service import JudgeHealth, JudgeService
@@ -27,7 +28,7 @@ from gradewire_server.engine.stores import open_stores
 from gradewire_server.engine.telemetry import EngineTelemetry
 
 FIXED = (Turn(Role.SYSTEM, "Grade."), Turn(Role.USER, "right?"), Turn(Role.ASSISTANT, "yes"))
-CONFIG = JudgeConfig(backend="embedded", max_queue_items=3)
+CONFIG = JudgeConfig(max_queue_items=3)  # where judges come from is the source's affair
 
 
 def choose(text: str = "a cat", *, model: str = "", options: tuple[str, ...] = ("yes", "no")) -> Choose:
@@ -302,6 +303,24 @@ async def test_a_judge_that_cannot_be_opened_says_why_and_is_tried_again_later(
     assert bench.service.health() == JudgeHealth(configured=True, ready=True)
 
 
+async def test_the_default_judge_is_tried_again_while_nobody_asks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who routes by health would send nobody any more, and it would stay down for ever."""
+    monkeypatch.setattr(shelf, "_LOOK_AGAIN_S", 0.01)
+    bench.source.failures["scripted"] = Failure(Status.UNAVAILABLE, "its server is away", retry_after_s=2.0)
+    await bench.service.choose(choose())
+    assert not bench.service.health().ready
+    async with asyncio.timeout(10):
+        while len(bench.source.opened) < 3:  # noqa: ASYNC110 - it happens by itself
+            await asyncio.sleep(0.005)
+        assert not bench.service.health().ready
+        bench.source.failures.clear()
+        while not bench.service.health().ready:  # noqa: ASYNC110 - it happens by itself
+            await asyncio.sleep(0.005)
+    assert len(bench.source.script.asked) == 0
+
+
 async def test_unknown_judges_are_refused_and_none_is_remembered(bench: Bench) -> None:
     for name in ("nobody", "scripted@" + "0" * 64):
         refused = (await bench.service.choose(choose(model=name))).answer
@@ -348,7 +367,7 @@ async def test_a_judge_that_is_not_built_troubles_only_who_wanted_it(*, named: s
     source = ScriptedJudges("scripted")
     missing = replace(judge_status("scripted", state="missing"), how_to_get="gradewire models build scripted")
     source.known["scripted"]._status = missing
-    bench = Bench(config=JudgeConfig(backend="embedded", default=named), source=source)
+    bench = Bench(config=JudgeConfig(default=named), source=source)
     health = bench.service.health()
     assert (health.configured, health.ready) == (True, False)
     assert ("gradewire models build scripted" in health.trouble) == told

@@ -18,6 +18,9 @@ USABLE: Final = frozenset({"loaded", "built"})
 _LISTED_FOR_S: Final = 2.0
 """How long a look at the repository is good for: health looks every second, and calls are planned far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
+"""Callers who come sooner after a failed try are told of that one."""
+_LOOK_AGAIN_S: Final = 30.0
+"""Between two tries to open the default judge while nobody asks: health must not stay down because it is down."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
     "this server has no judge: set judge_backend to embedded, triton or openai (docs/configuration.md)",
@@ -41,6 +44,7 @@ class JudgeShelf:
         self._clock = clock
         self._opening: dict[str, asyncio.Task[Judge | Failure]] = {}
         self._failed: dict[str, tuple[float, Failure]] = {}
+        self._looking: asyncio.TimerHandle | None = None
         self._known: tuple[ModelStatus, ...] = ()
         self._known_until_s = -1.0
 
@@ -94,6 +98,8 @@ class JudgeShelf:
 
     async def close(self) -> None:
         """Gives up what is being opened, closes what is open, then the source."""
+        if self._looking is not None:
+            self._looking.cancel()
         for task in self._opening.values():
             task.cancel()
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
@@ -110,9 +116,17 @@ class JudgeShelf:
             status = self.status(name)
             if isinstance(status, Failure):
                 return status  # and nothing is remembered: callers may invent names
-            task = self._opening[name] = asyncio.get_running_loop().create_task(self._open(name))
-            task.add_done_callback(lambda _: self._opening.pop(name, None))
+            task = self._start(name)
         return await asyncio.shield(task)
+
+    def _start(self, name: str) -> asyncio.Task[Judge | Failure]:
+        task = self._opening[name] = asyncio.get_running_loop().create_task(self._open(name))
+        task.add_done_callback(lambda _: self._opening.pop(name, None))
+        return task
+
+    def _look_again(self) -> None:
+        if self.default not in self.loaded and self.default not in self._opening:
+            self._start(self.default)
 
     async def _open(self, name: str) -> Judge | Failure:
         started_s = self._clock()
@@ -131,6 +145,10 @@ class JudgeShelf:
             return judge
         self._failed[name] = (self._clock() + _RETRY_OPENING_AFTER_S, failure)
         self._known_until_s = -1.0
+        if name == self.default:
+            if self._looking is not None:
+                self._looking.cancel()
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self._look_again)
         return failure
 
     def _listed(self) -> Sequence[ModelStatus]:
