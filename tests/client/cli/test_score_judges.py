@@ -9,6 +9,7 @@ from tests.client.cli.judged import rows_of
 from tests.client.cli.judging_server import PROMPT, JudgingStub, judged, prompt_file
 
 from gradewire import ServerUnreachable
+from gradewire._chunks import JUDGE_CHUNK_ITEMS
 from gradewire.cli.pace import BATCH_ROWS, FIRST_JUDGED_ROWS, Pace
 from gradewire.cli.terminal import rows_per_second
 from gradewire_proto.v1 import scoring_pb2, types_pb2
@@ -236,7 +237,7 @@ def test_requests_of_a_judge_begin_small_and_grow_while_they_are_quick(command: 
     done = command("score", file, "--metrics", "lave", "--quiet", stub=stub)
     assert (done.exit_code, sum(stub.sizes)) == (0, 1000)
     assert stub.sizes[0] == FIRST_JUDGED_ROWS
-    assert max(stub.sizes) == BATCH_ROWS
+    assert max(stub.sizes) == JUDGE_CHUNK_ITEMS, "calls of more rows are cut into such requests"
     plain = JudgingStub()
     command("score", file, "--metrics", "smile", "--quiet", stub=plain)
     assert plain.sizes[0] == BATCH_ROWS
