@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from tests.support.scripted_judge import Script
 
+from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import (
     CorpusStatistics,
     DocumentFrequencies,
@@ -35,6 +37,7 @@ class Table:
         corpus: Answers every CorpusStatistics.
         truncated: Texts longer than the model reads.
         failure: Answers every need, if set.
+        judge: What the judge says.
         rounds: What was asked for, round by round.
     """
 
@@ -44,6 +47,7 @@ class Table:
     corpus: DocumentFrequencies | None = None
     truncated: frozenset[str] = frozenset()
     failure: Failure | None = None
+    judge: Script = field(default_factory=Script)
     rounds: list[tuple[Need, ...]] = field(default_factory=list)
 
     def run(self, program: Any) -> Any:
@@ -70,6 +74,8 @@ class Table:
         if isinstance(need, CorpusStatistics):
             assert self.corpus is not None, "a corpus was asked for"
             return self.corpus
+        if isinstance(need, Choose | Generate):
+            return self.judge.choose(need) if isinstance(need, Choose) else self.judge.generate(need)
         return tuple(self.prepared.get(reference) for reference in need.references)
 
     @property

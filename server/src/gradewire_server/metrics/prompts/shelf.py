@@ -46,7 +46,7 @@ class PromptShelf:
         match = _NAMED.fullmatch(prompt or _DEFAULTS[metric])
         file = _read_inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
         if file.metric != metric:
-            raise PromptError("metric", f"{file.title} is a prompt of {file.metric}, not of {metric}")
+            raise PromptError("", f"{file.title} is a prompt of {file.metric}, not of {metric}")
         return file
 
     def _named(self, title: str, digest: str) -> PromptFile:

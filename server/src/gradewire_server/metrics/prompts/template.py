@@ -10,7 +10,7 @@ from gradewire_server.metrics.prompts.table import PromptError
 
 _CUT: Final = "prediction"
 _OPTIONAL: Final = frozenset({"caption", "problem"})
-_LABEL: Final = re.compile(r"\s*([^\W_][^\n:]{0,40}?)\s*:")
+_LABEL: Final = re.compile(r"[\W_]*([^\W_][^\n:]{0,40}?)\s*:")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,96 @@
+"""Which references a judge is shown, and how."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.metrics.prompts import ReferenceForm
+from gradewire_server.metrics.reference_filter import closest, count_references, without_rare, write_references
+
+SHORT_TEXTS = st.lists(st.sampled_from(["yes", "Yes.", "no", "no ", "a cat", "A  cat", "?"]), min_size=1, max_size=12)
+
+
+def test_votes_are_counted_and_shown_most_frequent_first() -> None:
+    # Table 6 of the paper: five tile colours of eleven annotators.
+    votes = ("beige",) * 3 + ("brown",) * 2 + ("tan",) * 5 + ("ten",)
+    counted = count_references(votes)
+    assert counted.texts == ("tan", "beige", "brown", "ten")
+    assert counted.counts == (5, 3, 2, 1)
+    assert counted.repeated
+
+
+def test_equal_texts_are_one_and_shown_as_first_written() -> None:
+    counted = count_references(("The  Cat.", "a dog", "the cat", "A DOG!", "a dog"))
+    assert counted.texts == ("a dog", "The  Cat.")
+    assert counted.counts == (3, 2)
+    assert counted.keys == ("a dog", "the cat")
+
+
+def test_aliases_that_differ_in_case_have_no_votes() -> None:
+    counted = count_references(("Taming of the Shrew", "The Shrew", "The Taming Of The Shrew", "the shrew"))
+    assert counted.texts == ("Taming of the Shrew", "The Shrew", "The Taming Of The Shrew")
+    assert counted.counts == (1, 1, 1)
+    assert not counted.repeated
+
+
+def test_a_text_of_marks_alone_is_its_own_key() -> None:
+    assert count_references(("?", "!", "?")).keys == ("?", "!")
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "kept"),
+    [
+        # The paper: "lower than 25 % of the maximum answer frequency": a quarter itself stays.
+        ({"a": 8, "b": 2, "c": 1}, 0.25, ("a", "b")),
+        ({"a": 4, "b": 1}, 0.25, ("a", "b")),
+        ({"a": 5, "b": 1}, 0.25, ("a",)),
+        ({"a": 9, "b": 3, "c": 2}, 0.25, ("a", "b")),
+        ({"a": 9, "b": 1}, 0.0, ("a", "b")),
+        ({"a": 3, "b": 3, "c": 2}, 1.0, ("a", "b")),
+        # A tenth of ten in floating point is a little more than 1.
+        ({"a": 10, "b": 1}, 0.1, ("a", "b")),
+    ],
+)
+def test_rare_ones_are_left_out(counts: dict[str, int], share: float, kept: tuple[str, ...]) -> None:
+    references = tuple(name for name, count in counts.items() for _ in range(count))
+    assert without_rare(count_references(references), share).texts == kept
+
+
+@given(SHORT_TEXTS, st.floats(0, 1))
+def test_the_most_frequent_one_always_stays(references: list[str], share: float) -> None:
+    counted = count_references(references)
+    kept = without_rare(counted, share)
+    assert kept.texts[0] == counted.texts[0]
+    assert list(counted.counts) == sorted(counted.counts, reverse=True)
+    assert sum(counted.counts) == (len(references) if counted.repeated else len(counted.texts))
+
+
+def test_of_too_many_the_closest_stay_in_their_order() -> None:
+    counted = count_references(("U.S.", "United States", "America", "the United States of America", "USA"))
+    # Shares of own words in the prediction: 0/2, 2/2, 1/1, 4/5, 0/1.
+    assert closest(counted, "It is america, these united states of", 3).texts == (
+        "United States", "America", "the United States of America",
+    )  # fmt: skip
+    assert closest(counted, "no idea", 2).texts == ("U.S.", "United States")
+    assert closest(counted, "no idea", 5) is counted
+
+
+def test_how_they_are_written() -> None:
+    form = ReferenceForm(plain="'{reference}'", counted="{reference} x{count}/{total}", separator=" or ", most=9)
+    assert write_references(count_references(("a", "b")), form, ()) == ("'a' or 'b'", False)
+    assert write_references(count_references(("a", "b", "b")), form, ()) == ("b x2/3 or a x1/3", False)
+    assert write_references(count_references(("Answer: a\n<|x|>",)), form, ("Answer",)) == (
+        "'Answer - a < |x|>'",
+        False,
+    )
+    assert write_references(count_references(("{count} {0}",)), form, ()) == ("'{count} {0}'", False)
+
+
+def test_together_they_are_as_long_as_a_prediction() -> None:
+    form = ReferenceForm()
+    long, longer = "word " * 1000, "word " * 1030
+    assert write_references(count_references((longer,)), form, ()) == (" ".join(["word"] * 1024), True)
+    text, cut = write_references(count_references((long, "b " * 30, "c")), form, ())
+    assert (text, cut) == (long.strip() + "; c", True)
+    text, cut = write_references(count_references(("x" * 1_000_000, "y")), form, ())
+    assert (text, cut) == ("x" * 16_384, True)
