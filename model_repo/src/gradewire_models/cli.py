@@ -1,20 +1,33 @@
 """The command ``gradewire models``: build, export, list and verify."""
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gradewire_models.catalog import CatalogModel, base_models, default_model, load_catalog
 from gradewire_models.cli_build import build
+from gradewire_models.cli_judges import (
+    JUDGE_REPOSITORY_OPTION,
+    built_judges,
+    show_judges,
+    split_judges,
+    verify_judges,
+)
 from gradewire_models.cli_options import REPOSITORY_OPTION
 from gradewire_models.errors import ModelError
 from gradewire_models.export.command import export
 from gradewire_models.repository import BuiltModel, list_built
 
+if TYPE_CHECKING:
+    from gradewire_models.build import Check
+
 
 @click.group()
 def models() -> None:
-    """Build, list and verify encoders.
+    """Build, list and verify encoders and judges.
 
     A model is made from packages whose every byte is pinned by SHA-256, and is checked against an independent
     computation before it is put in place. Whatever goes wrong, the repository stays as it was.
@@ -27,7 +40,8 @@ models.add_command(export)
 
 @models.command(name="list")
 @REPOSITORY_OPTION
-def list_models(repository: Path) -> None:
+@JUDGE_REPOSITORY_OPTION
+def list_models(repository: Path, judge_repository: Path) -> None:
     """List the catalog and what of it is built."""
     built = {model.name: model for model in list_built(repository)}
     for entry in base_models():
@@ -42,6 +56,7 @@ def list_models(repository: Path) -> None:
     for name in sorted(set(built) - set(load_catalog())):
         click.echo(f"{name}: not in the catalog, digest {built[name].digest}")
     click.echo(f"repository: {repository}")
+    show_judges(judge_repository)
 
 
 @models.command()
@@ -53,13 +68,15 @@ def list_models(repository: Path) -> None:
     "base; of more than 500, 500 are taken. Without it gradewire's own 504.",
 )
 @REPOSITORY_OPTION
-def verify(names: tuple[str, ...], rows: Path | None, repository: Path) -> None:
+@JUDGE_REPOSITORY_OPTION
+def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path) -> None:
     """Check built models; without a NAME all that are built.
 
     Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths, alone
     and in mixed batches, with those an independent computation gave when the model was built. A variant has to give
-    nearly the scores of its base as well, which has to be built for that; one for GPUs is run on the CPU for it. Exit
-    status 1 when a check fails.
+    nearly the scores of its base as well, which has to be built for that; one for GPUs is run on the CPU for it. Of a
+    judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and behind a kept prefix. Exit status
+    1 when a check fails.
     """
     try:
         from gradewire_models.build import check_acceptance, verify_built  # noqa: PLC0415 - as in `build`
@@ -67,24 +84,34 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path) -> None:
         raise click.ClickException(
             f"verifying needs more packages ({error}): pip install 'gradewire[server]'"
         ) from error
-    chosen = names or tuple(sorted(path.parent.name for path in repository.glob("[!.]*/config.pbtxt")))
-    if not chosen:
+    judges, encoders = split_judges(names, judge_repository)
+    if not names:
+        encoders = sorted(path.parent.name for path in repository.glob("[!.]*/config.pbtxt"))
+        judges = built_judges(judge_repository)
+    if not encoders and not judges:
         raise click.ClickException(f"nothing is built in {repository}; build with: {default_model().build_hint}")
+
+    def check_encoders() -> "Iterator[tuple[str, list[Check]]]":
+        for name in encoders:
+            checks = verify_built(repository, name, load_catalog().get(name))
+            yield name, [*checks, *check_acceptance(repository, name, rows)]
+
+    try:
+        failed = _tell_checks(chain(check_encoders(), verify_judges(judges, judge_repository)))
+    except ModelError as error:
+        raise click.ClickException(str(error)) from error
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
     failed = False
-    for name in chosen:
-        try:
-            checks = [
-                *verify_built(repository, name, load_catalog().get(name)),
-                *check_acceptance(repository, name, rows),
-            ]
-        except ModelError as error:
-            raise click.ClickException(str(error)) from error
+    for name, checks in checked:
         click.echo(name)
         for check in checks:
             click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
         failed |= not all(check.passed for check in checks)
-    if failed:
-        raise click.exceptions.Exit(1)
+    return failed
 
 
 def _state(entry: CatalogModel, built: BuiltModel | None) -> str:

