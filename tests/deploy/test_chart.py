@@ -54,7 +54,7 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm
     set_by_chart = {
         *("config", "host", "port", "http", "http_port", "tls_cert", "tls_key", "tls_client_ca", "auth_tokens"),
         *("redis_url", "model_repository", "default_model", "preload", "disk_directory"),
-        *("backend", "triton_url", "triton_token"),
+        *("backend", "triton_url", "triton_token", "judge_token"),
     }
     schema = chart.schema
     assert schema is not None
