@@ -22,7 +22,7 @@ def write(need: Generate) -> Generated:
     """A good sentence, but for references that begin with "odd"."""
     found = _ANSWER.search(need.prompt.lead)
     assert found is not None
-    text = "Nobody knows." if found[1].startswith("odd") else f"It is surely {found[1]}."
+    text = "Who knows?" if found[1].startswith("odd") else f"It is surely {found[1]}."
     return Generated(text, complete=True, prompt_tokens=9, generated_tokens=4)
 
 

@@ -32,7 +32,7 @@ async def prepared(wire: Wire, message: references_pb2.PrepareRequest) -> list[r
 
 
 async def test_what_is_missing_is_written_kept_and_told(wire: Wire) -> None:
-    wire.engine.script.on_generate = saying("It is surely the cat.", "No idea.")
+    wire.engine.script.on_generate = saying("It is surely the cat.", "Who knows?")
     steps = await prepared(wire, asked("the cat", "a dog", return_answers=True))
     last = steps[-1]
     assert last.complete
@@ -75,7 +75,7 @@ async def test_answers_are_sent_back_only_where_that_is_asked_for(wire: Wire) ->
     message = asked("the cat", "lost", return_answers=True)
     message.entries.add(question="p", references=[" "])
     message.entries.add(question="p", references=["a", "b"], synthetic_answers=["It is a.", "It is b."])
-    wire.engine.failures["lost"] = Failure(Status.UNAVAILABLE, "disk full")
+    wire.engine.failures["lost It is surely the cat."] = Failure(Status.UNAVAILABLE, "disk full")
     steps = await prepared(wire, message)
     told = {each.index: list(each.synthetic_answers) for step in steps for each in step.synthetic_answers}
     assert told == {0: ["It is surely the cat.", ""], 1: [""], 2: ["It is a.", "It is b."]}

@@ -14,6 +14,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import is_blank
 from gradewire_server.metrics.prompts import PROMPTS, read_prompt
 from gradewire_server.metrics.synthetic_check import Flaw, holds_answer
+from gradewire_server.metrics.word_split import split_words
 from gradewire_server.scoring.synthetic import Writing, Written, write_sentence
 
 PROMPT = read_prompt(
@@ -58,11 +59,11 @@ def write(
 
 
 def test_what_the_judge_sees() -> None:
-    _, (first, again) = write(saying("Paris."), "What is\nit?", "the capital")
+    _, (first, again) = write(saying("Paris."), "What is\nit?", "the\tcapital")
     before = "system: Write one sentence.\nuser: Q: Who swims?\nA: a duck\nassistant: S: A duck swims.\n"
     item = "user: Q: What is it?\nA: the capital\n"
     assert shown(first.prompt) == before + item + "assistant: S:"
-    assert shown(again.prompt) == before + item + f"Before, {Flaw.MISSING_WORDS}.\nassistant: S:"
+    assert shown(again.prompt) == before + item + f"Before, {Flaw.MISSING_WORDS}.\nassistant: S: the capital"
     assert first.prompt.fixed == again.prompt.fixed, "what is before the item is computed once"
     assert (first.model, first.max_tokens, first.stop) == (WRITING.model, 12, ("\n",))
 
@@ -86,14 +87,36 @@ def test_a_good_sentence_is_taken_at_once() -> None:
     ],
 )
 def test_the_second_prompt_says_what_was_wrong(says: str, flaw: Flaw) -> None:
-    written, asked = write(saying(says, "Paris is the capital of France."))
+    written, asked = write(saying(says, "is the capital of France."))
     assert written == Written("Paris is the capital of France.", tries=2)
     assert flaw in shown(asked[1].prompt)
 
 
-def test_after_two_bad_sentences_the_reference_stands_for_itself() -> None:
-    written, asked = write(saying("The capital is Lyon.", "Paris."))
-    assert written == Written("Paris", tries=2, fault=f"of the judge's last sentence, {Flaw.ONLY_ANSWER}")
+@pytest.mark.parametrize(
+    ("reference", "says", "sentence"),
+    [
+        ("Paris", "is the capital.", "Paris is the capital."),
+        ("Paris", "(France) is the capital.", "Paris (France) is the capital."),
+        ("Paris", "'s the capital.", "Paris's the capital."),
+        ("Paris", ", of course, is the capital.", "Paris, of course, is the capital."),
+        ("Paris", "Paris is the capital.", "Paris is the capital."),
+        ("PARIS", "Paris is the capital.", "Paris is the capital."),
+        ("$5", "3 is no price but this.", "$5 3 is no price but this."),
+        ("\u6771\u4eac", "\u306f\u9996\u90fd\u3067\u3059\u3002", "\u6771\u4eac\u306f\u9996\u90fd\u3067\u3059\u3002"),
+        ("\u0644\u0646\u062f\u0646", "\u0647\u064a", "\u0644\u0646\u062f\u0646 \u0647\u064a"),
+    ],
+)
+def test_the_second_sentence_goes_on_behind_the_answer(reference: str, says: str, sentence: str) -> None:
+    written, _ = write(saying("It is Lyon.", says), reference=reference)
+    assert written == Written(sentence, tries=2)
+
+
+@pytest.mark.parametrize(
+    ("says", "flaw"), [(".", Flaw.ONLY_ANSWER), ("", Flaw.ONLY_ANSWER), ("or what?", Flaw.QUESTION)]
+)
+def test_after_two_bad_sentences_the_reference_stands_for_itself(says: str, flaw: Flaw) -> None:
+    written, asked = write(saying("The capital is Lyon.", says))
+    assert written == Written("Paris", tries=2, fault=f"of the judge's last sentence, {flaw}")
     assert len(asked) == 2
 
 
@@ -156,6 +179,6 @@ def test_whatever_is_said_a_sentence_holds_the_answer(question: str, reference: 
     assert written.tries == len(asked) <= 2
     if written.tries and not written.fault:
         assert holds_answer(written.text, reference)
-        assert written.text in " ".join(said) or any(written.text in each for each in said)
+        assert split_words(written.text) != split_words(reference)
     else:
         assert written.text == reference

@@ -4,11 +4,11 @@ Source: SMILE, section 4 (synthetic answers). A pure program, as a metric is: it
 question at a time.
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from gradewire_server.domain.judge import Generate, Generated
+from gradewire_server.domain.judge import Generate
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.judge_prompt import text_prompt
@@ -17,10 +17,12 @@ from gradewire_server.metrics.prompts import PromptFile
 from gradewire_server.metrics.sentences import first_sentence
 from gradewire_server.metrics.synthetic_check import Flaw, find_flaw, stands_for_itself
 from gradewire_server.metrics.windows import MAX_WORDS
+from gradewire_server.metrics.word_split import split_words
 
 FIRST = "sentence"
 AGAIN = "again"
 _STOP = ("\n",)
+_OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,11 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, Written | Failure]
 
 
 def write_sentence(question: str, reference: str, writing: Writing) -> WritingProgram:
-    """Asks for a sentence, once more with what was wrong with the first one, and falls back on the reference.
+    """Asks for a sentence, once more where the first one is no good, and falls back on the reference.
 
-    A long reference stands for itself, as does one that imitates a chat's markup, and the judge is not asked.
+    The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
+    word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). A long reference stands for
+    itself, as does one that imitates a chat's markup, and the judge is not asked.
 
     Args:
         question: NFC, not blank.
@@ -69,32 +73,49 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
     """
     if stands_for_itself(reference):
         return Written(reference)
-    if _imitates(reference):
+    answer, _ = first_words(reference, MAX_WORDS)
+    if neutralise(answer) != answer:
         return Written(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
     flaw: Flaw | None = None
     tries = 0
-    for name in (FIRST, AGAIN):
-        variant = writing.prompt.variants.get(name)
-        if variant is None:
+    for name, begun in ((FIRST, ""), (AGAIN, answer)):
+        if name not in writing.prompt.variants:
             continue
-        fields = {"question": question, "answer": reference, "problem": flaw or ""}
-        prompt = text_prompt(writing.prompt, name, fields)
-        said = yield from ask(Generate(writing.model, prompt, variant.last.max_tokens, _STOP))
+        said = yield from ask(_need(writing, name, {"question": question, "answer": answer}, flaw, begun))
         if isinstance(said, Failure):
             return said
         tries += 1
-        sentence, flaw = _read(said, question, reference)
+        sentence, flaw = _read(_joined(begun, said.text), question, reference, finished=said.complete)
         if flaw is None:
             return Written(sentence, tries)
     return Written(reference, tries, fault=f"of the judge's last sentence, {flaw}")
 
 
-def _read(said: Generated, question: str, reference: str) -> tuple[str, Flaw | None]:
+def _need(writing: Writing, name: str, fields: Mapping[str, str], flaw: Flaw | None, begun: str) -> Generate:
+    prompt = text_prompt(writing.prompt, name, {**fields, "problem": flaw or ""})
+    if begun:
+        prompt = replace(prompt, opening=f"{prompt.opening} {begun}".strip())
+    return Generate(writing.model, prompt, writing.prompt.variants[name].last.max_tokens, _STOP)
+
+
+def _joined(begun: str, said: str) -> str:
+    """The judge's sentence, what was begun for it included; whether a blank stood between the two is not told."""
+    if not begun or not said:
+        return begun + said
+    if said.lower().startswith(begun.lower()):
+        return said  # it began anew: not every judge can go on in the middle of its turn
+    edge = begun[-1] + said[0]
+    together = not said[0].isalnum() and said[0] not in _OPENING
+    # Letters of scripts without blanks are words of their own.
+    return begun + said if together or (edge.isalnum() and len(split_words(edge)) == len(edge)) else f"{begun} {said}"
+
+
+def _read(text: str, question: str, reference: str, *, finished: bool) -> tuple[str, Flaw | None]:
     """The first sentence of what the judge said, and what is wrong with it."""
-    sentence, ended = first_sentence(said.text, keep=reference)
+    sentence, ended = first_sentence(text, keep=reference)
     if _imitates(sentence):
         return sentence, Flaw.MARKUP
-    return sentence, find_flaw(sentence, question=question, reference=reference, finished=ended or said.complete)
+    return sentence, find_flaw(sentence, question=question, reference=reference, finished=ended or finished)
 
 
 def _imitates(text: str) -> bool:
