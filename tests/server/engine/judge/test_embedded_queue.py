@@ -183,6 +183,7 @@ async def test_a_lost_run_fails_its_works_and_the_others_start_over() -> None:
         planned = queue.plan()
     assert planned is not None
     queue.lost(planned, LOST)
+    queue.start_over()
     assert lost.done.result() == LOST
     assert not waiting.done.done()
     assert not growing.done.done()
@@ -208,6 +209,7 @@ async def test_fixed_turns_that_take_the_worker_down_take_those_who_wait_for_the
     assert planned is not None
     assert planned.works == ()
     queue.lost(planned, LOST)
+    queue.start_over()
     assert poison.done.result() == LOST
     assert not other.done.done()
     assert [each.group for each in runs(queue)] == [B, B]

@@ -67,6 +67,7 @@ class EmbeddedJudge:
         # One thread: a megabyte of text keeps the loop free, and needs stay in the order in which they came.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
         self._arrived = asyncio.Event()
+        self._starts = keeper.starts
         self._closed = False
         self._working = self._loop.create_task(self._work())
 
@@ -194,6 +195,9 @@ class EmbeddedJudge:
             if not await self._keeper.wait():
                 self._queue.fail_all(self._lost("the judge cannot be restarted"))
                 await self._keeper.back()
+            if self._starts != self._keeper.starts:
+                self._starts = self._keeper.starts
+                self._queue.start_over()
             planned = self._queue.plan()
             if planned is None:
                 self._arrived.clear()
@@ -210,6 +214,10 @@ class EmbeddedJudge:
         except WorkerLostError:
             self._queue.lost(planned, self._lost("the judge died over a run with this item in it"))
             return
+        except asyncio.CancelledError:
+            for work in planned.works:
+                work.fail(_CLOSED)
+            raise
         duration_s = self._loop.time() - begin_s
         decoded = 0
         for work, row, result in zip(planned.works, planned.run.rows, results, strict=False):

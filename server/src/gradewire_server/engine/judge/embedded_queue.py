@@ -111,13 +111,16 @@ class EmbeddedQueue:
                 self._groups[planned.group].debt_tokens += tokens
 
     def lost(self, planned: Planned, failure: Failure) -> None:
-        """A run took the worker down: its works fail, for one of them may be why; all others start over.
+        """A run took the worker down: its works fail, for one of them may be why.
 
         Where it computed fixed turns, the works that wait for these are the ones.
         """
         group = self._groups.get(planned.group)
         for work in planned.works or (tuple(group.waiting) if group else ()):
             work.fail(failure)
+
+    def start_over(self) -> None:
+        """There is another worker, which knows nothing."""
         self._prefixes.forget_all()
         self._drop.clear()
         for each in self._groups.values():

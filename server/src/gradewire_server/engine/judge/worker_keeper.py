@@ -36,6 +36,9 @@ class WorkerKeeper:
         self._restarted = restarted
         self._worker: WorkerProcess | None = None
         self._restarting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._running = False
+        self._starts = 0
         self._changed = asyncio.Event()
         self._limits = CoreLimits(1, 1, 1)
         self._start_s = 0.0
@@ -49,6 +52,11 @@ class WorkerKeeper:
     def pid(self) -> int | None:
         """Of the worker; None while there is none."""
         return None if self._worker is None else self._worker.pid
+
+    @property
+    def starts(self) -> int:
+        """How many workers there have been: a new one knows no states."""
+        return self._starts
 
     @property
     def limits(self) -> CoreLimits:
@@ -90,21 +98,22 @@ class WorkerKeeper:
     async def run(self, run: Run) -> list[RowResult]:
         """Has the worker compute; raises WorkerLostError, and starts another one then."""
         worker = self._ready
+        self._running = True
         try:
             return await worker.run(run, timeout_s=self._run_timeout_s)
         except WorkerLostError as error:
-            _log.error("%s; starting another one", error)
-            self._worker = None
-            self._trouble = str(error)
-            self._changed.clear()
-            self._restarting = asyncio.create_task(self._restart(worker))
+            self._lose(worker, str(error))
             raise
+        finally:
+            self._running = False
 
     async def close(self) -> None:
         """Ends the worker, for sure."""
-        if self._restarting is not None:
-            self._restarting.cancel()
-            await asyncio.wait([self._restarting])
+        tasks = [task for task in (self._restarting, self._watching) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         if self._worker is not None:
             await self._worker.close()
             self._worker = None
@@ -121,7 +130,24 @@ class WorkerKeeper:
         self._worker = await WorkerProcess.start(self._model, timeout_s=self._start_timeout_s)
         self._ready_since_s = loop.time()
         self._start_s = self._ready_since_s - begin_s
+        self._starts += 1
         self._trouble = ""
+        self._watching = asyncio.create_task(self._watch(self._worker))
+
+    async def _watch(self, worker: WorkerProcess) -> None:
+        """Notices a worker that dies while it has nothing to do; a run notices for itself."""
+        why = await worker.ended()
+        if not self._running:
+            self._lose(worker, why)
+
+    def _lose(self, worker: WorkerProcess, why: str) -> None:
+        if self._worker is not worker:
+            return
+        _log.error("%s; starting another one", why)
+        self._worker = None
+        self._trouble = why
+        self._changed.clear()
+        self._restarting = asyncio.create_task(self._restart(worker))
 
     async def _restart(self, lost: WorkerProcess) -> None:
         loop = asyncio.get_running_loop()

@@ -9,13 +9,7 @@ from collections import deque
 from typing import Any, Final, Self
 
 from gradewire_server.engine.judge.worker_frames import FrameError, FrameReader, to_frame
-from gradewire_server.engine.judge.worker_messages import (
-    CoreLimits,
-    OpenModel,
-    RowResult,
-    Run,
-    read_results,
-)
+from gradewire_server.engine.judge.worker_messages import CoreLimits, OpenModel, RowResult, Run, read_results
 
 _log = logging.getLogger(__name__)
 _CHUNK_BYTES: Final = 1 << 16
@@ -91,6 +85,14 @@ class WorkerProcess:
             self.kill()
             raise
 
+    async def ended(self) -> str:
+        """Waits for its end; returns how it ended, with its last words."""
+        code = await self._process.wait()
+        await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
+        words = " | ".join(self._last_lines)[-1000:]
+        end = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"the judge's worker ended with {end}" + (f": {words}" if words else "")
+
     def kill(self) -> None:
         """Ends the process at once."""
         with contextlib.suppress(ProcessLookupError):
@@ -101,7 +103,7 @@ class WorkerProcess:
         self._link.close()
         self.kill()
         await self._process.wait()
-        await self._listening
+        await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
         answer = await self._ask(model.to_message(), timeout_s=timeout_s)
@@ -117,7 +119,7 @@ class WorkerProcess:
                 while True:
                     data = await loop.sock_recv(self._link, _CHUNK_BYTES)
                     if not data:
-                        raise WorkerLostError(await self._why())
+                        raise WorkerLostError(await self.ended())
                     for answer in self._frames.feed(data):
                         return answer
         except TimeoutError as error:
@@ -125,14 +127,7 @@ class WorkerProcess:
             raise WorkerLostError(f"the judge's worker did not answer within {timeout_s:g} s and was ended") from error
         except (OSError, FrameError) as error:
             self.kill()
-            raise WorkerLostError(f"{await self._why()} ({error})") from error
-
-    async def _why(self) -> str:
-        code = await self._process.wait()
-        await self._listening
-        words = " | ".join(self._last_lines)[-1000:]
-        end = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"the judge's worker ended with {end}" + (f": {words}" if words else "")
+            raise WorkerLostError(f"{await self.ended()} ({error})") from error
 
     async def _listen(self) -> None:
         """Reads what it prints: libraries' words of farewell matter once it has died."""
