@@ -31,19 +31,25 @@ class _DataType:
 class _DataTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DataType.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TYPE_INVALID: _DataType.ValueType  # 0
+    TYPE_BOOL: _DataType.ValueType  # 1
+    TYPE_UINT32: _DataType.ValueType  # 4
     TYPE_INT32: _DataType.ValueType  # 8
     TYPE_INT64: _DataType.ValueType  # 9
     TYPE_FP16: _DataType.ValueType  # 10
     TYPE_FP32: _DataType.ValueType  # 11
+    TYPE_STRING: _DataType.ValueType  # 13
 
 class DataType(_DataType, metaclass=_DataTypeEnumTypeWrapper):
     """Element type of a tensor; the values used here, with Triton's numbers."""
 
 TYPE_INVALID: DataType.ValueType  # 0
+TYPE_BOOL: DataType.ValueType  # 1
+TYPE_UINT32: DataType.ValueType  # 4
 TYPE_INT32: DataType.ValueType  # 8
 TYPE_INT64: DataType.ValueType  # 9
 TYPE_FP16: DataType.ValueType  # 10
 TYPE_FP32: DataType.ValueType  # 11
+TYPE_STRING: DataType.ValueType  # 13
 Global___DataType: _TypeAlias = DataType  # noqa: Y015
 
 @_typing.final

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +21,7 @@ from gradewire_models.triton.server_options import Ports, ServerOptions, command
 
 _POLL_S = 0.05
 _SHOWN_LINES = 12
-_BACKEND = ("backend", "onnxruntime", "model.py")
+_STAND_INS = ("onnxruntime", "vllm")
 
 
 class TritonProcess:
@@ -175,10 +176,14 @@ class TritonProcess:
         shutil.rmtree(backends, ignore_errors=True)
         shutil.copytree(self._environment.python_backend, backends / "python", ignore=shutil.ignore_patterns("*.pyc"))
         shutil.copy2(self._environment.python_stub, backends / "python")
-        (backends / "onnxruntime").mkdir()
-        (backends / "onnxruntime" / "model.py").write_bytes(
-            files("gradewire_models.triton").joinpath(*_BACKEND).read_bytes()
-        )
+        for name in _STAND_INS:
+            (backends / name).mkdir()
+            program = files("gradewire_models.triton").joinpath("backend", name, "model.py")
+            (backends / name / "model.py").write_bytes(program.read_bytes())
+        # Not of Triton's own environment: no other package comes with it, and its 100 MB are there already.
+        llama = find_spec("xllamacpp")
+        if llama is not None and llama.submodule_search_locations:
+            (backends / "vllm" / "xllamacpp").symlink_to(llama.submodule_search_locations[0])
         return backends
 
     def last_words(self) -> str:

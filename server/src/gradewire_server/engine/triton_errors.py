@@ -112,3 +112,10 @@ def kind_of(code: str, message: str) -> Kind:
             if words in message:
                 return kind
     return _BY_CODE.get(code, Kind.FAILED)
+
+
+def kind_of_words(message: str) -> Kind:
+    """Which kind an answer's error within a stream is, which has no status."""
+    if "unknown model" in message or "unavailable due to" in message:
+        return Kind.NOT_READY
+    return next((kind for words, kind in _BY_WORDS if words in message), Kind.FAILED)

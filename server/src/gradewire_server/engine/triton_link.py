@@ -1,18 +1,19 @@
 """The connection to Triton; the one place that knows its client library."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import grpc
 import numpy as np
 from numpy.typing import NDArray
 from tritonclient.grpc import InferInput, InferRequestedOutput
 from tritonclient.grpc.aio import InferenceServerClient
-from tritonclient.utils import InferenceServerException
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from gradewire_models.served import ServedModel, served_from_wire
 from gradewire_server.engine.config import TritonConfig
-from gradewire_server.engine.triton_errors import Kind, TritonError, kind_of
+from gradewire_server.engine.triton_errors import Kind, TritonError, kind_of, kind_of_words
 
 _CONTROL_TIMEOUT_S: Final = 5.0
 _LOAD_TIMEOUT_S: Final = 120.0
@@ -137,11 +138,57 @@ class TritonLink:
             raise TritonError(Kind.WRONG_ANSWER, f"the answer lacks {missing}")
         return answers
 
+    async def stream(
+        self, model: str, inputs: Mapping[str, NDArray[Any]], *, timeout_s: float
+    ) -> list[dict[str, NDArray[Any]]]:
+        """Runs one request of a decoupled model, which answers any number of times.
+
+        Each request has a gRPC stream of its own, all of them on the one connection: a stream is the smallest thing
+        that can be cancelled in Triton, and cancelling one must not take the others with it.
+
+        Args:
+            model: Name.
+            inputs: Tensors of bytes (dtype object), booleans or numbers, without a batch dimension.
+            timeout_s: For all of it.
+
+        Returns:
+            The outputs of each answer by name, in the order of their coming.
+
+        Raises:
+            TritonError: It failed.
+        """
+        tensors = [
+            InferInput(name, list(value.shape), np_to_triton_dtype(value.dtype)) for name, value in inputs.items()
+        ]
+        for tensor, value in zip(tensors, inputs.values(), strict=True):
+            tensor.set_data_from_numpy(value)
+        answers = []
+        with _translated():
+            replies = self._client.stream_infer(
+                _once({"model_name": model, "inputs": tensors}), stream_timeout=timeout_s, headers=self._headers
+            )
+            try:
+                async for reply, error in replies:
+                    if error is not None:
+                        raise TritonError(kind_of_words(error.message() or ""), error.message() or "")
+                    names = [each.name for each in reply.get_response().outputs]
+                    answers.append({name: reply.as_numpy(name) for name in names})
+            finally:
+                replies.cancel()
+        return answers
+
+
+async def _once(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    yield request
+
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
+    except grpc.aio.AioRpcError as error:  # which the client library translates of unary calls only
+        message = error.details() or ""
+        raise TritonError(kind_of(error.code().name, message), f"{error.code().name}: {message}") from error
     except InferenceServerException as error:
         message = error.message() or ""
         code = (error.status() or "").removeprefix("StatusCode.")

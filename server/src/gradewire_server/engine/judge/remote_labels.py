@@ -14,6 +14,9 @@ from typing import Final
 from gradewire_server.domain.result import Failure, Status
 
 MAX_LABEL_TOKENS: Final = 24
+LEAST_MASS: Final = 1e-3
+"""Below that the labels are not what the judge would have said, and the few tokens that are known say too little about
+which of them it would have said: the others may be just beyond the list."""
 _ROUNDING: Final = 1e-3
 
 
@@ -117,7 +120,7 @@ class Labels:
         if total > 1 + _ROUNDING * len(step.alternatives):
             return MALFORMED
         mass = math.fsum(masses)
-        if mass <= 0:
+        if mass < LEAST_MASS:
             return UNREADABLE
         return LabelReading(tuple(each / mass for each in masses), min(1.0, mass))
 

@@ -1,0 +1,199 @@
+# noqa: INP001 - Triton loads this file by its place
+"""Answers the tensors of Triton's vLLM backend with llama.cpp on CPUs, where there is no GPU for the real one.
+
+Triton loads this file for every model whose config.pbtxt says ``backend: "vllm"``: it lies in a directory of that name
+inside the one given as --backend-directory, beside a link to the package xllamacpp. Of model.json it reads ``model``
+(here a GGUF file, relative to the model's directory or absolute), ``max_model_len`` and ``max_num_seqs``, and
+``num_threads``, which vLLM does not know; the rest is vLLM's. Nothing of gradewire can be imported here.
+"""
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+sys.path.append(str(Path(__file__).parent))
+try:
+    import xllamacpp
+except ImportError as error:
+    raise pb_utils.TritonModelException(
+        f"the stand-in for vLLM needs llama.cpp: pip install 'gradewire[judge]' beside gradewire ({error})"
+    ) from error
+
+ENGINE_FILE = "model.json"
+FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+FLAGS = (
+    "return_finish_reason",
+    "return_cumulative_logprob",
+    "return_logprobs",
+    "return_num_input_tokens",
+    "return_num_output_tokens",
+)
+
+
+class TritonPythonModel:
+    """One model; requests are taken at once and answered when they are done, as many at a time as there are slots."""
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        """Loads the weights.
+
+        Args:
+            args: Triton's: ``model_repository`` (the model's directory), ``model_version``, ``model_config`` (JSON).
+
+        Raises:
+            pb_utils.TritonModelException: The model's files are not what they should be.
+        """
+        if not pb_utils.using_decoupled_model_transaction_policy(json.loads(args["model_config"])):
+            raise pb_utils.TritonModelException("the vLLM backend needs model_transaction_policy { decoupled: true }")
+        directory = Path(args["model_repository"])
+        engine = json.loads((directory / args["model_version"] / ENGINE_FILE).read_text(encoding="utf-8"))
+        weights = directory / engine["model"]
+        if not weights.is_file():
+            raise pb_utils.TritonModelException(f"the stand-in for vLLM runs GGUF files: {weights} is none")
+        slots = int(engine.get("max_num_seqs", 1))
+        self._server = xllamacpp.Server(_parameters(weights, engine, slots))
+        self._threads = ThreadPoolExecutor(slots, "vllm")
+
+    def execute(self, requests: Sequence[Any]) -> None:
+        """Takes requests; their answers are sent from other threads."""
+        for request in requests:
+            self._threads.submit(self._answer, request, request.get_response_sender())
+
+    def finalize(self) -> None:
+        """Waits for what is under way."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def _answer(self, request: Any, sender: Any) -> None:
+        try:
+            response = self._response(request, sender)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for an answer
+            response = _failure(f"Error generating stream: {error}", pb_utils.TritonError.INTERNAL)
+        sender.send(response, flags=FINAL)
+
+    def _response(self, request: Any, sender: Any) -> Any:
+        if sender.is_cancelled():
+            return _failure("Request was cancelled", pb_utils.TritonError.CANCELLED)
+        prompt = _input(request, "text_input").decode()
+        stream = bool(_input(request, "stream", default=False))
+        exclude = bool(_input(request, "exclude_input_in_output", default=stream))
+        if stream and not exclude:
+            raise ValueError("When streaming, `exclude_input_in_output` = False is not allowed.")
+        flags = {name for name in FLAGS if _input(request, name, default=False)}
+        sampling = json.loads(_input(request, "sampling_parameters", default=b"{}"))
+        completion = self._complete(prompt, _completion_request(sampling), sender)
+        if completion is None:
+            return _failure("Request was cancelled", pb_utils.TritonError.CANCELLED)
+        return _success(completion, "" if exclude else prompt, flags)
+
+    def _complete(self, prompt: str, request: dict[str, Any], sender: Any) -> dict[str, Any] | None:
+        """One completion, its pieces put together; None where the caller has left before its end."""
+        pieces: list[dict[str, Any]] = []
+
+        def take(piece: dict[str, Any]) -> bool:  # llama.cpp's thread keeps what is raised here to itself
+            pieces.append(piece)
+            return "error" in piece or bool(sender.is_cancelled())
+
+        self._server.handle_completions({**request, "prompt": prompt}, take)
+        failed = next((piece["error"] for piece in pieces if "error" in piece), None)
+        if failed is not None:
+            raise RuntimeError(failed.get("message", "llama.cpp failed"))
+        choices = [choice for piece in pieces for choice in piece["choices"]]
+        finish = next((choice["finish_reason"] for choice in choices if choice["finish_reason"]), None)
+        if finish is None:
+            return None
+        return {
+            "text": "".join(choice["text"] for choice in choices),
+            "tokens": [token for choice in choices for token in (choice["logprobs"] or {}).get("content", ())],
+            "finish": finish,
+            "usage": pieces[-1].get("usage", {}),
+        }
+
+
+def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(weights)
+    parameters.n_parallel = slots
+    parameters.n_ctx = slots * int(engine.get("max_model_len", 2048))
+    parameters.n_gpu_layers = 0
+    threads = int(engine.get("num_threads", 0)) or len(os.sched_getaffinity(0))
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
+    parameters.cache_ram_mib = 0
+    parameters.verbosity = 1  # errors
+    parameters.warmup = False
+    parameters.ui = False
+    # The library listens on the loopback, asked or not: nobody knows this key.
+    parameters.api_keys = [secrets.token_hex(32)]
+    return parameters
+
+
+def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """Turns the sampling parameters that judges are asked with into llama.cpp's."""
+    known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
+    if set(sampling) - known:
+        raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")
+    request: dict[str, Any] = {
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": int(sampling.get("max_tokens", 16)),
+        "temperature": float(sampling.get("temperature", 1.0)),
+    }
+    if sampling.get("logprobs") is not None:
+        request["n_probs"] = int(sampling["logprobs"])
+    if sampling.get("stop"):
+        request["stop"] = sampling["stop"]
+    if sampling.get("structured_outputs"):
+        choices = json.loads(sampling["structured_outputs"])["choice"]
+        request["grammar"] = "root ::= " + " | ".join(json.dumps(each, ensure_ascii=False) for each in choices)
+    return request
+
+
+def _success(completion: Mapping[str, Any], before: str, flags: set[str]) -> Any:
+    tokens = completion["tokens"]
+    outputs = [_texts("text_output", before + completion["text"])]
+    if "return_finish_reason" in flags:
+        outputs.append(_texts("finish_reason", completion["finish"]))
+    if "return_cumulative_logprob" in flags:
+        total = sum(token["logprob"] for token in tokens)
+        outputs.append(pb_utils.Tensor("cumulative_logprob", np.asarray([total], np.float32)))
+    if "return_logprobs" in flags:
+        outputs.append(_texts("logprobs", json.dumps([_ranked(token) for token in tokens]) if tokens else "null"))
+    for name, counted in (("num_input_tokens", "prompt_tokens"), ("num_output_tokens", "completion_tokens")):
+        if f"return_{name}" in flags:
+            count = int(completion["usage"].get(counted, 0))
+            outputs.append(pb_utils.Tensor(name, np.asarray([count], np.uint32)))
+    return pb_utils.InferenceResponse(outputs)
+
+
+def _ranked(token: Mapping[str, Any]) -> dict[str, Any]:
+    """As vLLM has it: by token id, the written one first."""
+    ranked = {each["id"]: rank for rank, each in enumerate(token["top_logprobs"], 1)}
+    beyond = len(ranked) + 1  # its true rank is not known
+    return {
+        str(each["id"]): {
+            "logprob": each["logprob"],
+            "rank": ranked.get(each["id"], beyond),
+            "decoded_token": each["token"],
+        }
+        for each in (token, *token["top_logprobs"])
+    }
+
+
+def _input(request: Any, name: str, *, default: Any = None) -> Any:
+    tensor = pb_utils.get_input_tensor_by_name(request, name)
+    return default if tensor is None else tensor.as_numpy()[0]
+
+
+def _texts(name: str, text: str) -> Any:
+    return pb_utils.Tensor(name, np.asarray([text.encode()], np.object_))
+
+
+def _failure(message: str, code: Any) -> Any:
+    return pb_utils.InferenceResponse([], pb_utils.TritonError(message, code))
