@@ -19,6 +19,7 @@ from gradewire_models.cli_judges import (
 from gradewire_models.cli_options import REPOSITORY_OPTION
 from gradewire_models.errors import ModelError
 from gradewire_models.export.command import export
+from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository import BuiltModel, list_built
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ models.add_command(export)
 @models.command(name="list")
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
-def list_models(repository: Path, judge_repository: Path) -> None:
+def list_models(repository: Path, judge_repository: Path | None) -> None:
     """List the catalog and what of it is built."""
     built = {model.name: model for model in list_built(repository)}
     for entry in base_models():
@@ -56,7 +57,7 @@ def list_models(repository: Path, judge_repository: Path) -> None:
     for name in sorted(set(built) - set(load_catalog())):
         click.echo(f"{name}: not in the catalog, digest {built[name].digest}")
     click.echo(f"repository: {repository}")
-    show_judges(judge_repository)
+    show_judges(judge_repository or default_judge_repository(repository))
 
 
 @models.command()
@@ -69,7 +70,7 @@ def list_models(repository: Path, judge_repository: Path) -> None:
 )
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
-def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path) -> None:
+def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
     """Check built models; without a NAME all that are built.
 
     Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths, alone
@@ -84,6 +85,7 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
         raise click.ClickException(
             f"verifying needs more packages ({error}): pip install 'gradewire[server]'"
         ) from error
+    judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if not names:
         encoders = sorted(path.parent.name for path in repository.glob("[!.]*/config.pbtxt"))

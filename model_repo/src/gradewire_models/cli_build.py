@@ -11,6 +11,7 @@ from gradewire_models.cli_judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, bu
 from gradewire_models.cli_options import REPOSITORY_OPTION
 from gradewire_models.config import CONFIG_FILE
 from gradewire_models.errors import ModelError
+from gradewire_models.judges import default_judge_repository
 from gradewire_models.serving import Copies
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     keep_downloads: bool,  # noqa: FBT001 - as above
     form: str | None,
     repository: Path,
-    judge_repository: Path,
+    judge_repository: Path | None,
 ) -> None:
     """Build encoders and judges; without a NAME the default encoder.
 
@@ -89,6 +90,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
+    judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if form and not judges:
         raise click.UsageError("--form belongs to a judge")

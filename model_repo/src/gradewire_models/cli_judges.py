@@ -9,7 +9,7 @@ import click
 from gradewire_models.judges import CatalogJudge, Form, catalog_judges, find_judge, list_judges
 from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.judges.entries import FORMS
-from gradewire_models.judges.repository import BuiltJudge, default_judge_repository
+from gradewire_models.judges.repository import BuiltJudge
 
 if TYPE_CHECKING:
     from gradewire_models.build import Check
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 JUDGE_REPOSITORY_OPTION = click.option(
     "--judge-repository",
     type=click.Path(file_okay=False, path_type=Path),
-    default=default_judge_repository,
-    show_default="the directory judges beside the default of --repository",
-    help="Directory of judges to work in.",
+    help="Directory of judges to work in; without it the directory judges beside --repository.",
 )
 FORM_OPTION = click.option(
     "--form",

@@ -84,9 +84,13 @@ class BuiltJudge:
     bytes: int
 
 
-def default_judge_repository() -> Path:
-    """The directory of judges that is used where none is named: ``judges`` beside the encoders' default repository."""
-    return default_repository().parent / "judges"
+def default_judge_repository(encoders: Path | None = None) -> Path:
+    """The directory of judges that is used where none is named: ``judges`` beside the encoders.
+
+    Args:
+        encoders: The repository of encoders; the default one unless named.
+    """
+    return (encoders or default_repository()).parent / "judges"
 
 
 def list_judges(repository: Path) -> list[BuiltJudge]:
