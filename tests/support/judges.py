@@ -1,0 +1,19 @@
+"""SmolLM2 as a built judge: too small to judge, big enough to show how a judge is built and run."""
+
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from gradewire_models.build.judge import build_judge
+from gradewire_models.judges import find_judge
+
+NAME = "smollm2-135m-instruct"
+
+
+@cache
+def smollm2_repository() -> Path:
+    """Repository that holds SmolLM2 in both forms; built once per machine (93 MB), every byte checked once per run."""
+    repository = platformdirs.user_cache_path("gradewire") / "tests" / "judges"
+    build_judge(find_judge(NAME), repository, forms=("int8", "gguf"), keep_downloads=True)
+    return repository
