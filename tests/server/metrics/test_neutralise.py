@@ -75,16 +75,11 @@ def test_words_stay_as_they_are(text: str) -> None:
     assert neutralise(text, DELIMITERS) == " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<" * 1_000_000, "Rating:" * 140_000, "[" * 1_000_000, "\u200d" * 1_000_000, "x" * 1_000_000,
-        "a\u200d" * 500_000, "न\u200d" * 500_000, "right " * 170_000, "**" * 500_000, "\x00" * 1_000_000,
-    ],
-    ids=lambda text: repr(text[:8]),
-)  # fmt: skip
-def test_a_million_characters_are_no_trouble(text: str) -> None:
-    # Quadratic work on this would take hours: the test's time limit is the assertion.
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ["<", "Rating:", "[", "\u200d", "x", "a\u200d", "न\u200d", "right ", "**", "\x00"])
+def test_a_long_text_is_no_trouble(piece: str) -> None:
+    # Quadratic work on this takes minutes: the time limit only ends a test that hangs.
+    text = piece * (500_000 // len(piece))
     assert len(neutralise(text, DELIMITERS)) <= 2 * len(text)
 
 

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.metrics.prompts import ReferenceForm
-from gradewire_server.metrics.reference_filter import closest, count_references, without_rare, write_references
+from gradewire_server.metrics.reference_filter import (
+    Shown,
+    choose_shown,
+    count_references,
+    without_rare,
+    write_references,
+)
 
 SHORT_TEXTS = st.lists(st.sampled_from(["yes", "Yes.", "no", "no ", "a cat", "A  cat", "?"]), min_size=1, max_size=12)
 
@@ -68,29 +74,34 @@ def test_the_most_frequent_one_always_stays(references: list[str], share: float)
 def test_of_too_many_the_closest_stay_in_their_order() -> None:
     counted = count_references(("U.S.", "United States", "America", "the United States of America", "USA"))
     # Shares of own words in the prediction: 0/2, 2/2, 1/1, 4/5, 0/1.
-    assert closest(counted, "It is america, these united states of", 3).texts == (
+    assert choose_shown(counted, "It is america, these united states of", 3).counted.texts == (
         "United States", "America", "the United States of America",
     )  # fmt: skip
-    assert closest(counted, "no idea", 2).texts == ("U.S.", "United States")
-    assert closest(counted, "no idea", 5) is counted
+    assert choose_shown(counted, "no idea", 2).counted.texts == ("U.S.", "United States")
+    assert choose_shown(counted, "no idea", 5) == Shown(counted, cut=False)
+
+
+def test_together_they_are_as_long_as_a_prediction() -> None:
+    long, longer = " ".join(["word"] * 1000), "word " * 1030
+    cut = choose_shown(count_references((longer,)), "x", 9)
+    assert (cut.counted.texts, cut.cut) == ((" ".join(["word"] * 1024),), True)
+    cut = choose_shown(count_references((long, "b " * 30, "c")), "x", 9)
+    assert (cut.counted.texts, cut.cut) == ((long, "c"), True)
+    cut = choose_shown(count_references(("x" * 1_000_000, "y")), "x", 9)
+    assert (cut.counted.texts, cut.cut) == (("x" * 16_384,), True)
+
+
+def test_the_closest_find_room_first() -> None:
+    counted = count_references((*(f"number {n}" for n in range(1000)), "word " * 1000))
+    shown = choose_shown(counted, "number 700", 2000)
+    # 1 024 words are 512 references of two words.
+    assert shown.counted.texts == (*(f"number {n}" for n in range(511)), "number 700")
+    assert shown.cut
 
 
 def test_how_they_are_written() -> None:
     form = ReferenceForm(plain="'{reference}'", counted="{reference} x{count}/{total}", separator=" or ", most=9)
-    assert write_references(count_references(("a", "b")), form, ()) == ("'a' or 'b'", False)
-    assert write_references(count_references(("a", "b", "b")), form, ()) == ("b x2/3 or a x1/3", False)
-    assert write_references(count_references(("Answer: a\n<|x|>",)), form, ("Answer",)) == (
-        "'Answer - a < |x|>'",
-        False,
-    )
-    assert write_references(count_references(("{count} {0}",)), form, ()) == ("'{count} {0}'", False)
-
-
-def test_together_they_are_as_long_as_a_prediction() -> None:
-    form = ReferenceForm()
-    long, longer = "word " * 1000, "word " * 1030
-    assert write_references(count_references((longer,)), form, ()) == (" ".join(["word"] * 1024), True)
-    text, cut = write_references(count_references((long, "b " * 30, "c")), form, ())
-    assert (text, cut) == (long.strip() + "; c", True)
-    text, cut = write_references(count_references(("x" * 1_000_000, "y")), form, ())
-    assert (text, cut) == ("x" * 16_384, True)
+    assert write_references(count_references(("a", "b")), form, ()) == "'a' or 'b'"
+    assert write_references(count_references(("a", "b", "b")), form, ()) == "b x2/3 or a x1/3"
+    assert write_references(count_references(("Answer: a\n<|x|>",)), form, ("Answer",)) == "'Answer - a < |x|>'"
+    assert write_references(count_references(("{count} {0}",)), form, ()) == "'{count} {0}'"

@@ -13,7 +13,7 @@ from gradewire_server.metrics.neutralise import MAX_CHARACTERS, first_words, neu
 from gradewire_server.metrics.prompts import PromptFile, Rendered, Variant
 from gradewire_server.metrics.reference_filter import (
     Counted,
-    closest,
+    choose_shown,
     count_references,
     without_rare,
     write_references,
@@ -90,16 +90,15 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     prediction, prediction_cut = first_words(item.prediction, variant.prediction_words)
     question, question_cut = first_words(item.question, MAX_CHARACTERS)
     described, caption_cut = first_words(item.caption if view.caption else "", MAX_WORDS)
-    chosen = closest(without_rare(counted, view.share), prediction, file.references.most)
-    references, references_cut = write_references(chosen, file.references, variant.delimiters)
+    references = choose_shown(without_rare(counted, view.share), prediction, file.references.most)
     fields = {
         "question": neutralise(question, variant.delimiters),
-        "references": references,
+        "references": write_references(references.counted, file.references, variant.delimiters),
         "prediction": neutralise(prediction, variant.delimiters),
         "caption": neutralise(described, variant.delimiters),
     }
     return ShownItem(
         rendered=variant.item.render(fields),
         kind=view.kind or kind_of_question(item, counted),
-        cut=prediction_cut or question_cut or caption_cut or references_cut,
+        cut=prediction_cut or question_cut or caption_cut or references.cut,
     )

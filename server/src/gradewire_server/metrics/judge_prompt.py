@@ -75,7 +75,7 @@ def _demonstrated(
     file: PromptFile, variant: Variant, demonstration: Demonstration, *, caption: bool, share: float
 ) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), share)
-    references, _ = write_references(counted, file.references, variant.delimiters)
+    references = write_references(counted, file.references, variant.delimiters)
     return {
         "question": neutralise(demonstration.question, variant.delimiters),
         "references": references,

@@ -7,7 +7,7 @@ Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Usi
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gradewire_server.metrics.neutralise import MAX_CHARACTERS, first_words, neutralise
@@ -74,47 +74,54 @@ def without_rare(counted: Counted, share: float) -> Counted:
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
 
-def closest(counted: Counted, prediction: str, most: int) -> Counted:
-    """At most `most` references, in their order: those of whose words the largest share is in the prediction.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """References that a judge is shown.
 
-    Any reference will do for an answer to be right, so the ones that have nothing in common with it tell a judge least.
+    Attributes:
+        counted: Which, their texts with single spaces.
+        cut: Something of those that there was a place for is left out.
     """
-    if len(counted.texts) <= most:
-        return counted
-    words = set(_WORD.findall(prediction.casefold()))
-    shares = []
-    for key in counted.keys:
-        own = set(_WORD.findall(key))
-        shares.append(len(own & words) / len(own) if own else 0.0)
-    best = sorted(range(len(shares)), key=lambda place: (-shares[place], place))[:most]
-    return counted.kept(sorted(best))
+
+    counted: Counted
+    cut: bool
 
 
-def write_references(counted: Counted, form: ReferenceForm, delimiters: tuple[str, ...]) -> tuple[str, bool]:
-    """References in one line.
+def choose_shown(counted: Counted, prediction: str, most: int) -> Shown:
+    """At most `most` references, in their order, with as many words and characters together as a prediction may have.
 
-    Args:
-        counted: One at least.
-        form: How they are written.
-        delimiters: As in `neutralise`.
-
-    Returns:
-        The line, and whether something of them is left out: together they may have as many words and characters as a
-        prediction.
+    Where not all can be shown, those are of whose words the largest share is in the prediction. Any reference will do
+    for an answer to be right, so the ones that have nothing in common with it tell a judge least.
     """
-    template = form.counted if counted.repeated else form.plain
-    total = sum(counted.counts)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
-    written: list[str] = []
+    texts: dict[int, str] = {}
     cut = False
-    for text, count in zip(counted.texts, counted.counts, strict=True):
-        shown, shortened = first_words(text, MAX_WORDS)
-        words = shown.count(" ") + 1
-        if written and (words > room_words or len(shown) > room_characters):
+    for place in _closest(counted, prediction)[:most]:
+        text, shortened = first_words(counted.texts[place], MAX_WORDS)
+        words = text.count(" ") + 1
+        if texts and (words > room_words or len(text) > room_characters):
             cut = True
             continue
         room_words -= words
-        room_characters -= len(shown)
+        room_characters -= len(text)
         cut |= shortened
-        written.append(template.format(reference=neutralise(shown, delimiters), count=count, total=total))
-    return form.separator.join(written), cut
+        texts[place] = text
+    places = sorted(texts)
+    return Shown(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
+
+
+def _closest(counted: Counted, prediction: str) -> list[int]:
+    """All places, those of the references with the largest share of words in the prediction first."""
+    said = set(_WORD.findall(prediction.casefold()))
+    shares = [len(own & said) / len(own) if (own := set(_WORD.findall(key))) else 0.0 for key in counted.keys]
+    return sorted(range(len(shares)), key=lambda place: (-shares[place], place))
+
+
+def write_references(counted: Counted, form: ReferenceForm, delimiters: tuple[str, ...]) -> str:
+    """References in one line; `delimiters` as in `neutralise`."""
+    template = form.counted if counted.repeated else form.plain
+    total = sum(counted.counts)
+    return form.separator.join(
+        template.format(reference=neutralise(text, delimiters), count=count, total=total)
+        for text, count in zip(counted.texts, counted.counts, strict=True)
+    )

@@ -1,0 +1,81 @@
+"""Malformed, empty, hostile, multilingual and over-long items: each has its status, and no score comes by accident."""
+
+from typing import Any
+
+import pytest
+from benchmarks.judge_hostile_cases import CASES, Case
+from tests.support.hash_engine import HashEngine
+from tests.support.judge_prompts import LAVE
+from tests.support.programs import Table
+from tests.support.scripted_judge import Script, choice
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.judge import Choice, Choose
+from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.domain.result import ScoredResult, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.lave import Lave, LaveParameters
+from gradewire_server.scoring import MetricRequest, Scorer
+
+# More references than any case has, so that all are seen.
+PARAMETERS = LaveParameters("scripted", prompt=LAVE.replace("most = 3", "most = 1000"))
+
+
+def item_of(case: Case) -> Item:
+    return Item(case.name, case.question, case.references, case.prediction)
+
+
+def knows_ada(need: Choose) -> Choice:
+    """3 for an answer with Ada in it, else 1."""
+    return choice(need, (0, 0, 1) if "Ada" in need.prompt.prediction else (1, 0, 0))
+
+
+def graded(case: Case) -> tuple[Any, Table]:
+    table = Table(judge=Script(on_choose=knows_ada))
+    return table.run(Lave().score(item_of(case), PARAMETERS, NO_MODEL)), table
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CASES) == len({case.name for case in CASES}) >= 60
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_has_its_status_and_is_seen_as_it_should_be(case: Case) -> None:
+    result, table = graded(case)
+    assert result.status is Status[case.status], result.message
+    assert (result.score is not None) == (case.status == "OK")
+    assert result.warnings == ((Warning.TRUNCATED,) if case.truncated else ())
+    judged = case.status == "OK" and case.decided_by == "judge"
+    assert len(table.judge.asked) == judged
+    if case.decided_by == "rule":
+        assert (result.score, result.parts.decided_by) == (float(bool(case.right)), "rule")
+    elif judged:
+        assert_seen(case, table)
+
+
+def assert_seen(case: Case, table: Table) -> None:
+    (need,) = table.judge.asked
+    question = case.question if case.seen_question is None else case.seen_question
+    references = case.references if case.seen_references is None else case.seen_references
+    assert need.prompt.prediction == (case.prediction if case.seen is None else case.seen)
+    # Votes are counted in one case only, and there both say the same.
+    votes = len(set(case.references)) < len(case.references)
+    shown = " | ".join(f"{text} (2 of 2)" for text in references[:1]) if votes else " | ".join(references)
+    assert need.prompt.lead == f"Question: {question}\nRight answers: {shown}\nAnswer: "
+    assert (need.prompt.tail, need.prompt.opening) == ("", "Rating:")
+
+
+async def test_neighbours_are_right() -> None:
+    engine = HashEngine()
+    engine.script.on_choose = knows_ada
+    items: list[Item] = []
+    for case in CASES:
+        items += [item_of(case), Item("right", "Who?", ("Ada",), "Ada"), Item("wrong", "Who?", ("Ada",), "Bob")]
+    results: dict[int, ScoredResult] = {}
+
+    def emit(item: int, _metric: int, scored: ScoredResult) -> None:
+        results[item] = scored
+
+    await Scorer(engine).score(items, [MetricRequest(Lave(), PARAMETERS, NO_MODEL)], emit=emit)
+    for place, case in enumerate(CASES):
+        assert results[3 * place].result.status is Status[case.status], case.name
+        assert [results[3 * place + n].result.score for n in (1, 2)] == [1.0, 0.0], case.name
