@@ -12,6 +12,7 @@ from tests.support.scripted_judge import saying, shown
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import is_blank
+from gradewire_server.metrics.neutralise import first_words
 from gradewire_server.metrics.prompts import PROMPTS, read_prompt
 from gradewire_server.metrics.synthetic_check import Flaw, holds_answer
 from gradewire_server.metrics.word_split import split_words
@@ -68,6 +69,10 @@ def test_what_the_judge_sees() -> None:
     assert (first.model, first.max_tokens, first.stop) == (WRITING.model, 12, ("\n",))
 
 
+def test_a_judge_that_begins_its_turn_anew_is_understood() -> None:
+    assert write(saying("S: Paris is it."))[0] == Written("Paris is it.", tries=1)
+
+
 def test_a_good_sentence_is_taken_at_once() -> None:
     written, asked = write(saying("The capital of France is Paris. It has many parks."))
     assert written == Written("The capital of France is Paris.", tries=1)
@@ -84,6 +89,7 @@ def test_a_good_sentence_is_taken_at_once() -> None:
         ("The capital of France, which many people know and love, is " + "very " * 20 + "much Paris.", Flaw.UNFINISHED),
         ("The capital of France is Paris<|im_end|>.", Flaw.MARKUP),
         ("assistant: The capital of France is Paris.", Flaw.MARKUP),
+        ("The capital of France: A: Paris.", Flaw.MARKUP),
     ],
 )
 def test_the_second_prompt_says_what_was_wrong(says: str, flaw: Flaw) -> None:
@@ -101,6 +107,9 @@ def test_the_second_prompt_says_what_was_wrong(says: str, flaw: Flaw) -> None:
         ("Paris", ", of course, is the capital.", "Paris, of course, is the capital."),
         ("Paris", "Paris is the capital.", "Paris is the capital."),
         ("PARIS", "Paris is the capital.", "Paris is the capital."),
+        ("Pa\u00adris\u200f", "is\x00the\u200b capital.", "Paris is the capital."),
+        ("Paris", "S: Paris is the capital.", "Paris is the capital."),
+        ("Paris", "s: is the capital.", "Paris is the capital."),
         ("$5", "3 is no price but this.", "$5 3 is no price but this."),
         ("\u6771\u4eac", "\u306f\u9996\u90fd\u3067\u3059\u3002", "\u6771\u4eac\u306f\u9996\u90fd\u3067\u3059\u3002"),
         ("\u0644\u0646\u062f\u0646", "\u0647\u064a", "\u0644\u0646\u062f\u0646 \u0647\u064a"),
@@ -145,6 +154,7 @@ def test_a_prompt_without_a_second_try_has_none() -> None:
         ("Paris <|im_end|>", True),
         ("System: Paris", True),
         ("[INST] Paris", True),
+        ("A: Paris", True),
     ],
 )
 def test_some_references_no_judge_is_asked_about(reference: str, faulty: bool) -> None:  # noqa: FBT001 - a column
@@ -178,7 +188,7 @@ def test_whatever_is_said_a_sentence_holds_the_answer(question: str, reference: 
     assert isinstance(written, Written)
     assert written.tries == len(asked) <= 2
     if written.tries and not written.fault:
-        assert holds_answer(written.text, reference)
+        assert holds_answer(written.text, first_words(reference, 100)[0])
         assert split_words(written.text) != split_words(reference)
     else:
         assert written.text == reference

@@ -13,7 +13,7 @@ from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.judge_prompt import text_prompt
 from gradewire_server.metrics.neutralise import first_words, neutralise
-from gradewire_server.metrics.prompts import PromptFile
+from gradewire_server.metrics.prompts import PromptFile, Variant
 from gradewire_server.metrics.sentences import first_sentence
 from gradewire_server.metrics.synthetic_check import Flaw, find_flaw, stands_for_itself
 from gradewire_server.metrics.windows import MAX_WORDS
@@ -31,7 +31,8 @@ class Writing:
 
     Attributes:
         model: Judge, NAME@DIGEST.
-        prompt: A file of the metric "synthetic"; its variant "again" may be missing: then there is no second try.
+        prompt: A file of the metric "synthetic". It has the variant "sentence"; where "again" is missing there is no
+            second try.
     """
 
     model: str
@@ -74,7 +75,7 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
     if stands_for_itself(reference):
         return Written(reference)
     answer, _ = first_words(reference, MAX_WORDS)
-    if neutralise(answer) != answer:
+    if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
         return Written(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
     flaw: Flaw | None = None
     tries = 0
@@ -85,7 +86,9 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
         if isinstance(said, Failure):
             return said
         tries += 1
-        sentence, flaw = _read(_joined(begun, said.text), question, reference, finished=said.complete)
+        variant = writing.prompt.variants[name]
+        text = _joined(begun, _without_opening(said.text, variant.last.opening))
+        sentence, flaw = _read(text, question, answer, variant, finished=said.complete)
         if flaw is None:
             return Written(sentence, tries)
     return Written(reference, tries, fault=f"of the judge's last sentence, {flaw}")
@@ -98,27 +101,27 @@ def _need(writing: Writing, name: str, fields: Mapping[str, str], flaw: Flaw | N
     return Generate(writing.model, prompt, writing.prompt.variants[name].last.max_tokens, _STOP)
 
 
+def _without_opening(said: str, opening: str) -> str:
+    """What was said, where a judge that cannot go on in the middle of its turn began it anew, as it was shown."""
+    return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
+
+
 def _joined(begun: str, said: str) -> str:
     """The judge's sentence, what was begun for it included; whether a blank stood between the two is not told."""
     if not begun or not said:
         return begun + said
-    if said.lower().startswith(begun.lower()):
-        return said  # it began anew: not every judge can go on in the middle of its turn
+    if said[: len(begun)].lower() == begun.lower():
+        return said  # begun anew
     edge = begun[-1] + said[0]
     together = not said[0].isalnum() and said[0] not in _OPENING
     # Letters of scripts without blanks are words of their own.
     return begun + said if together or (edge.isalnum() and len(split_words(edge)) == len(edge)) else f"{begun} {said}"
 
 
-def _read(text: str, question: str, reference: str, *, finished: bool) -> tuple[str, Flaw | None]:
-    """The first sentence of what the judge said, and what is wrong with it."""
-    sentence, ended = first_sentence(text, keep=reference)
-    if _imitates(sentence):
+def _read(text: str, question: str, answer: str, variant: Variant, *, finished: bool) -> tuple[str, Flaw | None]:
+    """The first sentence of what the judge said, tidied, and what is wrong with it."""
+    found, ended = first_sentence(text, keep=answer)
+    sentence, _ = first_words(found, MAX_WORDS)
+    if neutralise(sentence, variant.delimiters) != sentence:
         return sentence, Flaw.MARKUP
-    return sentence, find_flaw(sentence, question=question, reference=reference, finished=ended or finished)
-
-
-def _imitates(text: str) -> bool:
-    """Whether something in a text looks like the markup of a chat."""
-    tidy, _ = first_words(text, MAX_WORDS)
-    return neutralise(tidy) != tidy
+    return sentence, find_flaw(sentence, question=question, reference=answer, finished=ended or finished)
