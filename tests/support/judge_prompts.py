@@ -18,6 +18,7 @@ plain = "{reference}"
 counted = "{reference} ({count} of {total})"
 separator = " | "
 most = 3
+most_counted = 3
 
 [variants.rating]
 system_with_caption = "Rate it. Mind the picture."

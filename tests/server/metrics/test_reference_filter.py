@@ -74,26 +74,33 @@ def test_the_most_frequent_one_always_stays(references: list[str], share: float)
 def test_of_too_many_the_closest_stay_in_their_order() -> None:
     counted = count_references(("U.S.", "United States", "America", "the United States of America", "USA"))
     # Shares of own words in the prediction: 0/2, 2/2, 1/1, 4/5, 0/1.
-    assert choose_shown(counted, "It is america, these united states of", 3).counted.texts == (
+    assert choose_shown(counted, "It is america, these united states of", ReferenceForm(most=3)).counted.texts == (
         "United States", "America", "the United States of America",
     )  # fmt: skip
-    assert choose_shown(counted, "no idea", 2).counted.texts == ("U.S.", "United States")
-    assert choose_shown(counted, "no idea", 5) == Shown(counted, cut=False)
+    assert choose_shown(counted, "no idea", ReferenceForm(most=2)).counted.texts == ("U.S.", "United States")
+    assert choose_shown(counted, "no idea", ReferenceForm(most=5)) == Shown(counted, cut=False)
+
+
+def test_of_votes_the_most_frequent_stay() -> None:
+    counted = count_references(("cat", "cat", "dog", "dog", "dog", "bird"))
+    form = ReferenceForm(most=1, most_counted=2)
+    assert choose_shown(counted, "a bird", form).counted.texts == ("dog", "cat")
+    assert choose_shown(count_references(("cat", "dog", "bird")), "a bird", form).counted.texts == ("bird",)
 
 
 def test_together_they_are_as_long_as_a_prediction() -> None:
     long, longer = " ".join(["word"] * 1000), "word " * 1030
-    cut = choose_shown(count_references((longer,)), "x", 9)
+    cut = choose_shown(count_references((longer,)), "x", ReferenceForm(most=9))
     assert (cut.counted.texts, cut.cut) == ((" ".join(["word"] * 1024),), True)
-    cut = choose_shown(count_references((long, "b " * 30, "c")), "x", 9)
+    cut = choose_shown(count_references((long, "b " * 30, "c")), "x", ReferenceForm(most=9))
     assert (cut.counted.texts, cut.cut) == ((long, "c"), True)
-    cut = choose_shown(count_references(("x" * 1_000_000, "y")), "x", 9)
+    cut = choose_shown(count_references(("x" * 1_000_000, "y")), "x", ReferenceForm(most=9))
     assert (cut.counted.texts, cut.cut) == (("x" * 16_384,), True)
 
 
 def test_the_closest_find_room_first() -> None:
     counted = count_references((*(f"number {n}" for n in range(1000)), "word " * 1000))
-    shown = choose_shown(counted, "number 700", 2000)
+    shown = choose_shown(counted, "number 700", ReferenceForm(most=2000))
     # 1 024 words are 512 references of two words.
     assert shown.counted.texts == (*(f"number {n}" for n in range(511)), "number 700")
     assert shown.cut

@@ -90,7 +90,7 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     prediction, prediction_cut = first_words(item.prediction, variant.prediction_words)
     question, question_cut = first_words(item.question, MAX_CHARACTERS)
     described, caption_cut = first_words(item.caption if view.caption else "", MAX_WORDS)
-    references = choose_shown(without_rare(counted, view.share), prediction, file.references.most)
+    references = choose_shown(without_rare(counted, view.share), prediction, file.references)
     fields = {
         "question": neutralise(question, variant.delimiters),
         "references": write_references(references.counted, file.references, variant.delimiters),

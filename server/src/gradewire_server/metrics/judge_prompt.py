@@ -8,7 +8,7 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.metrics.neutralise import first_words, neutralise
 from gradewire_server.metrics.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.prompts.shapes import DEMONSTRATION_SETS
-from gradewire_server.metrics.reference_filter import count_references, without_rare, write_references
+from gradewire_server.metrics.reference_filter import choose_shown, count_references, without_rare, write_references
 from gradewire_server.metrics.windows import MAX_WORDS
 
 DEFAULT_SHARE: Final = 0.25
@@ -75,7 +75,8 @@ def _demonstrated(
     file: PromptFile, variant: Variant, demonstration: Demonstration, *, caption: bool, share: float
 ) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), share)
-    references = write_references(counted, file.references, variant.delimiters)
+    shown = choose_shown(counted, demonstration.prediction, file.references)
+    references = write_references(shown.counted, file.references, variant.delimiters)
     return {
         "question": neutralise(demonstration.question, variant.delimiters),
         "references": references,

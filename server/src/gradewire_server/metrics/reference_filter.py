@@ -87,16 +87,18 @@ class Shown:
     cut: bool
 
 
-def choose_shown(counted: Counted, prediction: str, most: int) -> Shown:
-    """At most `most` references, in their order, with as many words and characters together as a prediction may have.
+def choose_shown(counted: Counted, prediction: str, form: ReferenceForm) -> Shown:
+    """References that a judge is shown: as many as the form says, together with as many words as a prediction may have.
 
-    Where not all can be shown, those are of whose words the largest share is in the prediction. Any reference will do
-    for an answer to be right, so the ones that have nothing in common with it tell a judge least.
+    Of votes the most frequent are shown. Of aliases those are of whose words the largest share is in the prediction, in
+    their order: any one of them will do for an answer to be right, so those that have nothing in common with it tell a
+    judge least.
     """
+    ranked = range(len(counted.texts)) if counted.repeated else _closest(counted, prediction)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
     texts: dict[int, str] = {}
     cut = False
-    for place in _closest(counted, prediction)[:most]:
+    for place in ranked[: form.most_counted if counted.repeated else form.most]:
         text, shortened = first_words(counted.texts[place], MAX_WORDS)
         words = text.count(" ") + 1
         if texts and (words > room_words or len(text) > room_characters):
@@ -110,7 +112,7 @@ def choose_shown(counted: Counted, prediction: str, most: int) -> Shown:
     return Shown(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
 
 
-def _closest(counted: Counted, prediction: str) -> list[int]:
+def _closest(counted: Counted, prediction: str) -> Sequence[int]:
     """All places, those of the references with the largest share of words in the prediction first."""
     said = set(_WORD.findall(prediction.casefold()))
     shares = [len(own & said) / len(own) if (own := set(_WORD.findall(key))) else 0.0 for key in counted.keys]

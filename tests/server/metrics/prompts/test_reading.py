@@ -17,7 +17,7 @@ def test_a_file_is_what_it_says() -> None:
     assert (file.name, file.version, file.title, file.metric) == ("test-lave", 1, "test-lave/1", "lave")
     assert file.digest == hashlib.sha256(LAVE.encode()).hexdigest()
     assert file.text == LAVE
-    assert file.references == ReferenceForm("{reference}", "{reference} ({count} of {total})", " | ", 3)
+    assert file.references == ReferenceForm("{reference}", "{reference} ({count} of {total})", " | ", 3, 3)
     rating, rationale = file.variants["rating"], file.variants["rationale"]
     assert (rating.system, rating.system_with_caption) == ("Rate it.", "Rate it. Mind the picture.")
     assert (rationale.system, rationale.system_with_caption) == ("Rate it.", "Rate it.")
@@ -54,6 +54,7 @@ def test_the_other_metrics_have_files_too(text: str) -> None:
         (LAVE, 'plain = "{reference}"', 'plain = "{count}"', "references.plain"),
         (LAVE, 'counted = "{reference} (', 'counted = "{reference!r} (', "references.counted"),
         (LAVE, "most = 3", "most = 0", "references.most"),
+        (LAVE, "most_counted = 3", "most_counted = 3.5", "references.most_counted"),
         (LAVE, "{prediction} - right", "{answer} - right", "variants.rationale.item"),
         (LAVE, "{prediction} - right", "right", "variants.rationale.item"),
         (LAVE, "{prediction} - right", "{prediction} {prediction}", "variants.rationale.item"),

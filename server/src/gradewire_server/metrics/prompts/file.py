@@ -77,16 +77,18 @@ class ReferenceForm:
     """How references are written in one line.
 
     Attributes:
-        plain: Template of one, where each was given once; fields as `counted`.
-        counted: Template of one, where some were given more often: {reference}, {count}, {total}.
+        plain: Template of one, where each was given once (aliases): {reference}.
+        counted: Template of one, where some were given more often (votes): {reference}, {count}, {total}.
         separator: Between them.
-        most: Distinct ones that are shown.
+        most: Distinct aliases that are shown.
+        most_counted: Distinct votes that are shown.
     """
 
     plain: str = "{reference}"
     counted: str = "{reference} ({count} of {total})"
     separator: str = "; "
-    most: int = 32
+    most: int = 24
+    most_counted: int = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)

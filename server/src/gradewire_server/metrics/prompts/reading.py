@@ -123,6 +123,7 @@ def _references(table: Table | None) -> ReferenceForm:
         counted=table.text("counted", default.counted),
         separator=table.text("separator", default.separator),
         most=table.integer("most", 1, _MAX_REFERENCES, default.most),
+        most_counted=table.integer("most_counted", 1, _MAX_REFERENCES, default.most_counted),
     )
     read_template(form.plain, table.at("plain"), needed=fields, optional=frozenset())
     read_template(form.counted, table.at("counted"), needed=fields, optional=counts)
