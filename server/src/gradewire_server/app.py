@@ -34,7 +34,8 @@ from gradewire_server.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-_OBSERVE_EVERY_S: Final = 1.0
+_OBSERVE_EVERY_S: Final = 0.25
+"""Less than a judge's process takes to come back: who watches health is to see that it was away."""
 _QUIET_S: Final = 0.2
 """Nobody has called for so long: callers have noticed."""
 _MAX_QUIET_WAIT_S: Final = 3.0
