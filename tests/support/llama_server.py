@@ -13,9 +13,9 @@ import sys
 import xllamacpp
 
 parameters = xllamacpp.CommonParams()
-parameters.model.path, key, slots = sys.argv[1], sys.argv[2], int(sys.argv[3])
+parameters.model.path, key, slots, tokens = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 parameters.n_parallel = slots
-parameters.n_ctx = 512 * slots
+parameters.n_ctx = tokens * slots
 parameters.n_gpu_layers = 0
 parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
 parameters.cache_ram_mib = 0
@@ -32,21 +32,22 @@ class LlamaServer:
     """`with LlamaServer() as server: server.url, server.key`.
 
     Args:
-        slots: Requests that it computes at a time, each of 512 tokens at most.
+        slots: Requests that it computes at a time.
+        tokens: Longest of them.
 
     Attributes:
         url: Base address, with /v1.
         key: What it wants to be shown.
     """
 
-    def __init__(self, *, slots: int = 1) -> None:
+    def __init__(self, *, slots: int = 1, tokens: int = 512) -> None:
         self.url = ""
         self.key = secrets.token_hex(16)
-        self._slots = slots
+        self._size = (str(slots), str(tokens))
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-c", _PROGRAM, str(smollm2_gguf()), self.key, str(self._slots)]
+        command = [sys.executable, "-c", _PROGRAM, str(smollm2_gguf()), self.key, *self._size]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

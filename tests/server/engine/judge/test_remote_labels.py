@@ -35,6 +35,13 @@ def test_a_blank_of_its_own_is_followed_to_where_the_labels_part() -> None:
     assert reading.mass == pytest.approx(0.75)  # among what may follow the blank, which is no part of any label
 
 
+def test_a_judge_that_was_made_to_write_a_blank_is_read_where_it_would_have_written_a_label() -> None:
+    reading = read(("yes", "no"), {" ": 0.5, " yes": 0.06, " no": 0.04, " I": 0.4}, {"I": 0.999, "yes": 0.001})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.6, 0.4))
+    assert reading.mass == pytest.approx(0.1)
+
+
 def test_labels_are_known_by_their_first_differing_tokens() -> None:
     reading = read(("incorrect", "correct"), {" in": 0.3, " cor": 0.2, " i": 0.1, " the": 0.4}, {"correct": 1.0})
     assert isinstance(reading, LabelReading)

@@ -1,8 +1,8 @@
 """Label probabilities read from the log probabilities of tokens whose texts alone are known.
 
 A server's tokens are its own: " 1" may be one token or two, "incorrect" one or three. What the judge writes is followed
-token by token as long as all labels could still become of it; where they part, each label's probability is that of the
-tokens there that only this label begins with.
+token by token as long as all labels could still become of it; in the place where they part, each label's probability is
+that of the tokens there that only this label begins with.
 """
 
 import itertools
@@ -83,15 +83,30 @@ class Labels:
         return all(first) and not any(later.startswith(earlier) for earlier, later in itertools.pairwise(first))
 
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
-        """Probabilities from an answer's tokens."""
-        written = ""
+        """Probabilities from an answer's tokens.
+
+        Of the places where labels can part (" yes" in one token, or a blank and then "yes") the one is taken that the
+        model itself takes: where it would most probably have written a label.
+        """
+        written, reached = "", 1.0
+        best, likeliest = [0.0] * len(self._forms), 0.0
         for step in steps:
+            masses = self._masses(written, step)
+            if masses is None:
+                return MALFORMED
+            if reached * sum(masses) > likeliest:
+                best, likeliest = masses, reached * sum(masses)
             possible = self._possible(written + step.token) if step.token else set()
-            if len(possible) == len(self._forms):
-                written += step.token
-                continue
-            return AMBIGUOUS if len(possible) > 1 else self._parted(written, step)
-        return UNREADABLE
+            if 1 < len(possible) < len(self._forms):
+                return AMBIGUOUS
+            if len(possible) < len(self._forms):
+                break
+            written += step.token
+            reached *= _probability(step)
+        mass = math.fsum(best)
+        if mass < LEAST_MASS:
+            return UNREADABLE
+        return LabelReading(tuple(each / mass for each in best), min(1.0, mass))
 
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
         """Certainty of the label that an answer's text is; of one cut short, what could still become one label alone.
@@ -106,23 +121,19 @@ class Labels:
             return UNREADABLE
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
-    def _parted(self, written: str, step: Step) -> LabelReading | Failure:
+    def _masses(self, written: str, step: Step) -> list[float] | None:
+        """Probability of each label's own tokens in a place; None where what was sent are no probabilities."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:
             if math.isnan(logprob) or logprob > _ROUNDING:
-                return MALFORMED
+                return None
             probability = math.exp(min(logprob, 0.0))
             total += probability
             possible = self._possible(written + token) if token else set()
             if len(possible) == 1:
                 masses[possible.pop()] += probability
-        if total > 1 + _ROUNDING * len(step.alternatives):
-            return MALFORMED
-        mass = math.fsum(masses)
-        if mass < LEAST_MASS:
-            return UNREADABLE
-        return LabelReading(tuple(each / mass for each in masses), min(1.0, mass))
+        return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _possible(self, text: str) -> set[int]:
         """Labels that a text is the begin of, or is followed by something else in."""
@@ -137,6 +148,12 @@ class Labels:
         return any(
             plain.startswith(form) and not plain[len(form) : len(form) + 1].isalnum() for form in self._forms[index]
         )
+
+
+def _probability(step: Step) -> float:
+    """Of the token that was written; of one beyond the list, what it can be at most."""
+    known = [logprob for token, logprob in step.alternatives if token == step.token]
+    return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 
 
 def _plain(text: str) -> str:
