@@ -65,7 +65,7 @@ def generate(answer: str, *, max_tokens: int = 6, stop: tuple[str, ...] = ()) ->
 async def judging(**options: Any) -> AsyncIterator[tuple[EmbeddedJudge, Observed]]:
     """An open judge, and what it told."""
     observed = Observed()
-    options = {"form": "int8", "max_batch_tokens": 80, "max_item_tokens": 300, **options}
+    options = {"form": "int8", "max_batch_tokens": 80, "max_item_tokens": 300, "nice": 0, **options}
     judges = EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), **options), observed)
     judge = await judges.open(NAME)
     observed.runs.clear()
