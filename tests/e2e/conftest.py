@@ -9,6 +9,7 @@ from tests.support.server_process import ServerProcess
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[ServerProcess]:
-    """Running, with an empty store of its own."""
-    with ServerProcess(tmp_path_factory.mktemp("server"), model_repository=minilm) as process:
+    """Running, with an empty store of its own and without a judge, whatever is built on this machine."""
+    settings = {"model_repository": minilm, "judge_backend": "none"}
+    with ServerProcess(tmp_path_factory.mktemp("server"), **settings) as process:
         yield process

@@ -267,6 +267,13 @@ def test_submissions_of_a_training_loop_and_async_calls(client: Client, server: 
     assert as_dicts(asyncio.run(there())) == as_dicts(here)
 
 
+def test_the_example_runs(server: ServerProcess) -> None:
+    program = Path(__file__).parents[2] / "examples" / "judge.py"
+    command = [sys.executable, str(program), "--server", server.address, "--rows", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "2 of 2 rows judged" in done.stdout
+
+
 FORKING = """
 import gc, multiprocessing, sys
 from gradewire import Scorer

@@ -34,9 +34,10 @@ Examples:
   gradewire models list
   gradewire models build                       the default encoder
   gradewire models build all-mpnet-base-v2
+  gradewire models build qwen2.5-coder-1.5b-instruct    the default judge (needs gradewire[judge])
   gradewire models export llmrails/ember-v1    any sentence encoder (needs gradewire[export])
   gradewire models verify
 """,
 )
 def models_command() -> None:
-    """Build, export, list and verify the encoders on this machine."""
+    """Build, export, list and verify the encoders and judges on this machine."""
