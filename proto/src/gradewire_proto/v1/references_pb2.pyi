@@ -202,8 +202,8 @@ class PrepareProgress(_message.Message):
     synthetic_answers_generated: _builtins.int
     """Written by the judge in this call, and kept."""
     synthetic_answers_fallback: _builtins.int
-    """References that the judge found no good sentence for, twice: they stand for themselves, and `failures` names them
-    (STATUS_UNPARSABLE).
+    """References that the judge found no good sentence for, twice, or must not see: they stand for themselves, and `failures` names
+    them (STATUS_UNPARSABLE). Those of earlier calls included.
     """
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:

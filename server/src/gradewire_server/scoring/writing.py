@@ -46,19 +46,21 @@ class _Entry:
     Attributes:
         entry: The entry.
         answers: One per reference, None as long as there is none.
+        awaited: How many sentences are not done.
         failure: What stood in the way of an answer.
         faults: By index of the reference, why it stands for itself.
     """
 
     entry: ReferenceEntry
     answers: list[str | None]
+    awaited: int = 0
     failure: Failure | None = None
     faults: dict[int, str] = field(default_factory=dict)
 
     @property
     def is_through(self) -> bool:
         """Whether nothing is awaited any more."""
-        return self.failure is not None or None not in self.answers
+        return not self.awaited
 
     def fault(self) -> Failure | None:
         """What the entry's references lack that stand for themselves."""
@@ -195,6 +197,8 @@ class AnswerWriter:
 
     def _settle(self, places: Sequence[tuple[_Entry, int]], written: Written | Failure) -> None:
         """Tells all entries that wait for a sentence."""
+        for work, _ in places:
+            work.awaited -= 1
         if isinstance(written, Failure):
             for work, index in places:
                 at = f"references[{index}]: {written.message}"
@@ -217,6 +221,7 @@ def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry
             for index, reference in enumerate(work.entry.references):
                 if work.answers[index] is None:
                     waiting.setdefault((work.entry.question, reference), []).append((work, index))
+                    work.awaited += 1
     return waiting
 
 
