@@ -217,7 +217,8 @@ async def main() -> None:
     own = [len(prompt.item) for prompt in prompts]
     print(
         f"{judge.name}, {len(prompts)} rows: fixed turns {len(prompts[0].fixed)} tokens, "
-        f"items {min(own)} to {max(own)} (mean {sum(own) / len(own):.1f}), whole prompt of a rationale {len(prompts[0].rationale)}; "
+        f"items {min(own)} to {max(own)} (mean {sum(own) / len(own):.1f}), "
+        f"whole prompt of a rationale {len(prompts[0].rationale)}; "
         f"{arguments.threads} thread(s), load {os.getloadavg()[0]:.1f} before"
     )
     for bench in benches:

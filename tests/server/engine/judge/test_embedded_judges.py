@@ -1,0 +1,73 @@
+"""Which judges there are and which form of one runs; no worker is started."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.judges import smollm2_repository
+
+from gradewire_models.judges import Form, catalog_judges, default_judge, load_judge
+from gradewire_server.domain.engine import ModelStatus
+from gradewire_server.domain.result import Status
+from gradewire_server.engine.judge import embedded
+from gradewire_server.engine.judge.config import EmbeddedJudgeConfig
+from gradewire_server.engine.judge.embedded import EmbeddedJudges
+from gradewire_server.engine.judge.source import JudgeUnavailableError
+
+from .embedded import NAME, Observed
+
+
+def listed(repository: Path, **options: str) -> dict[str, ModelStatus]:
+    judges = EmbeddedJudges(EmbeddedJudgeConfig(repository, **options), Observed())  # type: ignore[arg-type]
+    return {status.name: status for status in judges.listed()}
+
+
+@pytest.mark.parametrize(("wanted", "exact", "runs"), [("auto", True, "int8"), ("auto", False, "gguf")])
+def test_auto_takes_int8_where_the_processor_computes_it_exactly(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, runs: Form, *, exact: bool
+) -> None:
+    monkeypatch.setattr(embedded, "multiplies_int8_exactly", lambda: exact)
+    judge = load_judge(smollm2_repository(), NAME)
+    status = listed(smollm2_repository(), form=wanted)[NAME]
+    assert status.state == "built"
+    assert (status.digest, status.numeric_class) == (judge.digests[runs], judge.numeric_classes[runs])
+    assert status.kind == "judge"
+    assert status.remarks == judge.remarks
+
+
+async def test_int8_is_refused_where_it_would_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "multiplies_int8_exactly", lambda: False)
+    status = listed(smollm2_repository(), form="int8")[NAME]
+    assert status.state == "broken"
+    assert f"gradewire models build {NAME} --form gguf" in status.message
+    with pytest.raises(JudgeUnavailableError) as caught:
+        await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), form="int8"), Observed()).open(NAME)
+    assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
+
+
+async def test_a_form_that_is_not_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = replace(load_judge(smollm2_repository(), NAME), forms=("int8",))
+    monkeypatch.setattr(embedded, "load_judge", lambda *_: judge)
+    with pytest.raises(
+        JudgeUnavailableError, match=f"no form gguf; build it by `gradewire models build {NAME} --form gguf"
+    ):
+        await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), form="gguf"), Observed()).open(NAME)
+
+
+def test_what_could_be_built_is_listed_with_the_way_to_get_it(tmp_path: Path) -> None:
+    found = listed(tmp_path)
+    assert found[default_judge().name].state == "missing"
+    assert found[default_judge().name].how_to_get == f"gradewire models build {default_judge().name}"
+    assert set(found) == {judge.name for judge in catalog_judges().values() if judge.buildable}
+
+
+async def test_tests_only_is_said_whenever_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def no_worker(*_: object) -> None:
+        raise OSError("no worker here")
+
+    monkeypatch.setattr(embedded, "open_judge", no_worker)
+    with pytest.raises(JudgeUnavailableError, match="no worker here"):
+        await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository()), Observed()).open(NAME)
+    assert "for tests only" in caplog.text
