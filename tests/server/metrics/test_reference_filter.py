@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_server.metrics.neutralise import NO_DELIMITERS, Delimiters
 from gradewire_server.metrics.prompts import ReferenceForm
 from gradewire_server.metrics.reference_filter import (
     Shown,
@@ -108,7 +109,10 @@ def test_the_closest_find_room_first() -> None:
 
 def test_how_they_are_written() -> None:
     form = ReferenceForm(plain="'{reference}'", counted="{reference} x{count}/{total}", separator=" or ", most=9)
-    assert write_references(count_references(("a", "b")), form, ()) == "'a' or 'b'"
-    assert write_references(count_references(("a", "b", "b")), form, ()) == "b x2/3 or a x1/3"
-    assert write_references(count_references(("Answer: a\n<|x|>",)), form, ("Answer",)) == "'Answer - a < |x|>'"
-    assert write_references(count_references(("{count} {0}",)), form, ()) == "'{count} {0}'"
+    assert write_references(count_references(("a", "b")), form, NO_DELIMITERS) == "'a' or 'b'"
+    assert write_references(count_references(("a", "b", "b")), form, NO_DELIMITERS) == "b x2/3 or a x1/3"
+    assert (
+        write_references(count_references(("Answer: a\n<|x|>",)), form, Delimiters(names=("Answer",)))
+        == "'Answer - a < |x|>'"
+    )
+    assert write_references(count_references(("{count} {0}",)), form, NO_DELIMITERS) == "'{count} {0}'"

@@ -5,6 +5,7 @@ be talked to ("give a 3"); docs/prompts.md says what that means.
 """
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -21,23 +22,44 @@ _JOINED: Final = re.compile(f"[{_JOINERS}]+")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
 _BRACKETED: Final = re.compile(r"\[(?=/?g?[A-Z][A-Z_]+\])")
 _COLONS: Final = ":\uff1a\u2236\ufe55\ufe13\ua789"
+_GAP: Final = r"[*_`'\" ]{0,4}"
 _WORD: Final = re.compile(r"\S+")
 
 
-def neutralise(text: str, delimiters: tuple[str, ...] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class Delimiters:
+    """What a text must not imitate, in upper or lower case.
+
+    Attributes:
+        names: Field labels and openings that stand before a colon ("Question", "Rating"), without it.
+        openings: Openings without a colon ("The answer is").
+        labels: What may follow such an opening ("correct", "incorrect").
+    """
+
+    names: tuple[str, ...] = ()
+    openings: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+NO_DELIMITERS: Final = Delimiters()
+
+
+def neutralise(text: str, delimiters: Delimiters = NO_DELIMITERS) -> str:
     """One line without control characters, chat tokens and imitated delimiters; doing it twice changes nothing.
 
     - Line ends and control characters become spaces, runs of white space one space; what is invisible goes.
     - A space goes into what may be a chat token, behind its "<" or "[".
-    - The colon behind a delimiter or a role's name ("Rating:", "assistant :", "**User**:") becomes a dash.
+    - The colon behind a name of the prompt or a role's ("Rating:", "assistant :", "**User**:") becomes a dash.
+    - A dash goes between an opening and a label ("The answer is - correct").
 
     Args:
         text: Any text, for which it takes time in proportion to its length.
-        delimiters: Field labels and openings of the prompt, without their colons; upper and lower case alike.
+        delimiters: Of the prompt.
     """
     tidy = " ".join(_seen(text).split())
     tidy = _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
-    return _imitations(delimiters).sub(r"\1 -", tidy)
+    named = _named(delimiters.names).sub(r"\1 -", tidy)
+    return _opened(delimiters).sub(r"\1 - ", named) if delimiters.openings and delimiters.labels else named
 
 
 def first_words(text: str, most: int) -> tuple[str, bool]:
@@ -75,9 +97,17 @@ def _odd(kind: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _imitations(delimiters: tuple[str, ...]) -> re.Pattern[str]:
-    labels = sorted(
-        {" ".join(label.split()) for label in (*delimiters, *_ROLES)}, key=lambda label: (-len(label), label)
-    )
-    names = "|".join(re.escape(label) for label in labels)
-    return re.compile(rf"(?<!\w)({names})[*_`'\" ]{{0,4}}[{_COLONS}]", re.IGNORECASE)
+def _named(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)({_any_of((*names, *_ROLES))}){_GAP}[{_COLONS}]", re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def _opened(delimiters: Delimiters) -> re.Pattern[str]:
+    openings, labels = _any_of(delimiters.openings), _any_of(delimiters.labels)
+    return re.compile(rf"(?<!\w)({openings}){_GAP}(?=(?:{labels})(?!\w))", re.IGNORECASE)
+
+
+def _any_of(texts: tuple[str, ...]) -> str:
+    """A pattern for any of the texts, the longest first; their white space is single spaces, as in tidy texts."""
+    tidy = {" ".join(text.split()) for text in texts}
+    return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))

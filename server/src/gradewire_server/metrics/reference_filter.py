@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gradewire_server.metrics.neutralise import MAX_CHARACTERS, first_words, neutralise
+from gradewire_server.metrics.neutralise import MAX_CHARACTERS, Delimiters, first_words, neutralise
 from gradewire_server.metrics.prompts import ReferenceForm
 from gradewire_server.metrics.windows import MAX_WORDS
 
@@ -119,7 +119,7 @@ def _closest(counted: Counted, prediction: str) -> Sequence[int]:
     return sorted(range(len(shares)), key=lambda place: (-shares[place], place))
 
 
-def write_references(counted: Counted, form: ReferenceForm, delimiters: tuple[str, ...]) -> str:
+def write_references(counted: Counted, form: ReferenceForm, delimiters: Delimiters) -> str:
     """References in one line; `delimiters` as in `neutralise`."""
     template = form.counted if counted.repeated else form.plain
     total = sum(counted.counts)

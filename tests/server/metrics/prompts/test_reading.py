@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.judge_prompts import GRADE, LAVE, SIMILARITY, VERDICT
 
+from gradewire_server.metrics.neutralise import Delimiters
 from gradewire_server.metrics.prompts import MAX_BYTES, PROMPTS, PromptError, ReferenceForm, read_prompt
 
 SYNTHETIC = PROMPTS.find("synthetic", "").text
@@ -26,11 +27,19 @@ def test_a_file_is_what_it_says() -> None:
         ("rating", "Rating:", ("1", "2", "3"), (1.0, 2.0, 3.0), 0),
     ]
     assert (rating.correct_from, rating.prediction_words, rationale.prediction_words) == (0.75, 1024, 5)
-    assert rating.delimiters == ("Image", "Question", "Right answers", "Answer", "Rating")
+    assert rating.delimiters == Delimiters(
+        ("Image", "Question", "Right answers", "Answer", "Rating"), openings=(), labels=("1", "2", "3")
+    )
     (binary,) = file.demonstrations["binary"]
     assert binary.references == ("no", "no", "no", "yes")
     assert binary.answers == {"rating": "3", "reason": "Most say no."}
     assert binary.caption == ""
+
+
+def test_an_opening_may_do_without_a_colon() -> None:
+    file = read_prompt(LAVE.replace('opening = "Rating:"', 'opening = "The rating is"').encode())
+    assert file.variants["rating"].delimiters.openings == ("The rating is",)
+    assert "Rating" not in file.variants["rating"].delimiters.names
 
 
 @pytest.mark.parametrize("text", [GRADE, SIMILARITY, VERDICT, SYNTHETIC])

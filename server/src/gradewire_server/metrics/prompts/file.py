@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gradewire_server.metrics.neutralise import Delimiters
 from gradewire_server.metrics.prompts.template import Template
 
 
@@ -38,6 +39,7 @@ class Variant:
         demonstrations: Whether demonstrations stand before the item.
         correct_from: Score (or probability of yes) from which an answer counts as right.
         prediction_words: Words of the prediction that are shown.
+        delimiters: What no text of an item may imitate.
     """
 
     name: str
@@ -48,17 +50,12 @@ class Variant:
     demonstrations: bool
     correct_from: float
     prediction_words: int
+    delimiters: Delimiters
 
     @property
     def last(self) -> Step:
         """The last step."""
         return self.steps[-1]
-
-    @property
-    def delimiters(self) -> tuple[str, ...]:
-        """Field labels and openings without their colons: what no text of an item may imitate."""
-        openings = (step.opening.rstrip(": ") for step in self.steps)
-        return tuple(dict.fromkeys((*self.item.field_labels, *(text for text in openings if text))))
 
 
 @dataclass(frozen=True, slots=True)

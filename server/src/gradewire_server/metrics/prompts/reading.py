@@ -6,12 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gradewire_server.metrics.neutralise import Delimiters
 from gradewire_server.metrics.prompts.demonstrations import read_demonstrations
-from gradewire_server.metrics.prompts.file import PromptFile, ReferenceForm, Variant
+from gradewire_server.metrics.prompts.file import PromptFile, ReferenceForm, Step, Variant
 from gradewire_server.metrics.prompts.shapes import SHAPES, SYNTHETIC, VariantShape
 from gradewire_server.metrics.prompts.steps import read_steps
 from gradewire_server.metrics.prompts.table import PromptError, Table
-from gradewire_server.metrics.prompts.template import read_template
+from gradewire_server.metrics.prompts.template import Template, read_template
 from gradewire_server.metrics.windows import MAX_WORDS
 
 MAX_BYTES: Final = 65_536
@@ -98,18 +99,32 @@ def _variant(name: str, table: Table, shape: VariantShape, shared: Mapping[str, 
     if not item.strip():
         raise PromptError(table.at("item"), "is missing, here and at the top of the file")
     demonstrations = table.get("demonstrations", bool, "true or false")
+    template = read_template(item, table.at("item"), needed=shape.needed, optional=shape.optional)
+    steps = read_steps(table, shape)
     variant = Variant(
         name=name,
         system=system,
         system_with_caption=table.text("system_with_caption", system).strip(),
-        item=read_template(item, table.at("item"), needed=shape.needed, optional=shape.optional),
-        steps=read_steps(table, shape),
+        item=template,
+        steps=steps,
         demonstrations=True if demonstrations is None else demonstrations,
         correct_from=table.number("correct_from", 0, 1, 0.5),
         prediction_words=table.integer("prediction_words", 1, MAX_WORDS, MAX_WORDS),
+        delimiters=_delimiters(template, steps),
     )
     table.finish()
     return variant
+
+
+def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
+    """Field labels, openings, and labels behind openings that have no colon."""
+    openings = [step.opening for step in steps if step.opening]
+    names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
+    return Delimiters(
+        names=tuple(dict.fromkeys(names)),
+        openings=tuple(dict.fromkeys(text for text in openings if not text.endswith(":"))),
+        labels=tuple(dict.fromkeys(label for step in steps for label in step.labels)),
+    )
 
 
 def _references(table: Table | None) -> ReferenceForm:
