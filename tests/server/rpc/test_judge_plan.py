@@ -1,10 +1,13 @@
 """Metrics of a judge on their way from the wire: judges resolved and pinned, prompts named and never written out."""
 
 import hashlib
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib.resources import files
 from typing import Any
+from unittest import mock
 
 import pytest
 from tests.support.hash_engine import HashEngine
@@ -17,6 +20,7 @@ from gradewire_server.domain.judge import Choose, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import ParameterError, PlainParameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.result import Failure, MetricResult, Status
+from gradewire_server.metrics.prompts import PROMPTS, PromptFile
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.capabilities import list_models
 from gradewire_server.rpc.dataplane import Dataplane
@@ -215,3 +219,23 @@ async def test_a_mixed_request_is_answered_with_provenance_of_both() -> None:
     again = await dataplane.score(request(item("cat"), metrics=(likeness(),)))
     assert again.items[0].results[0].score == reply.items[0].results[1].score
     assert again.items[0].results[0].cache_hits.memory == 1
+
+
+async def test_long_prompt_files_are_read_while_others_have_their_turn() -> None:
+    own = (files("gradewire_server.metrics.prompts") / "lave-1.toml").read_text()
+    comments = "".join(f"# {number} {'x' * 90}\n" for number in range(400))
+    inline = comments + own.replace('name = "lave"', 'name = "mine"')
+    spec = types_pb2.MetricSpec(lave=types_pb2.LaveParameters(prompt=inline))
+    engine = HashEngine()
+    threads: set[str] = set()
+
+    def find(metric: str, prompt: str) -> PromptFile:
+        threads.add(threading.current_thread().name)
+        return read_file(metric, prompt)
+
+    read_file = PROMPTS.find
+    with mock.patch.object(PROMPTS, "find", find):
+        reply = await Dataplane(Scorer(engine), engine).score(request(item("cat"), metrics=(spec,)))
+    assert reply.provenance[0].prompt == "mine/1"
+    assert reply.items[0].results[0].status == types_pb2.STATUS_OK
+    assert len(threads) == 2  # read on one of the pool, found on ours

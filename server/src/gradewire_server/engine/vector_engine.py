@@ -100,11 +100,14 @@ class VectorEngine(Engine):
         return loaded if isinstance(loaded, Failure) else loaded.status
 
     async def preload(self) -> None:
-        """Loads what the settings ask to load at start; `health` shows what cannot be had."""
+        """Loads what the settings ask to load at start; `health` shows what cannot be had.
+
+        A judge is opened beside: it may take a minute, and the others must not wait for it.
+        """
+        if self._config.judge.preload:
+            self._judges.load_soon()
         for name in self._config.preload:
             await self.load(name)
-        if self._config.judge.preload:
-            await self._judges.load()
 
     async def close(self) -> None:
         """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""

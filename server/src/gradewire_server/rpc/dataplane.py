@@ -15,6 +15,7 @@ from gradewire_server.rpc.admission import Admission, Capacity
 from gradewire_server.rpc.capabilities import list_models
 from gradewire_server.rpc.convert import read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
+from gradewire_server.rpc.inline_prompts import read_ahead
 from gradewire_server.rpc.limits import Deadlines, Limits, reply_margin_s
 from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.plan import MetricPlan, Planner
@@ -84,6 +85,7 @@ class Dataplane:
             DeadlineExceededError: The deadline passed before scoring began.
         """
         started = time.monotonic()
+        await read_ahead(request.metrics[: self.limits.max_metrics_per_request])
         plans = self._plans(request.metrics, len(request.items))
         reference_set = read_reference_set(request.reference_set)
         reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])

@@ -13,6 +13,7 @@ from gradewire_server.domain.result import Failure
 from gradewire_server.rpc.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError
 from gradewire_server.rpc.generation import Generation, plan_generation
+from gradewire_server.rpc.inline_prompts import read_ahead, read_prompt_ahead
 from gradewire_server.rpc.pace import Pace
 from gradewire_server.scoring.prepare import entries_per_chunk
 
@@ -39,6 +40,8 @@ async def prepare(
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
     dataplane.check_count(len(request.entries), "entries")
+    await read_ahead(request.metrics[: dataplane.limits.max_metrics_per_request])
+    await read_prompt_ahead("synthetic", request.generate.prompt)
     plans = dataplane.plan(request.metrics)
     generation = plan_generation(dataplane, request)
     named = read_reference_set(request.reference_set)

@@ -11,6 +11,7 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import JudgeParts, MetricResult, Parts, ScoredResult, SmileParts, VqaParts
 from gradewire_server.rpc.convert import fill_result, read_item, read_reference_set
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.rpc.inline_prompts import read_ahead
 from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.replies import log_internal
 from gradewire_server.rpc.window import Window
@@ -52,6 +53,7 @@ class ScoreStream:
         config = await anext(requests, None)
         if config is None:
             return
+        await read_ahead(config.config.metrics[: self._dataplane.limits.max_metrics_per_request])
         yield self._configure(config)
         reading = asyncio.create_task(self._read(requests))
         reading.add_done_callback(self._out.finish)

@@ -74,6 +74,10 @@ class JudgeService:
         judge = await self._shelf.get(name)
         return judge if isinstance(judge, Failure) else judge.status
 
+    def load_soon(self) -> None:
+        """Begins to get the default judge ready; who asks meanwhile waits for it, and `health` says how it went."""
+        self._shelf.open_soon(self._shelf.default)
+
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         """See `Engine.choose`."""
         landed = await self._answer("choose", need, deadline_s)

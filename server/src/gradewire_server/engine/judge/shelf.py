@@ -57,6 +57,11 @@ class JudgeShelf:
             return REPLACED
         return judge
 
+    def open_soon(self, name: str) -> None:
+        """Begins to open a judge, unless it is open or being opened."""
+        if name not in self.loaded and name not in self._opening:
+            self._start(name)
+
     def loaded_one(self, reference: str) -> Judge | None:
         """The judge that `get` would answer with, where it is loaded and the one that is meant."""
         name, _, digest = reference.partition("@")
@@ -124,10 +129,6 @@ class JudgeShelf:
         task.add_done_callback(lambda _: self._opening.pop(name, None))
         return task
 
-    def _look_again(self) -> None:
-        if self.default not in self.loaded and self.default not in self._opening:
-            self._start(self.default)
-
     async def _open(self, name: str) -> Judge | Failure:
         started_s = self._clock()
         try:
@@ -148,7 +149,7 @@ class JudgeShelf:
         if name == self.default:
             if self._looking is not None:
                 self._looking.cancel()
-            self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self._look_again)
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self.open_soon, name)
         return failure
 
     def _listed(self) -> Sequence[ModelStatus]:
