@@ -79,7 +79,7 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
         return Written(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
     flaw: Flaw | None = None
     tries = 0
-    for name, begun in ((FIRST, ""), (AGAIN, answer)):
+    for name, begun in ((FIRST, ""), (AGAIN, _without_stop(answer))):
         if name not in writing.prompt.variants:
             continue
         said = yield from ask(_need(writing, name, {"question": question, "answer": answer}, flaw, begun))
@@ -92,6 +92,12 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
         if flaw is None:
             return Written(sentence, tries)
     return Written(reference, tries, fault=f"of the judge's last sentence, {flaw}")
+
+
+def _without_stop(answer: str) -> str:
+    """An answer that a sentence can go on behind: "Wonderbra" for "Wonderbra.", but "U.S." as it is."""
+    bare = answer.rstrip(". \u3002")
+    return bare if bare and "." not in bare else answer
 
 
 def _need(writing: Writing, name: str, fields: Mapping[str, str], flaw: Flaw | None, begun: str) -> Generate:
