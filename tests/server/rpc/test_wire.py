@@ -97,7 +97,7 @@ async def test_diagnostics_can_be_left_out(wire: Wire) -> None:
             request(item(), metrics=(types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=99)),)),  # type: ignore[arg-type]
             "metrics[0].smile.preset:",
         ),
-        (request(item(), metrics=(SMILE,) * 17), "metrics: 17 of them, at most 16"),
+        (request(item(), metrics=(SMILE,) * 33), "metrics: 33 of them, at most 32"),
         (request(*[types_pb2.Item()] * 100_000), "items: 100000 of them, at most 4096"),
         (scoring_pb2.ScoreRequest(items=[item()], metrics=[SMILE], reference_set="x" * 300), "reference_set:"),
     ],
@@ -350,7 +350,7 @@ async def test_nothing_is_served_while_loading() -> None:
 
 async def test_models_are_listed_with_metrics_and_limits(wire: Wire) -> None:
     reply = await wire.models.List(models_pb2.ListModelsRequest())
-    assert [model.name for model in reply.models] == ["hash"]
+    assert [(model.name, model.kind) for model in reply.models] == [("hash", "encoder"), ("scripted", "judge")]
     assert [metric.name for metric in reply.metrics] == list(REGISTRY)
     assert all(metric.available for metric in reply.metrics)
     assert reply.limits.max_items_per_request == Limits().max_items_per_request
