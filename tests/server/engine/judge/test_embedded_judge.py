@@ -168,6 +168,21 @@ async def test_a_megabyte_of_text_does_not_hold_the_loop(judge: EmbeddedJudge) -
     assert len(gaps) > 20  # it went on all the while
 
 
+async def test_a_defect_leaves_nobody_waiting(judge: EmbeddedJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs: list[Choose | Generate] = [choose("Paris"), choose("Rome"), generate("Paris")]
+    expected = await answers(judge, needs)
+    fresh = choose("Paris", fixed=(Turn(Role.SYSTEM, "Seen for the first time while the defect is there."),))
+    with monkeypatch.context() as patch:
+        patch.setattr(judge._queue, "computed", lambda _: 1 / 0)
+        found = await answers(judge, [*needs, fresh])
+    failed = [isinstance(each, Failure) and each.status is Status.INTERNAL for each in found]
+    assert failed[-1]
+    assert all(bad or answer == want for bad, answer, want in zip(failed, found, expected, strict=False))
+    assert await answers(judge, needs) == expected
+    async with judging() as (other, _):
+        assert await answers(judge, [fresh]) == await answers(other, [fresh])
+
+
 async def test_status_says_what_it_is(judge: EmbeddedJudge) -> None:
     assert judge.status.kind == "judge"
     assert judge.status.state == "loaded"

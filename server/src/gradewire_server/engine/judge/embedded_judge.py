@@ -24,6 +24,7 @@ from gradewire_server.engine.judge.worker_process import WorkerLostError
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
+_DEFECT: Final = Failure(Status.INTERNAL, "the judge's scheduling failed; the server's log says why")
 _TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done by the deadline")
 
 
@@ -130,7 +131,7 @@ class EmbeddedJudge:
         with contextlib.suppress(asyncio.CancelledError):
             await self._working
         await self._keeper.close()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(wait=False)
 
     async def _ask(
         self,
@@ -203,7 +204,14 @@ class EmbeddedJudge:
                 self._arrived.clear()
                 await self._arrived.wait()
                 continue
-            await self._run(planned)
+            try:
+                await self._run(planned)
+            except Exception:  # noqa: BLE001 - a defect of ours must not leave everybody waiting for ever
+                _log.exception("the judge's scheduling failed")
+                for work in planned.works:
+                    work.fail(_DEFECT)
+                self._queue.fail_all(_DEFECT)
+                self._queue.start_over()  # states that nobody is sure of are never used again
 
     async def _run(self, planned: Planned) -> None:
         begin_s = self._loop.time()

@@ -50,6 +50,7 @@ class WorkerProcess:
             # A session of its own: Ctrl-C at the terminal is for the server, which lets its worker finish first.
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",  # what lies in the working directory is no module of ours
                 "-m",
                 _MODULE,
                 str(theirs.fileno()),
