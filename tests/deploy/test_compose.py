@@ -21,7 +21,10 @@ def _config(*files: str) -> dict[str, Any]:
     return config
 
 
-@pytest.fixture(scope="module", params=[("compose.yaml",), ("compose.yaml", "compose.gpu.yaml")], ids=["cpu", "gpu"])
+FILES = {"cpu": (), "gpu": ("compose.gpu.yaml",), "judge": ("compose.judge.yaml",)}
+
+
+@pytest.fixture(scope="module", params=[("compose.yaml", *files) for files in FILES.values()], ids=FILES)
 def config(request: pytest.FixtureRequest) -> dict[str, Any]:
     return _config(*request.param)
 

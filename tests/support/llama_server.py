@@ -20,7 +20,7 @@ parameters.n_gpu_layers = 0
 parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
 parameters.cache_ram_mib = 0
 parameters.warmup = False
-parameters.port = 0
+parameters.port = int(sys.argv[5])
 parameters.api_keys = [key]
 server = xllamacpp.Server(parameters)
 print(server.listening_address, flush=True)
@@ -44,18 +44,24 @@ class LlamaServer:
         self.url = ""
         self.key = secrets.token_hex(16)
         self._size = (str(slots), str(tokens))
+        self._port = 0
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-c", _PROGRAM, str(smollm2_gguf()), self.key, *self._size]
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Starts it, on the port that it had before if it ran already; returns when it answers."""
+        command = [sys.executable, "-c", _PROGRAM, str(smollm2_gguf()), self.key, *self._size, str(self._port)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         assert self._process.stdout is not None
         address = self._process.stdout.readline().strip()
         assert address, "llama.cpp's server did not start"
+        self._port = int(address.rpartition(":")[2])
         self.url = f"{address}/v1"
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,0 +1,62 @@
+"""The judge on a GPU, as far as can be seen without one; tests/server/engine/judge/test_triton_judge.py loads its
+config.pbtxt into the real server."""
+
+import json
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from tests.deploy.conftest import DEPLOY, ROOT, flags_of
+from tests.deploy.rendering import of_kind
+
+from gradewire_models.config import read_config
+
+NAME = "qwen2.5-7b-instruct-awq"
+REPOSITORY = ROOT / "model_repo" / "vllm"
+
+
+@pytest.fixture(scope="module")
+def manifests() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / "helm" / "judge-vllm.yaml").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.judge.yaml").read_text(encoding="utf-8"))
+    return loaded["services"]
+
+
+def test_the_model_has_one_name_everywhere(manifests: list[dict[str, Any]], compose: dict[str, Any]) -> None:
+    assert [path.name for path in REPOSITORY.iterdir()] == [NAME]
+    config, _ = read_config(REPOSITORY / NAME / "config.pbtxt")
+    assert (config.name, config.backend, config.max_batch_size) == (NAME, "vllm", 0)
+    (container,) = of_kind(manifests, "Deployment")["judge-vllm"]["spec"]["template"]["spec"]["containers"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounted["model"] == f"/models/{NAME}"
+    for arguments in (container["args"], compose["judge"]["command"]):
+        assert flags_of(arguments)["load-model"] == NAME
+    assert compose["gradewire"]["environment"]["GRADEWIRE_JUDGE_REMOTE_MODEL"] == NAME
+    assert container["image"] == compose["judge"]["image"]
+
+
+def test_vllm_gives_as_many_alternatives_as_are_asked_for() -> None:
+    engine = json.loads((REPOSITORY / NAME / "1" / "model.json").read_text(encoding="utf-8"))
+    assert engine["max_logprobs"] >= 20
+    assert engine["enable_prefix_caching"]
+
+
+@pytest.mark.parametrize("kubernetes", ["1.27", "1.37"])
+def test_kubernetes_knows_every_field(manifests: list[dict[str, Any]], kubernetes: str) -> None:
+    for part in manifests:
+        kubernetes_validate.validate(part, kubernetes, strict=True)
+
+
+def test_only_fronts_reach_it(manifests: list[dict[str, Any]], compose: dict[str, Any]) -> None:
+    (rule,) = of_kind(manifests, "NetworkPolicy")["judge-vllm"]["spec"]["ingress"]
+    (peer,) = rule["from"]
+    assert peer["podSelector"]["matchLabels"] == {
+        "app.kubernetes.io/name": "gradewire",  # Chart.yaml's name
+        "app.kubernetes.io/component": "front",
+    }
+    assert "ports" not in compose["judge"]
