@@ -202,3 +202,38 @@ def test_documentation_names_every_setting_with_its_default() -> None:
     for info in setting_infos():
         default = "" if info.name == "disk_directory" else info.default
         assert f"| `{info.name}` | {info.kind} | {f'`{default}`' if default else ''} | {info.help} |" in text, info.name
+
+
+def test_a_judge_runs_where_it_is_told_to() -> None:
+    here = Settings.load(judge_threads=2, judge_form="gguf", judge_repository="/models").engine_config().judge
+    assert (here.backend, here.remote) == ("embedded", None)
+    assert here.embedded is not None
+    assert (here.embedded.threads, here.embedded.form, here.embedded.repository) == (2, "gguf", Path("/models"))
+    none = Settings.load(judge_backend="none").engine_config().judge
+    assert (none.backend, none.embedded, none.remote) == ("none", None, None)
+    key = "secret-key"
+    away = Settings.load(judge_backend="openai", judge_url="http://h/v1", judge_remote_model="m", judge_token=key)
+    remote = away.engine_config().judge.remote
+    assert remote is not None
+    assert (remote.url, remote.model, remote.token) == ("http://h/v1", "m", key)
+    assert key not in away.to_toml() + repr(away) + repr(away.engine_config())
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"judge_backend": "openai", "judge_remote_model": "m"}, "judge_url"),
+        ({"judge_backend": "triton", "judge_url": "h:1"}, "judge_remote_model"),
+        (
+            {"judge_backend": "openai", "judge_url": "http://h", "judge_remote_model": "m", "judge_model": "n"},
+            "judge_model and judge_remote_model",
+        ),
+        ({"judge_max_queue_items": "0"}, "judge_max_queue_items"),
+        ({"judge_nice": "20"}, "judge_nice"),
+        ({"judge_input_price": "-1"}, "judge_input_price"),
+        ({"judge_backend": "somewhere"}, "judge_backend"),
+    ],
+)
+def test_a_judge_that_cannot_be_reached_so_is_refused_at_once(settings: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        Settings.load(**settings)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.support.scripted_judge import ScriptedJudges, choice, judge_status, preferring, saying
+from tests.support.valkey import ValkeyServer
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.engine.config import CacheConfig, DiskConfig
+from gradewire_server.engine.config import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.engine.judge import shelf
 from gradewire_server.engine.judge.config import JudgeConfig
 from gradewire_server.engine.judge.opening import NoJudges
@@ -420,6 +421,18 @@ async def test_verdicts_outlive_the_process_and_stay_the_same(open_disk: Callabl
         warm, asked = await asked_again(stores, need)
         assert (cold.source, warm.source, asked) == (Source.COMPUTED, Source.DISK, [])
         assert warm.answer == cold.answer
+    await stores.vectors.close()
+    await stores.prepared.close()
+
+
+async def test_servers_share_verdicts_over_redis(valkey: ValkeyServer) -> None:
+    telemetry = EngineTelemetry(CollectorRegistry())
+    stores = await open_stores(CacheConfig(redis=RedisConfig(url=valkey.url)), telemetry)
+    cold, _ = await asked_again(stores, choose())
+    warm, asked = await asked_again(stores, choose())
+    assert (cold.source, warm.source, asked) == (Source.COMPUTED, Source.REDIS, [])
+    assert warm.answer == cold.answer
+    assert stores.vectors is not None
     await stores.vectors.close()
     await stores.prepared.close()
 
