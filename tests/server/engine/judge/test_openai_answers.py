@@ -47,7 +47,7 @@ def test_a_completion_is_read() -> None:
 
 
 def test_counts_that_are_none_are_not_counted() -> None:
-    usage = {"prompt_tokens": -1, "completion_tokens": "7", "prompt_tokens_details": None}
+    usage = {"prompt_tokens": -1, "completion_tokens": "7", "prompt_tokens_details": {"cached_tokens": 10**30}}
     answer = answer_of(reply({**COMPLETION, "usage": usage}), continued=False)
     assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (0, 0, 0)
 
@@ -69,6 +69,7 @@ def test_counts_that_are_none_are_not_counted() -> None:
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": 1, "logprob": 0}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": "x"}]}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": 10**400}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": 5}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": []}]} | {"usage": [1]},
         {"choices": [{"message": {"content": "1"}, "finish_reason": "content_filter"}]},

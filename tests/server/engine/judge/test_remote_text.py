@@ -24,6 +24,10 @@ def test_other_text_stays_as_it_is() -> None:
     assert harmless(text) == text
 
 
+def test_what_cannot_be_sent_is_replaced() -> None:
+    assert harmless("a\ud800b") == "a?b"
+
+
 @given(st.text(alphabet="<|>/[]INSTsimend_ ", max_size=40))
 def test_harmless_text_has_no_token_and_stays_so(text: str) -> None:
     made = harmless(text)

@@ -141,6 +141,12 @@ def test_without_log_probabilities_there_are_no_steps() -> None:
         [{"text_output": texts("1"), "logprobs": texts("[" * 100_000)}],
         [{"text_output": texts("1"), "logprobs": texts('[{"1": {"logprob": "x", "rank": 1, "decoded_token": "1"}}]')}],
         [{"text_output": texts("1"), "logprobs": texts('[{"1": {"rank": 1}}]')}],
+        [
+            {
+                "text_output": texts("1"),
+                "logprobs": texts('[{"1": {"logprob": 0, "rank": 1e999, "decoded_token": ""}}]'),
+            }
+        ],
         [{"text_output": texts("1"), "logprobs": texts("[{}]")}],
         [{"text_output": texts("1"), "logprobs": texts("[[]]")}],
         [{"text_output": texts("1"), "logprobs": texts("5")}],

@@ -25,6 +25,7 @@ from gradewire_server.engine.judge.remote_labels import Step
 _LONGEST_WAIT_S: Final = 3600.0
 _SHOWN_NAMES: Final = 5
 _SHOWN_CHARACTERS: Final = 80
+_UNLIKELY_TOKENS: Final = 1 << 31
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
 _UNAUTHORIZED: Final = frozenset({401, 402, 403})
@@ -92,7 +93,7 @@ def answer_of(reply: Reply, *, continued: bool) -> Answer:
             _count(usage.get("completion_tokens")),
         )
         steps = _steps(choice.get("logprobs"))
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise unreadable("something else than a chat completion") from error
     if finish == "content_filter":
         raise unreadable("nothing: its content filter intervened")
@@ -135,7 +136,7 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else 0
 
 
 def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:

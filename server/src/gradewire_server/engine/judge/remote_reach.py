@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from gradewire_server.domain.result import Failure
+from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.judge.remote_errors import RemoteError
 from gradewire_server.engine.judge.retries import Backoff
 
@@ -40,9 +40,9 @@ class Reach:
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
-        """What callers are told at once while the server is of no use, with when it is looked at next."""
-        if self._failure is None:
-            return None
+        """What callers are told at once while the server is of no use; where waiting helps, how long."""
+        if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
+            return self._failure
         left_s = max(_LEAST_S, self._next_probe_s - time.monotonic())
         return Failure(self._failure.status, self._failure.message, round(left_s, 3))
 

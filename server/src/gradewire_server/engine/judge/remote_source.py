@@ -14,6 +14,8 @@ from gradewire_server.engine.judge.remote_judge import RemoteJudge, Server
 from gradewire_server.engine.judge.remote_observer import RemoteObserver
 from gradewire_server.engine.judge.source import Judge, JudgeUnavailableError
 
+_RECIPE: Final = 1
+"""Raised when other answers would come of the same server: what is sent, how labels are read."""
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
 
@@ -38,7 +40,7 @@ class RemoteSource:
         self._config = config
         self._observer = observer
         self._connect = connect
-        self._status = remote_status(backend, config.model)
+        self._status = remote_status(backend, config)
 
     def listed(self) -> Sequence[ModelStatus]:
         """See `JudgeSource.listed`."""
@@ -66,11 +68,12 @@ class RemoteSource:
         """See `JudgeSource.close`."""
 
 
-def remote_status(backend: str, model: str) -> ModelStatus:
+def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
     """The public face of a model whose weights nobody here has seen."""
+    asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
     return ModelStatus(
-        name=model,
-        digest=hashlib.sha256(f"gradewire remote judge\0{backend}\0{model}".encode()).hexdigest(),
+        name=config.model,
+        digest=hashlib.sha256(asked.encode()).hexdigest(),
         state="built",
         message="",
         how_to_get="",

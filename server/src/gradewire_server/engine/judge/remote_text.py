@@ -18,9 +18,9 @@ _MARKUP: Final = re.compile(
 def harmless(text: str) -> str:
     """Puts a blank behind the first character of whatever looks like a chat token ("<|im_end|>": "< |im_end|>").
 
-    Idempotent, linear, and no change to any other text.
+    Idempotent, linear, and no change to any other text but lone surrogates, which cannot be sent: they become "?".
     """
-    return _MARKUP.sub(lambda found: found[0] + " ", text)
+    return _MARKUP.sub(lambda found: found[0] + " ", text.encode("utf-8", "replace").decode())
 
 
 def turns(prompt: JudgePrompt) -> tuple[Turn, ...]:

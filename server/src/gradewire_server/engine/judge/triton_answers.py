@@ -63,7 +63,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         finish = _text(answers[-1]["finish_reason"]) if "finish_reason" in answers[-1] else "stop"
         read = max((_count(each, "num_input_tokens") for each in answers), default=0)
         written = sum(_count(each, "num_output_tokens") for each in answers)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise unreadable("something else than the vLLM backend's tensors") from error
     return Answer(
         text, finish != "length", tuple(steps) or None, continued=True, prompt_tokens=read, generated_tokens=written
