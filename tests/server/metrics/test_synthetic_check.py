@@ -27,9 +27,11 @@ CAPITAL = "What is the capital of France?"
         ("What is the capital of France: Paris.", CAPITAL, "Paris", Flaw.QUESTION),
         ("Paris, what is the capital of France.", CAPITAL, "Paris", Flaw.QUESTION),
         ("What is the capital of France is Paris.", "what is the capital of france", "Paris", Flaw.QUESTION),
-        ("capital of france: Paris", "capital of france", "Paris", Flaw.QUESTION),
+        ("Who: Paris.", "Who?", "Paris", Flaw.QUESTION),
+        ("Capital of France.", "capital of france", "France", Flaw.QUESTION),
         # A question that is a phrase belongs into a good sentence.
         ("The color of the car is red.", "Color of the car?", "red", None),
+        ("Mustangs are a type of horse.", "Mustangs are a type of?", "horse", None),
         # Binary questions.
         ("Yes, the sky is blue.", "is the sky blue", "yes", None),
         ("Is the sky blue yes.", "is the sky blue", "yes", Flaw.QUESTION),

@@ -89,12 +89,12 @@ def _is_question(sentence: str, words: list[str], question: str, reference: str)
     asked = split_words(question.lstrip()[: len(sentence) + 1])  # a longer question cannot be in the sentence
     if words == asked:
         return True
+    # A question that is a phrase, or a sentence to be ended ("Capital of France?", "Mustangs are a type of?"), has to
+    # be in a good sentence.
+    if _ASKING.isdisjoint(asked) and _BEGINNING.fullmatch(asked[0]) is None:
+        return False
     answer = split_words(reference)
-    if words in (asked + answer, answer + asked):
-        return True
-    # Not where the question is no more than a phrase ("Capital of France?"): that has to be in a good sentence.
-    asks = not _ASKING.isdisjoint(asked) or _BEGINNING.fullmatch(asked[0]) is not None
-    return asks and len(asked) >= _LEAST_COPY_WORDS and _has_run(words, asked)
+    return words in (asked + answer, answer + asked) or (len(asked) >= _LEAST_COPY_WORDS and _has_run(words, asked))
 
 
 def _has_run(words: list[str], run: list[str]) -> bool:
