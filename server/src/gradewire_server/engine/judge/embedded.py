@@ -53,7 +53,7 @@ class EmbeddedJudges:
         try:
             judge = load_judge(self._config.repository, name)
         except ModelError as error:
-            raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, str(error))) from error
+            raise _unusable(name, error) from error
         form = self._form(judge)
         if judge.test_only:
             _log.warning("judge %r is for tests only: its verdicts are no better than chance", name)
@@ -71,8 +71,7 @@ class EmbeddedJudges:
             # Nobody knows whether it would be lost again: no memory, perhaps.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
         except (ModelRefusedError, OSError, ValueError) as error:
-            what = f"judge {name!r} cannot be opened: {error}; `gradewire models verify {name}` checks its files"
-            raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, what)) from error
+            raise _unusable(name, error) from error
 
     async def close(self) -> None:
         """See `JudgeSource.close`; nothing is held here."""
@@ -99,6 +98,13 @@ class EmbeddedJudges:
         command = f"{judge.build_hint} --form {'gguf' if there else forms[0]}"
         what = f"judge {judge.name!r} {why}; build it by `{command}`"
         raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, what))
+
+
+def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
+    """What callers are told: without the error's own words, which name directories of this machine."""
+    _log.warning("judge %r cannot be opened: %s", name, error)
+    commands = f"gradewire models verify {name} says why, gradewire models build {name} gets it anew"
+    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened here; {commands}"))
 
 
 def _path(judge: BuiltJudge, form: Form) -> Path:
@@ -129,7 +135,7 @@ def _missing(judge: CatalogJudge) -> ModelStatus:
         name=judge.name,
         digest="",
         state="missing",
-        message="not built",
+        message="",
         how_to_get=judge.build_hint,
         is_default=False,
         dims=0,

@@ -45,6 +45,7 @@ class JudgeShelf:
         self._opening: dict[str, asyncio.Task[Judge | Failure]] = {}
         self._failed: dict[str, tuple[float, Failure]] = {}
         self._looking: asyncio.TimerHandle | None = None
+        self._logged: tuple[str, Failure] | None = None
         self._known: tuple[ModelStatus, ...] = ()
         self._known_until_s = -1.0
 
@@ -58,8 +59,14 @@ class JudgeShelf:
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Begins to open a judge, unless it is open or being opened."""
-        if name not in self.loaded and name not in self._opening:
+        """Begins to open a judge, unless it is open, or being opened, or not there."""
+        if name in self.loaded or name in self._opening:
+            return
+        status = self.status(name)
+        if isinstance(status, Failure):
+            self._log_once(name, status)
+            self._look_again_later(name)
+        else:
             self._start(name)
 
     def loaded_one(self, reference: str) -> Judge | None:
@@ -135,7 +142,7 @@ class JudgeShelf:
             judge: Judge = await self._source.open(name)
         except JudgeUnavailableError as error:
             failure = error.failure
-            _log.warning("judge %s cannot be used: %s", name, failure.message)
+            self._log_once(name, failure)
         except Exception:  # noqa: BLE001 - whatever a backend raises about a file or a server
             failure = _DEFECT
             _log.exception("judge %s cannot be opened", name)
@@ -143,14 +150,24 @@ class JudgeShelf:
             _log.info("judge %s is ready after %.1f s", name, self._clock() - started_s)
             self.loaded[name] = judge
             self._failed.pop(name, None)
+            self._logged = None
             return judge
         self._failed[name] = (self._clock() + _RETRY_OPENING_AFTER_S, failure)
         self._known_until_s = -1.0
         if name == self.default:
-            if self._looking is not None:
-                self._looking.cancel()
-            self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self.open_soon, name)
+            self._look_again_later(name)
         return failure
+
+    def _log_once(self, name: str, failure: Failure) -> None:
+        """Says why a judge cannot be used, and not again each time that it is tried."""
+        if self._logged != (name, failure):
+            self._logged = (name, failure)
+            _log.warning("judge %s cannot be used: %s", name, failure.message)
+
+    def _look_again_later(self, name: str) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self.open_soon, name)
 
     def _listed(self) -> Sequence[ModelStatus]:
         if self._clock() >= self._known_until_s:
