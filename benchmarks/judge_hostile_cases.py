@@ -29,6 +29,7 @@ class Case:
         seen_references: References as the judge sees them, in the plain form, one after the other; None: unchanged.
         right: Whether people would call the answer right; None where that is open.
         truncated: Whether a score comes with TRUNCATED.
+        may_not_fit: A judge that reads less than the item has beside its prediction may answer INVALID_INPUT.
         decided_by: "rule" for binary questions that the rule decides.
     """
 
@@ -43,6 +44,7 @@ class Case:
     seen_references: tuple[str, ...] | None = None
     right: bool | None = False
     truncated: bool = False
+    may_not_fit: bool = False
     decided_by: str = "judge"
 
 
@@ -214,8 +216,17 @@ LONG: Final = (
         references=("y" * _MILLION,),
         seen_references=("y" * _SHOWN,),
         truncated=True,
+        may_not_fit=True,
     ),
-    Case("a question of one word", "long", "Bob", question="q" * 32_768, seen_question="q" * _SHOWN, truncated=True),
+    Case(
+        "a question of one word",
+        "long",
+        "Bob",
+        question="q" * 32_768,
+        seen_question="q" * _SHOWN,
+        truncated=True,
+        may_not_fit=True,
+    ),
 )
 
 CASES: Final = (*EMPTY, *MALFORMED, *INJECTED, *BINARY, *MULTILINGUAL, *LONG)
