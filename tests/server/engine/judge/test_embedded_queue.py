@@ -215,6 +215,17 @@ async def test_fixed_turns_that_take_the_worker_down_take_those_who_wait_for_the
     assert [each.group for each in runs(queue)] == [B, B]
 
 
+async def test_states_of_a_worker_that_is_gone_are_never_named_again() -> None:
+    queue = queue_of()
+    queue.push(text(A, 4, 3))
+    before = {row.state for planned in (step(queue), step(queue)) if planned for row in planned.run.rows}
+    queue.start_over()
+    after = runs(queue)
+    named = {row.state for planned in after for row in planned.run.rows} | {planned.run.prefix for planned in after}
+    assert not before & named
+    assert all(not planned.run.drop for planned in after)
+
+
 async def test_the_least_recently_used_prompt_makes_room() -> None:
     queue = queue_of(kept=2)
     prompts = [(1,), (2,), (3,)]

@@ -166,7 +166,7 @@ class WorkerKeeper:
                 await self._start()
             except (WorkerLostError, ModelRefusedError, OSError) as error:
                 self._failed_starts += 1
-                self._trouble = str(error)
+                self._trouble = "the judge's worker cannot be started again"
                 _log.error("attempt %d to restart the judge's worker failed: %s", self._failed_starts, error)
                 self._announce()
                 continue

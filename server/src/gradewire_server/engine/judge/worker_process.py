@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import socket
 import sys
 from collections import deque
@@ -35,6 +37,7 @@ class WorkerProcess:
         self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._listening = asyncio.create_task(self._listen())
         self.limits = CoreLimits(1, 1, 1)
+        self._closed = False
 
     @classmethod
     async def start(cls, model: OpenModel, *, timeout_s: float) -> Self:
@@ -87,20 +90,25 @@ class WorkerProcess:
             raise
 
     async def ended(self) -> str:
-        """Waits for its end; returns how it ended, with its last words."""
+        """Waits for its end; returns how it ended. Its last words go to the log alone: they may name directories."""
         code = await self._process.wait()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
-        words = " | ".join(self._last_lines)[-1000:]
         end = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"the judge's worker ended with {end}" + (f": {words}" if words else "")
+        if self._last_lines and not self._closed:
+            _log.error("the last words of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
+            self._last_lines.clear()
+        return f"the judge's worker ended with {end}"
 
     def kill(self) -> None:
         """Ends the process at once."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        # Not by the library's own `kill`: that looks for an exit code first, and takes it away from who waits for it.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     async def close(self) -> None:
         """Ends the process and waits until it is gone."""
+        self._closed = True
         self._link.close()
         self.kill()
         await self._process.wait()
@@ -128,7 +136,7 @@ class WorkerProcess:
             raise WorkerLostError(f"the judge's worker did not answer within {timeout_s:g} s and was ended") from error
         except (OSError, FrameError) as error:
             self.kill()
-            raise WorkerLostError(f"{await self.ended()} ({error})") from error
+            raise WorkerLostError(await self.ended()) from error
 
     async def _listen(self) -> None:
         """Reads what it prints: libraries' words of farewell matter once it has died."""
