@@ -26,6 +26,8 @@ class JudgeSession:
     def __init__(self, onnx_path: Path) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
+        # The plan for it takes seconds (quadratic in the number of nodes) and saves neither time nor memory here.
+        options.enable_mem_reuse = False
         self._session = onnxruntime.InferenceSession(onnx_path, options, providers=["CPUExecutionProvider"])
         shapes = {value.name: value.shape for value in self._session.get_inputs()}
         self._names = [name.removeprefix("prefix_") for name in shapes if name.startswith(("prefix_k", "prefix_v"))]
