@@ -15,7 +15,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-export lint bench bench-peers bench-agreement bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-export lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -73,6 +73,9 @@ bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/bench
 
 bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/benchmarks.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement --data $(DATA) $(ARGS)
+
+bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/judge.md (DATA=DIR: the labelled rows; the judge must be built)
+	@$(TIMED); $(BIN)/python -m benchmarks.judge_agreement --data $(DATA) $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python benchmarks/memory.py
