@@ -5,7 +5,7 @@
     full prefill the whole prompt for every item, then one token
     naive        the whole prompt for every item, then a rationale of 40 tokens
 
-The last two cost so much that they are timed on some of the 64 rows only. All four use the same worker process, the
+The last two cost so much that they are timed on some of the rows only. All four use the same worker process, the
 same threads and the same tokens. `--form int8 --form gguf` runs both, turn by turn.
 """
 
@@ -86,9 +86,8 @@ class Bench:
         limits = QueueLimits(config.max_batch_tokens, config.max_sequences, config.max_context_tokens)
         self._queue = EmbeddedQueue(limits, worker.limits, PrefixBook(8, 100_000))
 
-    def ways(self, turns: int, slow: int) -> dict[str, Way]:
+    def ways(self, each: int, slow: int) -> dict[str, Way]:
         """All four, each with what it is given in one turn."""
-        each = 64 // turns
         return {
             "rating": Way(self.rating, each),
             "own tokens": Way(self.own_tokens, each),
@@ -205,15 +204,16 @@ async def main() -> None:
     parser.add_argument("--judge", default=default_judge().name)
     parser.add_argument("--repository", type=Path, default=default_judge_repository())
     parser.add_argument("--form", action="append", choices=["int8", "gguf"], help="default: int8")
-    parser.add_argument("--turns", type=int, default=4, help="turns that the 64 rows are cut into")
+    parser.add_argument("--rows", type=int, default=64, help="how many of the 64 rows")
+    parser.add_argument("--turns", type=int, default=4, help="turns that the rows are cut into")
     parser.add_argument("--slow", type=int, default=2, help="rows a turn for full prefill and naive")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     config = EmbeddedJudgeConfig(arguments.repository, threads=arguments.threads)
     judge = load_judge(arguments.repository, arguments.judge)
-    prompts = prompts_of(judge, config)
+    prompts = prompts_of(judge, config)[: arguments.rows]
     benches = [await open_bench(judge, form, config) for form in arguments.form or ["int8"]]
-    ways = [bench.ways(arguments.turns, arguments.slow) for bench in benches]
+    ways = [bench.ways(-(-len(prompts) // arguments.turns), arguments.slow) for bench in benches]
     own = [len(prompt.item) for prompt in prompts]
     print(
         f"{judge.name}, {len(prompts)} rows: fixed turns {len(prompts[0].fixed)} tokens, "
@@ -229,7 +229,7 @@ async def main() -> None:
     for at in range(arguments.turns):
         for bench, its in zip(benches, ways, strict=True):
             for way in its.values():
-                await turn(bench, way, prompts[at * 64 // arguments.turns :][: way.items])
+                await turn(bench, way, prompts[at * len(prompts) // arguments.turns :][: way.items])
         print(f"turn {at + 1} of {arguments.turns} done, load {os.getloadavg()[0]:.1f}", flush=True)
     for bench, its in zip(benches, ways, strict=True):
         show(bench, its, prompts)
