@@ -16,12 +16,15 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.agreement import same_sources, sources_beside, sources_digest, with_block
 from benchmarks.judge_binary import binary_table
 from benchmarks.rows import DEFAULT_DATA, Row, read_rows
+
+from gradewire.metric_choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +46,10 @@ DIRECT = (
     ("judge_verdict",),
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
 )
+# In one run with the direct ones, so that each has a name of its own; what was judged already is not judged again.
 REASONED = (
-    ("lave?mode=rationale&value=expected",),
-    ("judge_verdict?style=reasons",),
-    ("judge_verdict?style=step_by_step",),
-    ("judge_grade?style=extract&value=expected",),
+    *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
+    "judge_grade?style=extract&value=expected",
 )
 BINARY = tuple(
     f"{metric}{'&' if '?' in metric else '?'}binary={who}"
@@ -120,9 +122,15 @@ def main() -> int:
     options = parser.parse_args()
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
     chosen = test_rows(rows)
+    reasoned = (*chain.from_iterable(DIRECT), *REASONED)
     tasks = (
         Task("judge-600", "600 rows", chosen, BESIDE + DIRECT),
-        Task("judge-100", "100 of them, reasons too", chosen[::EVERY], BESIDE + DIRECT + REASONED),
+        Task(
+            "judge-100",
+            "100 of them, reasons too",
+            chosen[::EVERY],
+            (*BESIDE, (*chain.from_iterable(DIRECT), *REASONED)),
+        ),
         Task("judge-development", "192 development rows", development_rows(rows), BESIDE + DIRECT),
     )
     _judge_environment(options.judges)
@@ -131,8 +139,9 @@ def main() -> int:
         if not options.only or task.name in options.only:
             _write(options.document, task.name, _agreement(task, options.results))
     if not options.only or "judge-binary" in options.only:
+        named = choose_metrics(",".join(BINARY), MetricDefaults()).labels
         scores = _score(BINARY_ROWS, BINARY, options.results / "judge-binary")
-        _write(options.document, "judge-binary", binary_table(BINARY_ROWS, scores.out, BINARY) + f"\n\n{scores.said}")
+        _write(options.document, "judge-binary", binary_table(BINARY_ROWS, scores.out, named) + f"\n\n{scores.said}")
     return 0
 
 
