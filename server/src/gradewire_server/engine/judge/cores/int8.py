@@ -122,6 +122,8 @@ def _open(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # No two runs have the same shapes: plans for each would only pile up.
     options.enable_mem_pattern = False
+    # Planning which buffers to use again takes 2 s of every start, for thousands of nodes, and saves nothing here.
+    options.enable_mem_reuse = False
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's errors have no common base below Exception
