@@ -125,12 +125,7 @@ def main() -> int:
     reasoned = (*chain.from_iterable(DIRECT), *REASONED)
     tasks = (
         Task("judge-600", "600 rows", chosen, BESIDE + DIRECT),
-        Task(
-            "judge-100",
-            "100 of them, reasons too",
-            chosen[::EVERY],
-            (*BESIDE, (*chain.from_iterable(DIRECT), *REASONED)),
-        ),
+        Task("judge-100", "100 of them, reasons too", chosen[::EVERY], (*BESIDE, reasoned)),
         Task("judge-development", "192 development rows", development_rows(rows), BESIDE + DIRECT),
     )
     _judge_environment(options.judges)
