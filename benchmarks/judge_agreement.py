@@ -42,9 +42,9 @@ EVERY = 6
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
-    ("judge_similarity",),
     ("judge_verdict",),
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
+    ("judge_similarity",),
 )
 # In one run with the direct ones, so that each has a name of its own; what was judged already is not judged again.
 REASONED = (

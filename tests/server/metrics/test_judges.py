@@ -52,7 +52,7 @@ def test_a_grade_and_behind_it_a_verdict(value: str, grade: float) -> None:
 
 
 def test_key_facts_first() -> None:
-    result, table = judged(JudgeGrade(), JudgeGradeParameters(prompt=GRADE, style="extract"))
+    result, table = judged(JudgeGrade(), JudgeGradeParameters(prompt=GRADE, style="extract", value="most_probable"))
     assert [need.prompt.opening for need in table.judge.asked] == [
         "Facts:",
         "Facts: Ada is a countess.\nCorrect:",

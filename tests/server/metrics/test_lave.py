@@ -56,7 +56,7 @@ def test_the_rating_becomes_a_score(value: str, rating: float, score: float, cor
 
 
 def test_of_equally_probable_ratings_the_first_counts() -> None:
-    result, _ = rated(Script(on_choose=lambda need: choice(need, (1, 2, 2))))
+    result, _ = rated(Script(on_choose=lambda need: choice(need, (1, 2, 2))), value="most_probable")
     assert result.score == 0.5
 
 

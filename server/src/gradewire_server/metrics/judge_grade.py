@@ -54,7 +54,7 @@ class JudgeGradeParameters(JudgeParameters):
 
     model: str = ""
     style: GradeStyle = GradeStyle.MATCH
-    value: LabelValue = LabelValue.MOST_PROBABLE
+    value: LabelValue = LabelValue.EXPECTED
     binary: BinaryQuestions = BinaryQuestions.RULE
     prompt: str = ""
 

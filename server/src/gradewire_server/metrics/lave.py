@@ -68,7 +68,7 @@ class LaveParameters(JudgeParameters):
 
     model: str = ""
     mode: LaveMode = LaveMode.RATING
-    value: LabelValue = LabelValue.MOST_PROBABLE
+    value: LabelValue = LabelValue.EXPECTED
     binary: BinaryQuestions = BinaryQuestions.RULE
     demonstrations: Demonstrations = Demonstrations.AUTO
     caption: bool = False
