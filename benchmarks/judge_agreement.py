@@ -14,7 +14,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
+PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "prompts"
 BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
 MODELS = ("fid", "gpt35", "gpt4")
 ROWS_OF_A_CELL = 100
@@ -51,6 +51,10 @@ REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
 )
+SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
+# Synthetic answers cost a sentence a reference: of every third row, and of TriviaQA's many aliases the first ones.
+EVERY_WRITTEN = 3
+WRITTEN = 3
 BINARY = tuple(
     f"{metric}{'&' if '?' in metric else '?'}binary={who}"
     for metric in ("lave?value=expected", "judge_grade?value=expected", "judge_verdict")
@@ -119,14 +123,20 @@ def main() -> int:
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "judge.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
     parser.add_argument("--only", action="append", help="this block alone; may be repeated")
+    parser.add_argument("--development", type=Path, help="write the development rows here and do nothing else")
     options = parser.parse_args()
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
+    if options.development:
+        return _rows_to(options.development, development_rows(rows))
     chosen = test_rows(rows)
     reasoned = (*chain.from_iterable(DIRECT), *REASONED)
+    few = [{**row, "references": row["references"][:WRITTEN]} for row in chosen[::EVERY_WRITTEN]]
     tasks = (
-        Task("judge-600", "600 rows", chosen, BESIDE + DIRECT),
-        Task("judge-100", "100 of them, reasons too", chosen[::EVERY], (*BESIDE, reasoned)),
-        Task("judge-development", "192 development rows", development_rows(rows), BESIDE + DIRECT),
+        Task("judge-600", "600 rows.", chosen, BESIDE + DIRECT),
+        Task("judge-100", "100 of the 600 rows.", chosen[::EVERY], (*BESIDE, reasoned)),
+        Task(
+            "judge-synthetic", f"{len(few)} of the 600 rows, with their first {WRITTEN} references.", few, (SYNTHETIC,)
+        ),
     )
     _judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
@@ -136,7 +146,12 @@ def main() -> int:
     if not options.only or "judge-binary" in options.only:
         named = choose_metrics(",".join(BINARY), MetricDefaults()).labels
         scores = _score(BINARY_ROWS, BINARY, options.results / "judge-binary")
-        _write(options.document, "judge-binary", binary_table(BINARY_ROWS, scores.out, named) + f"\n\n{scores.said}")
+        _write(options.document, "judge-binary", binary_table(BINARY_ROWS, scores, named))
+    return 0
+
+
+def _rows_to(path: Path, rows: Sequence[Row]) -> int:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return 0
 
 
@@ -154,49 +169,43 @@ def _write(document: Path, name: str, block: str) -> None:
 
 def _agreement(task: Task, results: Path) -> str:
     data = results / f"{task.name}.rows.jsonl"
-    data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in task.rows), "utf-8")
-    runs = [_score(data, metrics, results / task.name) for metrics in task.groups]
+    _rows_to(data, task.rows)
+    written = _written(data, results) if SYNTHETIC in task.groups else ()
+    scores = [_score(data, metrics, results / task.name, *written) for metrics in task.groups]
     figures = results / f"{task.name}.md"
     _gradewire(
-        *("agree", data, *(f"--scores={run.out}" for run in runs), "--statistics", "auc,pearson,accuracy"),
-        *(
-            "--compare-all",
-            "--compare-statistics",
-            "auc",
-            "--markdown",
-            figures,
-            "--json",
-            figures.with_suffix(".json"),
-        ),
+        *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
+        *("--compare-all", "--compare-statistics", "auc,pearson"),
+        *("--markdown", figures, "--json", figures.with_suffix(".json")),
     )
-    said = " ".join(run.said for run in runs)
-    return f"{task.title}. {said}\n\n{figures.read_text('utf-8')}"
+    return f"{task.title}\n\n{figures.read_text('utf-8')}"
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Output of one run of the command, and how it came about."""
+def _written(data: Path, results: Path) -> tuple[str, str]:
+    """Has synthetic answers written, each once; the option that names their set."""
+    command = [GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return "--reference-set", done.stdout.strip()
 
-    out: Path
-    said: str
 
+def _score(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
+    """Scores of the rows; goes on with a run of the same code, and begins anew after another's.
 
-def _score(data: Path, metrics: tuple[str, ...], base: Path) -> Scored:
+    What the judge said about the same prompts is in the store: reading it takes seconds.
+    """
     wanted = ",".join(metrics)
-    # Other metrics are another file; what changed behind the same ones, --resume refuses to mix.
-    out = base.with_name(f"{base.name}-{hashlib.blake2b(wanted.encode(), digest_size=4).hexdigest()}.jsonl")
-    kept = out.exists()
-    stale = kept and not same_sources(out)
-    if not kept:
-        sources_beside(out).write_text(sources_digest(), "utf-8")
-    began, load = time.monotonic(), os.getloadavg()[0]
+    # Other metrics and prompts are another file; what changed behind the same ones, --resume refuses to mix.
+    asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
+    out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
+    goes_on = out.exists() and same_sources(out)
+    sources_beside(out).write_text(sources_digest(), "utf-8")
     _gradewire(
-        *("score", data, "--embedded", "--metrics", wanted, "--out", out, "--fail-on", "never", "--quiet"),
-        *("--deadline-s", "3600", "--cache-dir", base.parent / "store", "--resume" if kept else "--overwrite"),
+        *("score", data, "--embedded", "--metrics", wanted, "--out", out, "--fail-on", "never", "--quiet", *more),
+        *("--deadline-s", "3600", "--cache-dir", base.parent / "store", "--resume" if goes_on else "--overwrite"),
     )
-    took = f"scored in {time.monotonic() - began:.0f} s, load average before {load:.2f}"
-    how = "kept from a run of other code" if stale else "kept from an earlier run of the same code" if kept else took
-    return Scored(out, f"{', '.join(metrics)}: {how}.")
+    return out
 
 
 def _gradewire(*arguments: str | Path) -> None:
