@@ -49,7 +49,7 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/gradewire triton install; \
+	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges; \
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(BIN)/python -m pytest -q -m alone; \
 	$(MAKE) --no-print-directory test-export
 

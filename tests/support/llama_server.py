@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Final, Self
 
-from tests.support.smollm2 import smollm2_gguf
+from tests.support.judges import smollm2_gguf
 
 _PROGRAM: Final = """
 import sys

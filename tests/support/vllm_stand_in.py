@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tests.support.smollm2 import smollm2_gguf
+from tests.support.judges import smollm2_gguf
 
 GPU_REPOSITORY: Final = Path(__file__).parents[2] / "model_repo" / "vllm"
 GPU_MODEL: Final = "qwen2.5-7b-instruct-awq"
