@@ -12,6 +12,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import grpc
@@ -24,6 +25,7 @@ from rows import DEFAULT_DATA, Row, read_rows, sample_rows
 from servers import start_engine
 
 STATES = ("idle", "busy")
+Score = Callable[..., Awaitable[scoring_pb2.ScoreResponse]]
 _JUDGED_AT_ONCE = 24
 _SETTLE_S = 1.0
 
@@ -45,8 +47,8 @@ class Load:
         interval_s: Between two embedding requests.
     """
 
-    def __init__(self, score: scoring_pb2_grpc.ScoringAsyncStub, rows: list[Row], interval_s: float) -> None:
-        self._score = score.Score
+    def __init__(self, score: Score, rows: list[Row], interval_s: float) -> None:
+        self._score = score
         self._warm, *cold = rows
         self._cold = iter(cold)
         self._judged = itertools.cycle(rows)
@@ -94,7 +96,7 @@ async def measure(address: str, arguments: argparse.Namespace, server: psutil.Pr
     """Wakes everything up, gives the judge's worker its core, then runs the blocks in turn."""
     rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)
     async with grpc.aio.insecure_channel(address) as channel:
-        load = Load(scoring_pb2_grpc.ScoringStub(channel), rows, arguments.interval_ms / 1000)  # type: ignore[arg-type]
+        load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)
         await load.wake()
         workers = server.children(recursive=True)
         assert workers, "the judge has no process"
@@ -127,8 +129,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--judge", default="", help="judge; empty: the default one")
     parser.add_argument("--blocks", type=int, default=5, help="of each state")
-    parser.add_argument("--requests", type=int, default=60, help="warm ones, and as many cold ones, in each block")
-    parser.add_argument("--interval-ms", type=float, default=60, help="between two requests of the schedule")
+    parser.add_argument("--requests", type=int, default=50, help="warm ones, and as many cold ones, in each block")
+    parser.add_argument("--interval-ms", type=float, default=150, help="between two requests of the schedule")
     parser.add_argument("--server-core", type=int, default=0, help="of the server and of this program")
     parser.add_argument("--judge-core", type=int, default=1)
     arguments = parser.parse_args()
