@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.judge_prompts import LAVE
 from tests.support.llama_server import LlamaServer
 from tests.support.server_process import ServerProcess
 
-from gradewire import Client, Status
+from gradewire import Client, Lave, Smile, Status
 
 MODEL = "smollm2"
-METRICS = ["smile", "lave?binary=judge"]
+# Of its own words: llama.cpp takes seconds for each of the packaged ones.
+JUDGED = Lave(binary="judge", prompt=LAVE)
+METRICS = [Smile(), JUDGED]
 ROWS = [
     {
         "id": "right",
@@ -26,7 +29,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[LlamaServer]:
-    with LlamaServer(tokens=1024) as server:
+    with LlamaServer() as server:
         yield server
 
 
@@ -81,7 +84,7 @@ def test_a_judge_that_dies_takes_no_embedding_metric_along_and_is_found_again(
                 assert item.scores["lave"].status is Status.UNAVAILABLE
                 assert item.scores["lave"].score is None
                 assert "try again" in item.scores["lave"].message
-            known = client.score(ROWS, ["lave?binary=judge"])
+            known = client.score(ROWS, JUDGED)
         assert all(item.scores["lave"].status is Status.OK for item in known)  # verdicts that were kept
         eventually(lambda: metrics(behind_llama)["gradewire_judge_up"] == 0)
     finally:

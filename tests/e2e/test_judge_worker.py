@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tests.support.judge_prompts import LAVE
 from tests.support.judges import NAME, smollm2_repository
 from tests.support.server_process import ServerProcess
 
@@ -17,8 +18,10 @@ from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+# A short prompt, and reasons so long that the judge is at work for a while.
+PROMPT = LAVE.replace("max_tokens = 6", "max_tokens = 16")
 METRICS = [
-    types_pb2.MetricSpec(lave=types_pb2.LaveParameters(mode=types_pb2.LAVE_MODE_RATIONALE)),
+    types_pb2.MetricSpec(lave=types_pb2.LaveParameters(mode=types_pb2.LAVE_MODE_RATIONALE, prompt=PROMPT)),
     types_pb2.MetricSpec(smile=types_pb2.SmileParameters()),
 ]
 
@@ -78,11 +81,11 @@ async def streamed(channel: aio.Channel, messages: list[types_pb2.Item]) -> Asyn
 
 
 async def test_embedding_results_of_a_mixed_stream_come_first(channel: aio.Channel) -> None:
-    order = [result.metric_index async for _, result in streamed(channel, items("first", 16))]
-    assert sorted(order) == [0] * 16 + [1] * 16
+    order = [result.metric_index async for _, result in streamed(channel, items("first", 12))]
+    assert sorted(order) == [0] * 12 + [1] * 12
     # All of them were there before the judge had got through a quarter.
-    assert order.index(1) < 4
-    assert max(position for position, metric in enumerate(order) if metric == 1) < 20
+    assert order.index(1) < 3
+    assert max(position for position, metric in enumerate(order) if metric == 1) < 15
 
 
 async def test_a_killed_worker_costs_what_it_was_at_work_on_and_health_flips_and_recovers(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.support.judge_prompts import GRADE, LAVE, SIMILARITY, VERDICT
 from tests.support.judges import smollm2_repository
 from tests.support.server_process import ServerProcess
 from tests.support.varied_rows import BAD
@@ -47,7 +48,7 @@ JUDGED = ("lave", "judge_grade", "judge_similarity", "judge_verdict")
 _RATING = PROMPTS.find("lave", "").variants["rating"].last
 VALUES = dict(zip(_RATING.labels, _RATING.values, strict=True))
 # So long that the cut of long rows is seen, so short that it takes no minute.
-SETTINGS = {"judge_model": JUDGE, "judge_max_item_tokens": 160}
+SETTINGS = {"judge_model": JUDGE, "judge_max_item_tokens": 112}
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +154,7 @@ def test_another_process_with_an_empty_cache_gives_the_same_verdicts_in_another_
 ) -> None:
     chosen = [index for index, name in enumerate(ROWS) if name not in {"long", "one word"}][::-1]
     with Scorer.embedded(**settings, disk_directory=tmp_path) as scorer:
-        report = scorer.score([ITEMS[index] for index in chosen], [METRICS[1], "judge_similarity"])
+        report = scorer.score([ITEMS[index] for index in chosen], "judge_similarity")
         workers = _children(os.getpid())
         assert workers, "the judge has a process of its own"
     for item, index in zip(report, chosen, strict=True):
@@ -185,13 +186,17 @@ def test_the_line_of_a_result_reproduces_it(client: Client, together: ScoreRepor
 
 
 def test_reasons_are_written_before_the_verdict_and_come_back(client: Client) -> None:
-    asked = [Lave(mode="rationale"), JudgeGrade(style="extract"), JudgeVerdict(style="reasons")]
+    asked = [
+        Lave(mode="rationale", prompt=LAVE),
+        JudgeGrade(style="extract", prompt=GRADE),
+        JudgeVerdict(style="reasons", prompt=VERDICT),
+    ]
     (item,) = client.score([ROWS["annotators"]], asked)
     for label, result in item.scores.items():
         if result.status is Status.OK:
             assert isinstance(result.parts, JudgeParts)
             assert result.parts.reason, label
-            assert 0 < result.parts.generated_tokens <= 200, label
+            assert 0 < result.parts.generated_tokens <= 10, label
         else:
             assert result.status is Status.UNPARSABLE, label
 
@@ -273,7 +278,7 @@ def test_the_example_runs(server: ServerProcess) -> None:
 
 FORKING = """
 import gc, multiprocessing, sys
-from gradewire import Scorer
+from gradewire import JudgeSimilarity, Scorer
 
 ROW = {"question": "What is it?", "references": ["a cat"], "prediction": "a kitten on a mat"}
 settings = {"model_repository": sys.argv[1], "judge_repository": sys.argv[2], "judge_model": sys.argv[3]}
@@ -281,7 +286,7 @@ scorers = [Scorer.embedded(**settings, disk_directory=sys.argv[4])]
 
 
 def score():
-    return scorers[0].score([ROW], "exact_match,judge_similarity")[0].scores["judge_similarity"].to_dict()
+    return scorers[0].score([ROW], ["exact_match", JudgeSimilarity(prompt=sys.argv[5])])[0].scores["judge_similarity"].to_dict()
 
 
 def in_child(before):
@@ -304,6 +309,6 @@ print("parent: fine")
 
 
 def test_a_forked_child_has_a_judge_of_its_own(tmp_path: Path, minilm: Path) -> None:
-    command = [sys.executable, "-c", FORKING, str(minilm), str(smollm2_repository()), JUDGE, str(tmp_path)]
+    command = [sys.executable, "-c", FORKING, str(minilm), str(smollm2_repository()), JUDGE, str(tmp_path), SIMILARITY]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
     assert ended.stdout.splitlines() == ["child: 0", "parent: fine"], ended.stderr

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from tests.support.judge_prompts import SYNTHETIC
 from tests.support.judges import NAME, smollm2_repository
 from tests.support.server_process import ServerProcess
 
-from gradewire import Client, PrepareProgress, Status
+from gradewire import Client, PrepareProgress, Status, SyntheticGeneration
 from gradewire_server.metrics.synthetic_check import holds_answer
 
 ROWS = [
@@ -18,9 +19,10 @@ ROWS = [
 
 def test_sentences_survive_the_server_that_wrote_them(tmp_path: Path, minilm: Path) -> None:
     settings = {"model_repository": minilm, "judge_repository": smollm2_repository(), "judge_model": NAME}
+    generation = SyntheticGeneration(prompt=SYNTHETIC)
     steps: list[PrepareProgress] = []
     with ServerProcess(tmp_path, **settings) as server, Client(server.address, deadline_s=60) as client:
-        first = client.prepare(ROWS, generate=True, progress=steps.append)
+        first = client.prepare(ROWS, generate=generation, progress=steps.append)
         scored = client.score(ROWS, synthetic="prepared", reference_set=first.reference_set)
     assert first.failures == ()
     assert first.generation is not None
@@ -35,7 +37,7 @@ def test_sentences_survive_the_server_that_wrote_them(tmp_path: Path, minilm: Pa
             assert answer == reference or holds_answer(answer, reference)
     assert [item.scores["smile"].status for item in scored] == [Status.OK] * 4
     with ServerProcess(tmp_path, **settings) as server, Client(server.address, deadline_s=60) as client:
-        again = client.prepare(ROWS, generate=True)
+        again = client.prepare(ROWS, generate=generation)
         rescored = client.score(ROWS, synthetic="prepared", reference_set=again.reference_set)
     assert again.synthetic_answers_generated == 0
     assert again.reference_set == first.reference_set

@@ -136,3 +136,22 @@ name = "verdict"
 opening = "Correct:"
 labels = { yes = 1, no = 0 }
 '''
+
+SYNTHETIC = """
+format = 1
+name = "test-synthetic"
+version = 1
+metric = "synthetic"
+[variants.sentence]
+system = "Write one sentence."
+item = "Q: {question}\\nA: {answer}"
+steps = [{name = "sentence", opening = "S:", max_tokens = 12}]
+[variants.again]
+system = "Write one sentence."
+item = "Q: {question}\\nA: {answer}\\nBefore, {problem}."
+steps = [{name = "sentence", opening = "S:", max_tokens = 12}]
+[[demonstrations.short]]
+question = "Who swims?"
+answer = "a duck"
+sentence = "A duck swims."
+"""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.judge.tiny_judges import TinyJudge, write_gguf
-from tests.support.llama_server import LlamaServer
 from tests.support.judges import smollm2_gguf
+from tests.support.llama_server import LlamaServer
 from tokenizers import Tokenizer
 
 from gradewire_models.build.judge.tokenizer import make_tokenizer, write_tokenizer
