@@ -20,7 +20,7 @@ _SPACES: Final = frozenset({"Cc", "Zl", "Zp"})
 _UNSEEN: Final = frozenset({"Cf", "Cs"})
 _JOINED: Final = re.compile(f"[{_JOINERS}]+")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
-_BRACKETED: Final = re.compile(r"\[(?=/?g?[A-Z][A-Z_]+\])")
+_BRACKETED: Final = re.compile(r"\[(?=[|\uff5c]|/?g?[A-Z][A-Z_]+\])")
 _COLONS: Final = ":\uff1a\u2236\ufe55\ufe13\ua789"
 _GAP: Final = r"[*_`'\" ]{0,4}"
 _WORD: Final = re.compile(r"\S+")

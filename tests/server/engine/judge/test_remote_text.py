@@ -8,7 +8,7 @@ from gradewire_server.engine.judge.remote_text import characters, fitted, halved
 
 TOKENS = (
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<s>", "</s>", "[INST]", "[/INST]", "<start_of_turn>",
-    "<end_of_turn>", "<bos>", "<think>", "</think>", "<tool_call>",
+    "<end_of_turn>", "<bos>", "<think>", "</think>", "<tool_call>", "[|assistant|]", "[|endofturn|]",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from gradewire_server.engine.judge import shelf
 from gradewire_server.engine.judge.config import JudgeConfig
 from gradewire_server.engine.judge.opening import NoJudges
 from gradewire_server.engine.judge.service import JudgeHealth
+from gradewire_server.rpc.request_log import request_id
 
 
 async def test_a_judge_is_opened_once_however_many_ask(bench: Bench) -> None:
@@ -122,3 +123,18 @@ async def test_a_judge_that_is_not_built_troubles_only_who_wanted_it(*, named: s
     assert refused.status is Status.MODEL_UNAVAILABLE
     assert "gradewire models build scripted" in refused.message
     await bench.service.close()
+
+
+async def test_what_a_judge_does_later_is_not_logged_under_the_request_that_opened_it(bench: Bench) -> None:
+    seen: list[str] = []
+
+    async def opening() -> None:
+        seen.append(request_id.get())
+
+    bench.source.opening = lambda: asyncio.ensure_future(opening())
+    token = request_id.set("first-call")
+    try:
+        assert isinstance((await bench.service.choose(choose())).answer, Choice)
+    finally:
+        request_id.reset(token)
+    assert seen == [""]

@@ -10,7 +10,7 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 # a user's text would be markup. Names: sentence and turn tokens of the model families that such servers run.
 _MARKUP: Final = re.compile(
     r"<(?=\|)|<(?=/?(?:s|unk|pad|bos|eos|mask|start_of_turn|end_of_turn|think|tool_call|tool_response|repo_name)>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
+    r"|\[(?=\||/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
     re.IGNORECASE,
 )
 

@@ -1,6 +1,7 @@
 """Judges by name: opened at their first use, once however many ask, and kept until the server ends."""
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -132,7 +133,10 @@ class JudgeShelf:
         return await asyncio.shield(task)
 
     def _start(self, name: str) -> asyncio.Task[Judge | Failure]:
-        task = self._opening[name] = asyncio.get_running_loop().create_task(self._open(name))
+        # A context of its own: what a judge's own tasks log later is not about the request that opened it.
+        task = self._opening[name] = asyncio.get_running_loop().create_task(
+            self._open(name), context=contextvars.Context()
+        )
         task.add_done_callback(lambda _: self._opening.pop(name, None))
         return task
 

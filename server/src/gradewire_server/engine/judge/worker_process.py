@@ -27,6 +27,11 @@ class ModelRefusedError(Exception):
     """The worker cannot open the model; the message says why."""
 
 
+def _environment() -> dict[str, str]:
+    """That of the server without its settings: tokens and addresses are nothing to a process that only computes."""
+    return {name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")}
+
+
 class WorkerProcess:
     """A process that computes for one judge. Made by `start`; one run at a time."""
 
@@ -36,7 +41,7 @@ class WorkerProcess:
         self._frames = FrameReader()
         self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._listening = asyncio.create_task(self._listen())
-        self.limits = CoreLimits(1, 1, 1)
+        self.limits = CoreLimits(1, 1, 1, 1)
         self._closed = False
 
     @classmethod
@@ -61,6 +66,7 @@ class WorkerProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 pass_fds=(theirs.fileno(),),
+                env=_environment(),
                 start_new_session=True,
             )
         except BaseException:
