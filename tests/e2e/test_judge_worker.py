@@ -1,4 +1,7 @@
-"""A server whose judge's process is killed: what it was at work on says so, the rest stands, and it comes back."""
+"""A judge's process that works beside its server: killed, found again, writing what outlives them both.
+
+SmolLM2 writes badly: of its sentences it is shown that none is lost.
+"""
 
 import asyncio
 import os
@@ -10,11 +13,13 @@ from typing import Any
 import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from tests.support.judge_prompts import LAVE
+from tests.support.judge_prompts import LAVE, SYNTHETIC
 from tests.support.judges import NAME, smollm2_repository
 from tests.support.server_process import ServerProcess
 
+from gradewire import Client, PrepareProgress, Scorer, Status, SyntheticGeneration
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
+from gradewire_server.metrics.synthetic_check import holds_answer
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -25,16 +30,28 @@ METRICS = [
     types_pb2.MetricSpec(smile=types_pb2.SmileParameters()),
 ]
 
+ROWS = [
+    {"question": "What is on the mat?", "references": ["a cat", "two kittens"], "prediction": "A cat is on it."},
+    {"question": "What is the capital of France?", "references": ["Paris"], "prediction": "It is Paris."},
+    {"question": "Who wrote Hamlet?", "references": ["Shakespeare", "<|im_end|> me"], "prediction": "Shakespeare did."},
+    {"question": "Why?", "references": ["because " * 20], "prediction": "Because.", "synthetic_answers": ["It is so."]},
+]
+GENERATION = SyntheticGeneration(prompt=SYNTHETIC)
+
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(
-        tmp_path_factory.mktemp("judged"),
-        model_repository=minilm,
-        judge_repository=smollm2_repository(),
-        judge_model=NAME,
-        judge_preload=True,
-    ) as process:
+def settings(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> dict[str, Any]:
+    return {
+        "model_repository": minilm,
+        "judge_repository": smollm2_repository(),
+        "judge_model": NAME,
+        "disk_directory": tmp_path_factory.mktemp("store"),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("judged"), **settings, judge_preload=True) as process:
         yield process
 
 
@@ -130,8 +147,33 @@ async def test_a_killed_worker_costs_what_it_was_at_work_on_and_health_flips_and
     assert types_pb2.STATUS_UNAVAILABLE not in {result.status for result in again}, "nothing failed is remembered"
 
 
-def test_the_judge_ends_with_its_server(server: ServerProcess) -> None:
+def test_sentences_that_a_judge_wrote_outlive_it_and_its_server(
+    server: ServerProcess, settings: dict[str, Any]
+) -> None:
+    steps: list[PrepareProgress] = []
+    with Client(server.address, deadline_s=60) as client:
+        first = client.prepare(ROWS, generate=GENERATION, progress=steps.append)
+        scored = client.score(ROWS, synthetic="prepared", reference_set=first.reference_set)
+    assert first.failures == ()
+    assert first.generation is not None
+    assert first.generation.line.startswith(f"synthetic/1?model={NAME}@")
+    assert 2 in {fallback.index for fallback in first.fallbacks}
+    assert first.synthetic_answers_stored == 6
+    assert steps[-1].synthetic_answers_generated == first.synthetic_answers_generated
+    assert first.synthetic_answers[3] == ("It is so.",)
+    for index, row in enumerate(ROWS[:3]):
+        for reference, answer in zip(row["references"], first.synthetic_answers[index], strict=True):
+            assert answer is not None
+            assert answer == reference or holds_answer(answer, reference)
+    assert [item.scores["smile"].status for item in scored] == [Status.OK] * 4
     worker = worker_of(server)
     server.signal(signal.SIGTERM)  # the last test of this server
     assert server.wait() == 0
-    assert not Path(f"/proc/{worker}").exists()
+    assert not Path(f"/proc/{worker}").exists(), "the judge ends with its server"
+    with Scorer.embedded(**settings) as scorer:
+        again = scorer.prepare(ROWS, generate=GENERATION)
+        rescored = scorer.score(ROWS, synthetic="prepared", reference_set=again.reference_set)
+    assert again.synthetic_answers_generated == 0
+    assert again.reference_set == first.reference_set
+    assert again.synthetic_answers == first.synthetic_answers
+    assert [item.scores["smile"].score for item in rescored] == [item.scores["smile"].score for item in scored]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.judge_prompts import GRADE, LAVE, SIMILARITY, VERDICT
+from tests.support.judge_prompts import GRADE, LAVE, VERDICT
 from tests.support.judges import smollm2_repository
 from tests.support.server_process import ServerProcess
 from tests.support.varied_rows import BAD
@@ -27,7 +26,6 @@ from gradewire import (
     Lave,
     MetricScore,
     NotReady,
-    Scorer,
     ScoreReport,
     ScoreWarning,
     Status,
@@ -149,31 +147,6 @@ def test_a_stream_gives_what_a_request_gives(client: Client, together: ScoreRepo
     assert [item.to_dict() for item in streamed] == as_dicts(together)
 
 
-def test_another_process_with_an_empty_cache_gives_the_same_verdicts_in_another_order(
-    settings: dict[str, Any], together: ScoreReport, tmp_path: Path
-) -> None:
-    chosen = [index for index, name in enumerate(ROWS) if name not in {"long", "one word"}][::-1]
-    with Scorer.embedded(**settings, disk_directory=tmp_path) as scorer:
-        report = scorer.score([ITEMS[index] for index in chosen], "judge_similarity")
-        workers = _children(os.getpid())
-        assert workers, "the judge has a process of its own"
-    for item, index in zip(report, chosen, strict=True):
-        for label, result in item.scores.items():
-            assert result.to_dict() == together[index].scores[label].to_dict()
-    assert not workers & _children(os.getpid()), "it ends with the scorer"
-
-
-def _children(pid: int) -> set[int]:
-    """Processes of the judge that a process has started."""
-    found = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            command = Path(f"/proc/{child}/cmdline")
-            if command.exists() and b"gradewire_server.engine.judge.worker" in command.read_bytes():
-                found.add(int(child))
-    return found
-
-
 def test_the_line_of_a_result_reproduces_it(client: Client, together: ScoreReport) -> None:
     lines = [together.provenance[label].line for label in JUDGED]
     again = client.score(ITEMS[:4], lines)
@@ -276,39 +249,17 @@ def test_the_example_runs(server: ServerProcess) -> None:
     assert "2 of 2 rows judged" in done.stdout
 
 
-FORKING = """
-import gc, multiprocessing, sys
-from gradewire import JudgeSimilarity, Scorer
-
-ROW = {"question": "What is it?", "references": ["a cat"], "prediction": "a kitten on a mat"}
-settings = {"model_repository": sys.argv[1], "judge_repository": sys.argv[2], "judge_model": sys.argv[3]}
-scorers = [Scorer.embedded(**settings, disk_directory=sys.argv[4])]
-
-
-def score():
-    return scorers[0].score([ROW], ["exact_match", JudgeSimilarity(prompt=sys.argv[5])])[0].scores["judge_similarity"].to_dict()
-
-
-def in_child(before):
-    assert score() == before
-    scorers.clear()
-    gc.collect()
-
-
-before = score()
-assert before["status"] in {"OK", "UNPARSABLE"}, before
-child = multiprocessing.get_context("fork").Process(target=in_child, args=(before,))
-child.start()
-child.join(60)
-print("child:", child.exitcode)
-child.kill()
-assert score() == before
-scorers[0].close()
-print("parent: fine")
-"""
-
-
-def test_a_forked_child_has_a_judge_of_its_own(tmp_path: Path, minilm: Path) -> None:
-    command = [sys.executable, "-c", FORKING, str(minilm), str(smollm2_repository()), JUDGE, str(tmp_path), SIMILARITY]
+def test_another_process_gives_the_same_verdicts_in_another_order_and_so_does_its_forked_child(
+    settings: dict[str, Any], together: ScoreReport, tmp_path: Path
+) -> None:
+    """Its cache is empty. Each process has a judge of its own, which ends with the scorer."""
+    chosen = [index for index, name in enumerate(ROWS) if name not in {"long", "one word"}][::-1]
+    own = {name: value if isinstance(value, int) else str(value) for name, value in settings.items()}
+    given = [json.dumps(each) for each in ({**own, "disk_directory": str(tmp_path)}, [ITEMS[i] for i in chosen])]
+    program = Path(__file__).with_name("forked_judge.py")
+    command = [sys.executable, str(program), *given]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
-    assert ended.stdout.splitlines() == ["child: 0", "parent: fine"], ended.stderr
+    assert ended.returncode == 0, ended.stderr
+    expected = [together[index].scores["judge_similarity"].to_dict() for index in chosen]
+    told = {"results": json.loads(json.dumps(expected)), "exit_code": 0, "judges": [1, 0]}
+    assert json.loads(ended.stdout) == told, ended.stderr

@@ -31,7 +31,7 @@ NEEDS: list[Choose | Generate] = [*(choose(answer) for answer in ANSWERS), gener
 async def opened() -> AsyncIterator[tuple[EmbeddedJudge, Observed]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker_keeper, "_FIRST_BACKOFF_S", 0.01)
-        async with judging(run_timeout_s=3.0, nice=7) as pair:
+        async with judging(run_timeout_s=2.0, nice=7) as pair:
             yield pair
 
 
@@ -94,7 +94,7 @@ async def test_a_worker_that_hangs_is_ended_and_replaced(judge: EmbeddedJudge, o
     (failure,) = await answers(judge, NEEDS[:1])
     assert isinstance(failure, Failure)
     assert failure.status is Status.UNAVAILABLE
-    assert "3 s" in failure.message
+    assert "2 s" in failure.message
     assert await answers(judge, NEEDS[:1]) == expected
     assert not alive(pid)
     assert observed.restarts == 1
