@@ -1,6 +1,7 @@
 """Whether a judge's server is of use now; while it is not, one probe at a time looks whether it is again."""
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ _log = logging.getLogger(__name__)
 
 _PROBES: Final = Backoff(base_s=1.0, cap_s=15.0)
 _LEAST_S: Final = 0.25
+_PROBE_TIMEOUT_S: Final = 10.0
 
 
 class Reach:
@@ -23,12 +25,21 @@ class Reach:
         name: Of the judge, for the log.
         probe: Asks the server for as little as possible; raises RemoteError while it is of no use.
         backoff: Waits between probes.
+        probe_timeout_s: Longest wait for one; a server that is silent is still away.
     """
 
-    def __init__(self, name: str, probe: Callable[[], Awaitable[None]], *, backoff: Backoff = _PROBES) -> None:
+    def __init__(
+        self,
+        name: str,
+        probe: Callable[[], Awaitable[None]],
+        *,
+        backoff: Backoff = _PROBES,
+        probe_timeout_s: float = _PROBE_TIMEOUT_S,
+    ) -> None:
         self._name = name
         self._probe = probe
         self._backoff = backoff
+        self._probe_timeout_s = probe_timeout_s
         self._failure: Failure | None = None
         self._well_s = float("-inf")
         self._next_probe_s = 0.0
@@ -65,7 +76,8 @@ class Reach:
         _log.warning("judge %s: %s (%s)", self._name, error.failure.message, error.kind.value)
         self._failure = error.failure
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._until_well())
+            # A context of its own: what it logs later is not about this request.
+            self._watch = asyncio.create_task(self._until_well(), context=contextvars.Context())
 
     async def close(self) -> None:
         """Ends the probes."""
@@ -81,8 +93,13 @@ class Reach:
             self._next_probe_s = time.monotonic() + wait_s
             await asyncio.sleep(wait_s)
             try:
-                await self._probe()
+                async with asyncio.timeout(self._probe_timeout_s):
+                    await self._probe()
             except RemoteError as error:
                 self._failure = error.failure
+            except TimeoutError:
+                continue
+            except Exception as error:  # noqa: BLE001 - a watch that ended would keep the judge down for ever
+                _log.error("judge %s: a probe of its server raised %s", self._name, type(error).__qualname__)
             else:
                 self.well()
