@@ -149,7 +149,13 @@ async def test_absent_labels_count_nothing() -> None:
 
 
 async def test_text_decides_where_a_server_has_no_probabilities() -> None:
-    answers = [completion("Rat", finish="length"), completion("Rating: 3"), completion("Rating: 3."), completion("so?")]
+    answers = [
+        completion("Rat", finish="length"),
+        completion("Answer: yes"),  # to our own question
+        completion("Rating: 3"),
+        completion("Rating: 3."),
+        completion("so?"),
+    ]
     async with OddServer(answers=[*answers]) as server, opened(server.url) as judge:
         for _ in range(2):
             answer, _ = await judge.choose(choose(), deadline_s=None)
@@ -158,16 +164,20 @@ async def test_text_decides_where_a_server_has_no_probabilities() -> None:
         failure, _ = await judge.choose(choose(), deadline_s=None)
     assert isinstance(failure, Failure)
     assert failure.status is Status.UNPARSABLE
-    assert ["logprobs" in heard.body for heard in server.heard] == [True, False, False, False]
+    assert ["logprobs" in heard.body for heard in server.heard] == [True, True, False, False, False]
 
 
 async def test_a_refused_parameter_is_left_out() -> None:
-    answers = [reply(400, {"error": {"message": "Use 'max_completion_tokens' instead."}}), GOOD]
-    async with OddServer(answers=[*answers]) as server, opened(server.url) as judge:
-        answer, _ = await judge.choose(choose(), deadline_s=None)
-    assert isinstance(answer, Choice)
-    assert "max_completion_tokens" in server.heard[1].body
-    assert "max_tokens" not in server.heard[1].body
+    def answer(heard: Heard) -> bytes:
+        refusal = reply(400, {"error": {"message": "Use 'max_completion_tokens' instead."}})
+        return refusal if "max_tokens" in heard.body else GOOD
+
+    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
+        for _ in range(2):
+            found, _ = await judge.choose(choose(), deadline_s=None)
+            assert isinstance(found, Choice)
+    # The item, our own question, that without it, the item again; and then it is known.
+    assert ["max_tokens" in heard.body for heard in server.heard] == [True, True, False, False, False]
 
 
 async def test_an_over_long_item_is_cut_at_the_prediction_until_it_fits() -> None:

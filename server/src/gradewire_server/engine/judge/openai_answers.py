@@ -51,6 +51,28 @@ def error_of(reply: Reply, model: str) -> RemoteError | None:
     return too_long() if says_too_long(words) else rejected(status)
 
 
+def said(reply: Reply) -> str:
+    """The server's own words about a request: not the rest of the body, where some repeat the request itself."""
+    try:
+        body = json.loads(reply.content)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(body, dict):
+        return ""
+    error = body.get("error", body)
+    if isinstance(error, str):
+        return error
+    words = [error.get(name) for name in ("param", "code", "message")] if isinstance(error, dict) else []
+    detail = body.get("detail")
+    for each in detail[:20] if isinstance(detail, list) else [detail]:
+        if isinstance(each, dict):  # of pydantic's: where, and what is wrong there
+            where = each.get("loc")
+            words += [each.get("msg"), *(where if isinstance(where, list) else ())]
+        else:
+            words.append(each)
+    return " ".join(word for word in words if isinstance(word, str))
+
+
 def _what_to_do(status: int, words: str, model: str) -> str:
     if status in _UNAUTHORIZED:
         return f"the judge's server refuses the credentials (status {status}): judge_token must be a key that it takes"

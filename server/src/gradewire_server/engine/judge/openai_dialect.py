@@ -41,7 +41,7 @@ class Dialect:
     limit: str = "max_tokens"
 
     def without(self, words: str) -> "Dialect":
-        """The same without what a server's refusal names; the same where it names nothing of ours."""
+        """The same without what a server's refusal names (`openai_answers.said`); the same where that is nothing."""
         lowered = words[:4000].casefold()
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -52,6 +52,11 @@ class Dialect:
         if self.continues and any(name in lowered for name in ("continue_final_message", "prefill", "last message")):
             return replace(self, continues=False)
         return self
+
+    def lacks(self, full: "Dialect") -> str:
+        """Names of what another one does and this one does not, where that changes answers; "" where nothing does."""
+        features = ("logprobs", "constrains", "continues")
+        return ", ".join(name for name in features if getattr(full, name) and not getattr(self, name))
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill) -> Dialect:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from gradewire_server.engine.judge.config import Prefill
-from gradewire_server.engine.judge.openai_answers import answer_of, error_of, kind_of
+from gradewire_server.engine.judge.openai_answers import answer_of, error_of, kind_of, said
 from gradewire_server.engine.judge.openai_dialect import Dialect, ServerKind, dialect_of, request_body
+from gradewire_server.engine.judge.openai_features import BAD_REQUEST, Features
 from gradewire_server.engine.judge.openai_link import HttpLink, Reply
-from gradewire_server.engine.judge.remote_errors import RemoteError, Trouble
+from gradewire_server.engine.judge.remote_errors import Trouble, unreadable
 from gradewire_server.engine.judge.remote_judge import Answer, Question
 from gradewire_server.engine.judge.remote_text import harmless
 
@@ -16,8 +17,8 @@ _log = logging.getLogger(__name__)
 
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
-_BAD_REQUEST: Final = frozenset({400, 422})
 _NO_LIST: Final = frozenset({404, 405, 501})
+_MOST_LESSONS: Final = 4
 
 
 class OpenAIServer:
@@ -33,62 +34,75 @@ class OpenAIServer:
         self._link = link
         self._model = model
         self._prefill = prefill
-        self.dialect = Dialect()
+        self._features = Features(model, dialect_of(ServerKind.OTHER, prefill), self._send)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is spoken to now."""
+        return self._features.dialect
+
+    @property
+    def lacks(self) -> str:
+        """See `Server.lacks`."""
+        return self._features.lacks
 
     async def find_out(self) -> None:
         """Learns what the server is; raises RemoteError where it is of no use."""
-        reply = await self._link.get(_MODELS)
-        kind = ServerKind.OTHER
-        if reply.status not in _NO_LIST:  # a list of models is no duty
-            error = error_of(reply, self._model)
-            if error is not None:
-                raise error
-            kind = kind_of(reply, self._model)
-        self.dialect = dialect_of(kind, self._prefill)
+        kind = await self._kind()
+        self._features.begin(dialect_of(kind, self._prefill))
         _log.info("judge %s: its server is %s: %s", self._model, kind.value, self.dialect)
 
     async def ask(self, question: Question) -> Answer:
         """See `Server.ask`."""
-        while True:
+        await self._features.look_again()
+        for _ in range(_MOST_LESSONS):
             dialect = self.dialect
-            reply = await self._link.post(_COMPLETIONS, request_body(question, self._model, dialect))
+            reply = await self._send(question, dialect)
             error = error_of(reply, self._model)
             if error is None:
                 continued = dialect.continues and bool(question.prompt.opening)
-                answer = answer_of(reply, continued=continued)
+                answer = _without_echo(answer_of(reply, continued=continued), question, dialect)
                 if not question.options or answer.steps is not None or not dialect.logprobs:
-                    return _without_echo(answer, question, dialect)
-                _log.warning("judge %s: its server gives no log probabilities; its text alone decides", self._model)
-                self.dialect = replace(self.dialect, logprobs=False)
-            elif reply.status in _BAD_REQUEST and error.kind is not Trouble.TOO_LONG:
-                self._learn(dialect, reply, error)
+                    return answer
+                if not answer.text.strip():
+                    return replace(answer, steps=())
+                if not await self._features.confirm(dialect):
+                    raise unreadable("no log probabilities this time")
+            elif reply.status in BAD_REQUEST and error.kind is not Trouble.TOO_LONG:
+                self._note(reply)
+                if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
+                    raise error
             else:
                 raise error
+        raise unreadable("another refusal each time")
 
     async def probe(self) -> None:
         """See `Server.probe`."""
-        reply = await self._link.get(_MODELS)
-        if reply.status in _NO_LIST:
-            return
-        error = error_of(reply, self._model)
-        if error is not None:
-            raise error
-        kind_of(reply, self._model)
+        # It may be another server by now, or one that has learnt something.
+        self._features.doubt(dialect_of(await self._kind(), self._prefill))
 
     async def close(self) -> None:
         """See `Server.close`."""
         await self._link.close()
 
-    def _learn(self, asked: Dialect, reply: Reply, error: RemoteError) -> None:
-        if self.dialect != asked:
-            return  # somebody else's request has taught us meanwhile
-        words = self._link.without_key(reply.content.decode("utf-8", "replace"))
-        known = asked.without(words)
-        if known == asked:
-            _log.warning("judge %s: its server rejects a request: %.300r", self._model, words)
+    async def _kind(self) -> ServerKind:
+        reply = await self._link.get(_MODELS)
+        if reply.status in _NO_LIST:  # a list of models is no duty
+            return ServerKind.OTHER
+        error = error_of(reply, self._model)
+        if error is not None:
             raise error
-        _log.warning("judge %s: its server refuses %s; from now on %s", self._model, asked, known)
-        self.dialect = known
+        return kind_of(reply, self._model)
+
+    async def _send(self, question: Question, dialect: Dialect) -> Reply:
+        return await self._link.post(_COMPLETIONS, request_body(question, self._model, dialect))
+
+    def _note(self, reply: Reply) -> None:
+        # What a server says may quote the request, and that a user's text.
+        _log.warning("judge %s: its server rejects a request (status %d)", self._model, reply.status)
+        if _log.isEnabledFor(logging.DEBUG):
+            words = self._link.without_key(reply.content[:4000].decode("utf-8", "replace"))
+            _log.debug("judge %s: its server's words: %.300r", self._model, words)
 
 
 def _without_echo(answer: Answer, question: Question, dialect: Dialect) -> Answer:

@@ -86,7 +86,10 @@ def rejected(status: int) -> RemoteError:
     """The server takes other requests perhaps, and not this one."""
     return RemoteError(
         Trouble.REJECTED,
-        Failure(Status.INTERNAL, f"the judge's server rejects a request (status {status}); its words are in the log"),
+        Failure(
+            Status.INTERNAL,
+            f"the judge's server rejects a request (status {status}); its words are in the log at level debug",
+        ),
     )
 
 

@@ -66,6 +66,10 @@ class Answer:
 class Server(Protocol):
     """One kind of server."""
 
+    @property
+    def lacks(self) -> str:
+        """Names of what it does not do though its kind does, where that changes answers; ""."""
+
     async def ask(self, question: Question) -> Answer:
         """Has one question answered; raises RemoteError. Cancelling it cancels the request."""
 
@@ -96,7 +100,7 @@ class RemoteJudge:
         *,
         backoff: Backoff | None = None,
     ) -> None:
-        self.status = status
+        self._status = status
         self._server = server
         self._config = config
         self._observer = observer
@@ -105,6 +109,18 @@ class RemoteJudge:
         self._reach = Reach(status.name, server.probe)
         self._tasks: set[asyncio.Task[object]] = set()
         self._closed = False
+
+    @property
+    def status(self) -> ModelStatus:
+        """See `Judge.status`. Verdicts that were read in another way are of another numeric class."""
+        lacks = self._server.lacks
+        if not lacks:
+            return self._status
+        return replace(
+            self._status,
+            numeric_class=f"{self._status.numeric_class} without {lacks}",
+            remarks=(*self._status.remarks, f"Its server does not give what its kind can: {lacks}."),
+        )
 
     async def choose(self, need: Choose, *, deadline_s: float | None) -> tuple[Choice | Failure, Timing]:
         """See `Judge.choose`."""

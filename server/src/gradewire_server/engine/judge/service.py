@@ -129,13 +129,14 @@ class JudgeService:
         if isinstance(judge, Failure):
             return Landed(judge, Source.COMPUTED, Timing())
         started_s = time.perf_counter()
-        key = await self._verdicts.key(need, judge.status)
+        status = judge.status
+        key = await self._verdicts.key(need, status)
         known = self._verdicts.find(key, need)
         if known is not None:
             return Landed(known, Source.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
 
         async def work(until_s: float | None) -> Landed:
-            return await self._work(kind, judge, need, key, until_s)
+            return await self._work(kind, judge, need, (key, status.numeric_class), until_s)
 
         return await self._flights.join(key.name, work, deadline_s=deadline_s)
 
@@ -152,7 +153,10 @@ class JudgeService:
         finally:
             self._entering -= 1
 
-    async def _work(self, kind: str, judge: Judge, need: JudgeNeed, key: VerdictKey, until_s: float | None) -> Landed:
+    async def _work(
+        self, kind: str, judge: Judge, need: JudgeNeed, named: tuple[VerdictKey, str], until_s: float | None
+    ) -> Landed:
+        key, numeric_class = named
         started_s = time.perf_counter()
         stored = await self._verdicts.find_stored(key, need)
         cache_s = time.perf_counter() - started_s
@@ -164,7 +168,7 @@ class JudgeService:
             if wrong:
                 _log.error("judge %s: %s", judge.status.name, wrong)
                 answer = _NONSENSE
-            else:
+            elif judge.status.numeric_class == numeric_class:  # else it was read in another way than its name says
                 self._verdicts.keep(key, answer)
         return Landed(answer, Source.COMPUTED, replace(timing, cache_s=timing.cache_s + cache_s))
 

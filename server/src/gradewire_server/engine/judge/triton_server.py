@@ -41,6 +41,11 @@ class TritonServer:
         self._model = model
         self._inputs: frozenset[str] = frozenset()
 
+    @property
+    def lacks(self) -> str:
+        """See `Server.lacks`."""
+        return "" if "return_logprobs" in self._inputs else "logprobs"
+
     async def find_out(self) -> None:
         """Learns which tensors the model has; raises RemoteError where it is of no use."""
         await self.probe()
@@ -90,7 +95,9 @@ class TritonServer:
         if error.kind is Kind.FAILED and says_too_long(words):
             return too_long()
         if error.kind in _LOGGED:
-            _log.warning("judge %s in Triton: %.300s", self._model, words)
+            # What it says may quote the request, and that a user's text.
+            _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
+            _log.debug("judge %s in Triton: %.300s", self._model, words)
         return {
             Kind.UNREACHABLE: unreachable(),
             Kind.NOT_READY: self._not_ready(),
