@@ -209,6 +209,12 @@ def test_a_judge_runs_where_it_is_told_to() -> None:
     assert (here.backend, here.remote) == ("embedded", None)
     assert here.embedded is not None
     assert (here.embedded.threads, here.embedded.form, here.embedded.repository) == (2, "gguf", Path("/models"))
+    beside = Settings.load(model_repository="/data/models").engine_config().judge.embedded
+    assert beside is not None
+    assert beside.repository == Path("/data/judges")
+    both = Settings.load(model_repository="/data/models", judge_repository="/models").engine_config().judge.embedded
+    assert both is not None
+    assert both.repository == Path("/models")
     none = Settings.load(judge_backend="none").engine_config().judge
     assert (none.backend, none.embedded, none.remote) == ("none", None, None)
     key = "secret-key"

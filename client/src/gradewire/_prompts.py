@@ -65,8 +65,9 @@ def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
     """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
-    judge = _settings().engine_config().judge
-    config = judge.embedded or EmbeddedJudgeConfig(repository=default_judge_repository())
+    engine = _settings().engine_config()
+    judge = engine.judge
+    config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
     try:
         return open_tokenizer(config, name or judge.default or default_judge().name)
     except PromptViewError as error:

@@ -17,15 +17,15 @@ from gradewire_server.engine.config import (
 from gradewire_server.engine.judge.config import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gradewire_server.settings import Settings
 
 
 def engine_config(settings: Settings) -> EngineConfig:
     """The engine's part; raises ValueError where its groups refuse a value."""
     return EngineConfig(
-        model_repository=(
-            settings.model_repository.expanduser() if settings.model_repository else default_repository()
-        ),
+        model_repository=_model_repository(settings),
         default_model=settings.default_model,
         preload=settings.preload,
         compute=_compute(settings),
@@ -34,6 +34,10 @@ def engine_config(settings: Settings) -> EngineConfig:
         wordnet_directory=settings.wordnet_directory.expanduser() if settings.wordnet_directory else None,
         judge=_judge(settings),
     )
+
+
+def _model_repository(settings: Settings) -> Path:
+    return settings.model_repository.expanduser() if settings.model_repository else default_repository()
 
 
 def _compute(settings: Settings) -> ComputeConfig:
@@ -90,7 +94,9 @@ def _judge(settings: Settings) -> JudgeConfig:
     if settings.judge_backend == "embedded":
         repository = settings.judge_repository
         embedded = EmbeddedJudgeConfig(
-            repository=repository.expanduser() if repository else default_judge_repository(),
+            repository=(
+                repository.expanduser() if repository else default_judge_repository(_model_repository(settings))
+            ),
             form=settings.judge_form,
             threads=settings.judge_threads,
             max_item_tokens=settings.judge_max_item_tokens,
