@@ -2,12 +2,14 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from tests.deploy.conftest import DEPLOY, ROOT, hadolint, run
 from tests.support.apt import unpacked
 
+from gradewire_models.judges import default_judge_repository
 from gradewire_server.engine.thesaurus import usual_directory
 from gradewire_server.settings import Settings
 
@@ -49,6 +51,17 @@ def test_the_variables_it_sets_are_settings() -> None:
     assert (
         set(re.findall(r"\bGRADEWIRE_(?!IMAGE)[A-Z_]+(?==)", (DEPLOY / "docker" / "Dockerfile").read_text())) <= names
     )
+
+
+def test_it_can_build_and_run_judges() -> None:
+    """What the extra asks for is installed, and where judges lie by default is a place of the image's user."""
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["judge"]
+    locked = set(re.findall(r"^([\w-]+)==", (ROOT / "requirements" / "run.lock").read_text(), re.MULTILINE))
+    assert {re.split(r"[\[>]", each)[0] for each in extra} - {"gradewire"} <= locked
+    text = (DEPLOY / "docker" / "Dockerfile").read_text()
+    (models,) = re.findall(r"GRADEWIRE_MODEL_REPOSITORY=(\S+)", text)
+    made = re.findall(r"install -d -o 10001 -g 10001 -m 0755 (.+)$", text, re.MULTILINE)[0].split()
+    assert {models, str(default_judge_repository(Path(models)))} <= set(made)
 
 
 def test_wordnets_files_are_where_the_server_looks(monkeypatch: pytest.MonkeyPatch) -> None:
