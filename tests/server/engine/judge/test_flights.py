@@ -10,6 +10,7 @@ from tests.support.scripted_judge import preferring
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure, Status, Timing
+from gradewire_server.engine.judge.flights import JudgeFlights, Landed
 
 
 async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None:
@@ -50,6 +51,33 @@ async def test_the_last_one_who_leaves_ends_the_work(bench: Bench) -> None:
     gate.set_result(None)
     judge.gate = lambda: None
     assert (await bench.service.choose(choose())).source is Source.COMPUTED  # nothing half done was kept
+
+
+async def test_who_asks_the_same_while_left_work_ends_is_not_turned_away() -> None:
+    flights = JudgeFlights(max_open=1)
+    begun, ending, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow_to_end(deadline_s: float | None) -> Landed:
+        del deadline_s
+        begun.set()
+        try:
+            return await asyncio.Future()
+        finally:
+            ending.set()
+            await ended.wait()
+
+    async def quick(deadline_s: float | None) -> Landed:
+        del deadline_s
+        return Landed("answer", Source.COMPUTED, Timing())
+
+    first = asyncio.create_task(flights.join(b"same", slow_to_end, deadline_s=None))
+    await begun.wait()
+    first.cancel()
+    await ending.wait()
+    second = asyncio.create_task(flights.join(b"same", quick, deadline_s=None))
+    await asyncio.wait((first,))
+    ended.set()
+    assert await second == Landed("answer", Source.COMPUTED, Timing())
 
 
 async def test_a_deadline_ends_the_wait_and_not_the_work_of_those_with_more_time(bench: Bench) -> None:
