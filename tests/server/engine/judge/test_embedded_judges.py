@@ -1,7 +1,9 @@
 """Which judges there are and which form of one runs; no worker is started."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.support.judges import smollm2_repository
@@ -15,6 +17,8 @@ from gradewire_server.engine.judge.embedded import EmbeddedJudges
 from gradewire_server.engine.judge.source import JudgeUnavailableError
 
 from .embedded import NAME, Observed
+
+INSTALL = "pip install 'gradewire[judge]'"
 
 
 def listed(repository: Path, **options: str) -> dict[str, ModelStatus]:
@@ -52,6 +56,33 @@ async def test_a_form_that_is_not_built_says_how_to_build_it(monkeypatch: pytest
         JudgeUnavailableError, match=f"no form gguf; build it by `gradewire models build {NAME} --form gguf"
     ):
         await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), form="gguf"), Observed()).open(NAME)
+
+
+@pytest.mark.parametrize("form", ["gguf", "auto"])
+async def test_without_llama_cpp_gguf_is_not_usable_and_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, form: Literal["gguf", "auto"]
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
+    monkeypatch.setattr(embedded, "multiplies_int8_exactly", lambda: False)
+    status = listed(smollm2_repository(), form=form)[NAME]
+    assert (status.state, status.how_to_get) == ("broken", INSTALL)
+    with pytest.raises(JudgeUnavailableError) as caught:
+        await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), form=form), Observed()).open(NAME)
+    assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
+    assert INSTALL in caught.value.failure.message
+    assert caught.value.failure.retry_after_s is None
+
+
+async def test_a_llama_cpp_that_cannot_be_loaded_is_no_lost_worker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: no such file')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the worker
+    with pytest.raises(JudgeUnavailableError) as caught:
+        await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), form="gguf"), Observed()).open(NAME)
+    assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
+    assert INSTALL in caught.value.failure.message
+    assert "libgomp" not in caught.value.failure.message
 
 
 def test_what_could_be_built_is_listed_with_the_way_to_get_it(tmp_path: Path) -> None:

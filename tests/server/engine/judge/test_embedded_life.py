@@ -31,7 +31,7 @@ NEEDS: list[Choose | Generate] = [*(choose(answer) for answer in ANSWERS), gener
 async def opened() -> AsyncIterator[tuple[EmbeddedJudge, Observed]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker_keeper, "_FIRST_BACKOFF_S", 0.01)
-        async with judging(run_timeout_s=2.0, nice=7) as pair:
+        async with judging(run_timeout_s=2.0, token_timeout_s=0.01, nice=7) as pair:
             yield pair
 
 
@@ -88,13 +88,16 @@ async def test_a_worker_that_is_killed_fails_its_run_and_no_other_and_comes_back
 
 
 async def test_a_worker_that_hangs_is_ended_and_replaced(judge: EmbeddedJudge, observed: Observed) -> None:
+    await answers(judge, NEEDS[:1])
+    observed.runs.clear()
     expected = await answers(judge, NEEDS[:1])
+    (run,) = observed.runs
     pid = worker_of(judge)
     os.kill(pid, signal.SIGSTOP)
     (failure,) = await answers(judge, NEEDS[:1])
     assert isinstance(failure, Failure)
     assert failure.status is Status.UNAVAILABLE
-    assert "2 s" in failure.message
+    assert f"within {2.0 + 0.01 * run.prefill_tokens:g} s" in failure.message
     assert await answers(judge, NEEDS[:1]) == expected
     assert not alive(pid)
     assert observed.restarts == 1

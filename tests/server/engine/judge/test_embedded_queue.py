@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.engine.judge.embedded_prefixes import PrefixBook
 from gradewire_server.engine.judge.embedded_queue import EmbeddedQueue, Planned, QueueLimits
 from gradewire_server.engine.judge.embedded_work import Work
 from gradewire_server.engine.judge.worker_messages import CoreLimits, RowResult
@@ -22,9 +24,10 @@ def queue_of(
     rows: int = 64,
     core_growing: int = 64,
     kept: int = 8,
+    core_kept: int = 64,
 ) -> EmbeddedQueue:
     return EmbeddedQueue(
-        QueueLimits(run_tokens, growing, 1000), CoreLimits(row_tokens, rows, core_growing), PrefixBook(kept, 1000)
+        QueueLimits(run_tokens, growing, 1000, kept, 1000), CoreLimits(row_tokens, rows, core_growing, core_kept)
     )
 
 
@@ -238,6 +241,63 @@ async def test_the_least_recently_used_prompt_makes_room() -> None:
     dropped = [state for planned in runs(queue) for state in planned.run.drop]
     assert states[(1,)] not in dropped  # it went when (3,) came
     assert states[(2,)] in dropped
+
+
+async def test_no_more_is_kept_than_the_core_can_keep() -> None:
+    queue = queue_of(core_kept=2)
+    prompts = [(1,), (2,), ()]
+    for fixed in prompts:
+        queue.push(choice(fixed, 4))
+        runs(queue)
+    # Items without fixed turns need room in the core as well: (1,) went for them, and goes for itself again.
+    for fixed, steps in [((2,), 1), ((1,), 2), ((2,), 1), ((), 1), ((1,), 2)]:
+        queue.push(choice(fixed, 4))
+        assert len(runs(queue)) == steps, fixed
+
+
+async def test_a_crowd_of_prompts_shares_out_what_the_core_can_keep() -> None:
+    queue = queue_of(rows=1, core_kept=2)
+    for _ in range(3):
+        for fixed in range(5):
+            queue.push(choice((fixed,) * 8, 4))
+    planned = runs(queue)
+    # 8 tokens of fixed turns are paid off by two items of 4: each prompt is computed for two and for the third.
+    assert sum(not each.works for each in planned) == 10
+    assert [each.group[0] for each in planned if each.works][:6] == [0, 0, 1, 1, 2, 2]
+
+
+async def test_fixed_turns_of_what_has_ended_make_room() -> None:
+    queue = queue_of(kept=1)
+    queue.push(grown := text(A, 4, 3))
+    state = runs(queue)[0].run.rows[0].state
+    assert grown.done.done()
+    queue.push(choice(B, 4))
+    assert state in [each for planned in runs(queue) for each in planned.run.drop]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([A, B, ()]), st.integers(1, 30), st.integers(0, 6)), max_size=12),
+    st.sampled_from([4, 10, 40]),
+    st.sampled_from([2, 3, 64]),
+)
+async def test_what_has_begun_is_in_every_run_of_its_group(
+    asked: list[tuple[tuple[int, ...], int, int]], run_tokens: int, rows: int
+) -> None:
+    """Rows of one state never get longer, so what fits once fits again: nobody waits behind those who began with it."""
+    queue = queue_of(run_tokens=run_tokens, rows=rows)
+    works = [
+        text(fixed, tokens, max_tokens) if max_tokens else choice(fixed, tokens) for fixed, tokens, max_tokens in asked
+    ]
+    for work in works:
+        queue.push(work)
+    begun: set[Work] = set()
+    while (planned := step(queue)) is not None:
+        if planned.works:
+            unfinished = {work for work in begun if work.fixed == planned.group}
+            assert unfinished <= set(planned.works)
+            begun = {work for work in begun | set(planned.works) if not work.done.done()}
+    assert all(work.done.done() for work in works)
 
 
 async def test_without_fixed_turns_there_is_no_prefix() -> None:

@@ -25,7 +25,8 @@ class EmbeddedJudgeConfig:
         max_item_tokens: Longest item, its fixed prompt left out; longer ones are cut at the prediction.
         max_context_tokens: Longest prompt with its answer; never more than the model reads.
         max_sequences: Texts that are written, and long items that are read, at a time.
-        run_timeout_s: Longest wait for one run; a worker that takes longer hangs, is ended and started again.
+        run_timeout_s, token_timeout_s: Longest wait for one run: so much, and so much more for each token that it
+            computes. A worker that takes longer hangs, is ended and started again.
         nice: Added to the worker's nice level, 0 to 19: encoders, which have to be quick, go first.
     """
 
@@ -39,7 +40,8 @@ class EmbeddedJudgeConfig:
     max_item_tokens: int = 2048
     max_context_tokens: int = 4096
     max_sequences: int = 8
-    run_timeout_s: float = 120.0
+    run_timeout_s: float = 30.0
+    token_timeout_s: float = 0.5
     nice: int = 5
 
 

@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from gradewire_models.errors import ModelError
 from gradewire_models.judges import (
@@ -22,9 +24,12 @@ from gradewire_server.engine.judge.embedded_judge import EmbeddedJudge
 from gradewire_server.engine.judge.embedded_open import JudgeFiles, open_judge
 from gradewire_server.engine.judge.observer import JudgeObserver
 from gradewire_server.engine.judge.source import JudgeUnavailableError
-from gradewire_server.engine.judge.worker_process import ModelRefusedError, WorkerLostError
+from gradewire_server.engine.judge.worker_process import LibraryMissingError, ModelRefusedError, WorkerLostError
 
 _log = logging.getLogger(__name__)
+_INT8: Final = "is built as int8 only, which this processor (no VNNI) computes wrongly: it needs the form gguf"
+_LLAMA: Final = "runs as gguf here, which llama.cpp computes, and that is not installed (or cannot be loaded)"
+_INSTALL: Final = "pip install 'gradewire[judge]'"
 
 
 class EmbeddedJudges:
@@ -70,6 +75,9 @@ class EmbeddedJudges:
         except WorkerLostError as error:
             # Nobody knows whether it would be lost again: no memory, perhaps.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
+        except LibraryMissingError as error:
+            _log.warning("judge %r cannot be opened: %s", name, error)
+            raise _no_form(judge, _LLAMA, f"get it by `{_INSTALL}`") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error
 
@@ -81,7 +89,8 @@ class EmbeddedJudges:
             return _status(judge, self._form(judge), "built", self._config)
         except JudgeUnavailableError as error:
             unusable = _status(judge, judge.forms[0], "broken", self._config)
-            return replace(unusable, message=str(error), how_to_get=judge.build_hint)
+            remedy = _INSTALL if _LLAMA in str(error) else judge.build_hint
+            return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
         """The form that runs here; raises JudgeUnavailableError."""
@@ -89,15 +98,22 @@ class EmbeddedJudges:
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
         for form in there:
-            if form == "gguf" or multiplies_int8_exactly():
+            if multiplies_int8_exactly() if form == "int8" else has_llama():
                 return form
-        if there:
-            why = "is built as int8 only, which this processor (no VNNI) computes wrongly: it needs the form gguf"
-        else:
-            why = f"has no form {forms[0]}"
-        command = f"{judge.build_hint} --form {'gguf' if there else forms[0]}"
-        what = f"judge {judge.name!r} {why}; build it by `{command}`"
-        raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, what))
+        if "gguf" in there:
+            raise _no_form(judge, _LLAMA, f"get it by `{_INSTALL}`")
+        needed = "gguf" if there else forms[0]
+        why = _INT8 if there else f"has no form {needed}"
+        raise _no_form(judge, why, f"build it by `{judge.build_hint} --form {needed}`")
+
+
+def has_llama() -> bool:
+    """Whether llama.cpp is installed; it is loaded in workers alone."""
+    return find_spec("xllamacpp") is not None
+
+
+def _no_form(judge: BuiltJudge, why: str, remedy: str) -> JudgeUnavailableError:
+    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {judge.name!r} {why}; {remedy}"))
 
 
 def _unusable(name: str, error: Exception) -> JudgeUnavailableError:

@@ -233,7 +233,7 @@ class EmbeddedJudge:
             work.inference_s += duration_s
             work.take(row, result)
         self._queue.computed(planned)
-        tokens = sum(len(row.ids) for row in planned.run.rows)
+        tokens = planned.run.tokens
         reused = len(planned.prefix.ids) * planned.begins if planned.prefix and planned.works else 0
         self._observer.ran(
             JudgeRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s, self._queue.waiting)

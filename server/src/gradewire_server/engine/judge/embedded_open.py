@@ -11,11 +11,10 @@ from gradewire_server.domain.result import Failure
 from gradewire_server.engine.judge.chat import ChatTokenizer, PromptLimits
 from gradewire_server.engine.judge.config import EmbeddedJudgeConfig
 from gradewire_server.engine.judge.embedded_judge import EmbeddedJudge
-from gradewire_server.engine.judge.embedded_prefixes import PrefixBook
 from gradewire_server.engine.judge.embedded_queue import EmbeddedQueue, QueueLimits
 from gradewire_server.engine.judge.observer import JudgeObserver
 from gradewire_server.engine.judge.source import JudgeUnavailableError
-from gradewire_server.engine.judge.worker_keeper import WorkerKeeper
+from gradewire_server.engine.judge.worker_keeper import Patience, WorkerKeeper
 from gradewire_server.engine.judge.worker_messages import OpenModel
 
 _WARM_UP = JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?")
@@ -48,7 +47,7 @@ async def open_judge(
     """A judge that answers.
 
     Raises:
-        ModelRefusedError: The worker cannot open the model.
+        ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks what would compute it.
         WorkerLostError: The worker ended, or was not ready in time.
         JudgeUnavailableError: It does not answer.
         OSError, ValueError: The tokenizer cannot be read, or the chat template is not known.
@@ -68,15 +67,19 @@ async def open_judge(
     )
     keeper = WorkerKeeper(
         model,
-        start_timeout_s=config.start_timeout_s,
-        run_timeout_s=config.run_timeout_s,
+        Patience(config.start_timeout_s, config.run_timeout_s, config.token_timeout_s),
         restarted=observer.restarted,
     )
     await keeper.start()
     queue = EmbeddedQueue(
-        QueueLimits(config.max_batch_tokens, config.max_sequences, context_tokens),
+        QueueLimits(
+            max_run_tokens=config.max_batch_tokens,
+            max_growing=config.max_sequences,
+            max_growing_tokens=context_tokens,
+            max_prefixes=config.max_prefix_states,
+            max_prefix_tokens=config.max_prefix_tokens,
+        ),
         keeper.limits,
-        PrefixBook(config.max_prefix_states, config.max_prefix_tokens),
     )
     judge = EmbeddedJudge(status, tokenizer, keeper, queue, observer)
     try:

@@ -22,11 +22,15 @@ class QueueLimits:
         max_run_tokens: Of one run; a single longer row goes alone.
         max_growing: States that grow over several runs.
         max_growing_tokens: Of all of them together; a single longer one goes alone.
+        max_prefixes: Fixed prompts whose state is kept.
+        max_prefix_tokens: Of all of them together; a single longer one stays as long as it is used.
     """
 
     max_run_tokens: int
     max_growing: int
     max_growing_tokens: int
+    max_prefixes: int
+    max_prefix_tokens: int
 
 
 @dataclass(slots=True, eq=False)
@@ -61,13 +65,12 @@ class EmbeddedQueue:
     Args:
         limits: The operator's.
         core: The core's.
-        prefixes: Whose states are kept.
     """
 
-    def __init__(self, limits: QueueLimits, core: CoreLimits, prefixes: PrefixBook) -> None:
+    def __init__(self, limits: QueueLimits, core: CoreLimits) -> None:
         self._limits = limits
         self._core = core
-        self._prefixes = prefixes
+        self._prefixes = PrefixBook(min(limits.max_prefixes, core.max_prefixes), limits.max_prefix_tokens)
         self._max_growing = min(limits.max_growing, core.max_growing)
         self._groups: OrderedDict[tuple[int, ...], _Group] = OrderedDict()
         self._states = 0
@@ -88,7 +91,9 @@ class EmbeddedQueue:
         ids = self._turn()
         if ids is None:
             return None
-        prefix = self._prefixes.find(ids, state=self._next_state()) if ids else None
+        # Where there are no fixed turns, what comes behind them still takes a place in the core.
+        place = self._prefixes.find(ids, state=self._next_state())
+        prefix = place if ids else None
         self._drop += self._prefixes.make_room()
         if prefix is not None and not prefix.ready:
             row = Row(prefix.state, ids[prefix.computed : prefix.computed + self._core.max_row_tokens], keep=True)
@@ -192,8 +197,6 @@ class EmbeddedQueue:
             tokens += row_tokens
             begun += 1
         group.waiting.extendleft(reversed(left))
-        # What has been served goes behind what has not: more may grow than fit into one run.
-        group.growing.sort(key=lambda work: work in taken)
         return tuple(taken), begun
 
     def _fits(self, taken: list[Work], tokens: int, row_tokens: int) -> bool:

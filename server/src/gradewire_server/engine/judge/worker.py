@@ -33,8 +33,8 @@ def main() -> None:
     os.nice(request.nice)
     try:
         core = _open(request)
-    except CoreError as error:
-        link.sendall(to_frame({"failed": str(error)[:2000]}))
+    except (CoreError, ImportError) as error:
+        link.sendall(to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, ImportError)}))
         sys.exit(1)
     link.sendall(to_frame({"ready": core.limits.to_message()}))
     while True:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from gradewire_server.engine.judge.worker_messages import CoreLimits, OpenModel, RowResult, Run
@@ -17,30 +18,48 @@ _PATIENCE: Final = 3
 """Restarts that may fail in a row before those who wait are sent away."""
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a worker may be silent before it is ended.
+
+    Attributes:
+        start_s: Until it is ready. Its first run may take as long again: only then
+            is what was mapped read from the disk.
+        run_s: Over one run, however short.
+        token_s: Over each token of a run, beside that. llama.cpp takes a sixteenth of a second on a core of its own for
+            a model of 1.5 B parameters, and judges do not get the cores for themselves.
+    """
+
+    start_s: float
+    run_s: float
+    token_s: float
+
+    def over(self, run: Run, *, first: bool) -> float:
+        """For one run, which may be the first of its worker; seconds."""
+        return self.run_s + self.token_s * run.tokens + (self.start_s if first else 0.0)
+
+
 class WorkerKeeper:
     """One worker at a time. Lives on one event loop.
 
     Args:
         model: What workers open.
-        start_timeout_s: Longest wait for one to be ready.
-        run_timeout_s: Longest wait for one run; a worker that takes longer hangs and is ended.
+        patience: A worker that takes longer hangs, and is ended.
         restarted: Called whenever a worker was lost and another one is about to be started.
     """
 
-    def __init__(
-        self, model: OpenModel, *, start_timeout_s: float, run_timeout_s: float, restarted: Callable[[], None]
-    ) -> None:
+    def __init__(self, model: OpenModel, patience: Patience, *, restarted: Callable[[], None]) -> None:
         self._model = model
-        self._start_timeout_s = start_timeout_s
-        self._run_timeout_s = run_timeout_s
+        self._patience = patience
         self._restarted = restarted
         self._worker: WorkerProcess | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._running = False
+        self._has_run = False
         self._starts = 0
         self._changed = asyncio.Event()
-        self._limits = CoreLimits(1, 1, 1)
+        self._limits = CoreLimits(1, 1, 1, 1)
         self._start_s = 0.0
         self._losses = 0
         self._failed_starts = 0
@@ -100,12 +119,14 @@ class WorkerKeeper:
         worker = self._ready
         self._running = True
         try:
-            return await worker.run(run, timeout_s=self._run_timeout_s)
+            results = await worker.run(run, timeout_s=self._patience.over(run, first=not self._has_run))
+            self._has_run = True
         except WorkerLostError as error:
             self._lose(worker, str(error))
             raise
         finally:
             self._running = False
+        return results
 
     async def close(self) -> None:
         """Ends the worker, for sure."""
@@ -127,7 +148,8 @@ class WorkerKeeper:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         begin_s = loop.time()
-        self._worker = await WorkerProcess.start(self._model, timeout_s=self._start_timeout_s)
+        self._worker = await WorkerProcess.start(self._model, timeout_s=self._patience.start_s)
+        self._has_run = False
         self._ready_since_s = loop.time()
         self._start_s = self._ready_since_s - begin_s
         self._starts += 1

@@ -47,11 +47,14 @@ class CoreLimits:
         max_rows: Of one run.
         max_growing: States that grow over several runs, prefixes left out. With 1, nothing else may be computed between
             two runs of such a state.
+        max_prefixes: Whose state it keeps at a time. What is computed behind none takes the place of
+            one while it lasts.
     """
 
     max_row_tokens: int
     max_rows: int
     max_growing: int
+    max_prefixes: int
 
     def to_message(self) -> dict[str, Any]:
         """For a frame."""
@@ -90,6 +93,11 @@ class Run:
     prefix: int | None
     rows: tuple[Row, ...]
     drop: tuple[int, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """How many it computes."""
+        return sum(len(row.ids) for row in self.rows)
 
     def to_message(self) -> dict[str, Any]:
         """For a frame."""

@@ -27,6 +27,10 @@ class ModelRefusedError(Exception):
     """The worker cannot open the model; the message says why."""
 
 
+class LibraryMissingError(ModelRefusedError):
+    """The worker cannot load what computes the model; the message says why."""
+
+
 def _environment() -> dict[str, str]:
     """That of the server without its settings: tokens and addresses are nothing to a process that only computes."""
     return {name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")}
@@ -123,7 +127,8 @@ class WorkerProcess:
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
         answer = await self._ask(model.to_message(), timeout_s=timeout_s)
         if "failed" in answer:
-            raise ModelRefusedError(str(answer["failed"]))
+            refused = LibraryMissingError if answer.get("lacks_library") else ModelRefusedError
+            raise refused(str(answer["failed"]))
         self.limits = CoreLimits(**answer["ready"])
 
     async def _ask(self, message: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Int8Core:
     @property
     def limits(self) -> CoreLimits:
         """See `Core.limits`."""
-        return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=64, max_growing=64)
+        return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=64, max_growing=64, max_prefixes=64)
 
     def run(self, run: Run) -> list[RowResult]:
         """See `Core.run`."""

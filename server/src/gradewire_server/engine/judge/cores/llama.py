@@ -19,7 +19,7 @@ from gradewire_server.engine.judge.cores.core import CoreError
 from gradewire_server.engine.judge.worker_messages import CoreLimits, Row, RowResult, Run
 
 _MAX_ROW_TOKENS: Final = 512
-_MAX_SLOTS: Final = 4
+_MAX_SLOTS: Final = 6
 """Each takes memory for a whole context, used or not."""
 
 _TOP: Final = 64
@@ -68,12 +68,12 @@ class LlamaCore:
     @property
     def limits(self) -> CoreLimits:
         """See `Core.limits`."""
-        return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=1, max_growing=1)
+        return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=1, max_growing=1, max_prefixes=len(self._slots))
 
     def run(self, run: Run) -> list[RowResult]:
         """See `Core.run`."""
         for state in run.drop:
-            self._states.pop(state, None)
+            self._release(self._states.pop(state, ()))
         prefix = () if run.prefix is None else self._states[run.prefix]
         return [self._row(prefix, row) for row in run.rows]
 
@@ -85,6 +85,8 @@ class LlamaCore:
         token = self._evaluate(slot, row.ids)[0][0]
         if row.keep:
             self._states[row.state] = (*past, row.ids)
+        elif not prefix:
+            self._release((*past, row.ids))
         return RowResult(next_token=token) if row.next_token else RowResult()
 
     def _choose(self, slot: int, row: Row) -> RowResult:
@@ -95,6 +97,8 @@ class LlamaCore:
         free = dict(self._complete(slot, held.tokens, n_probs=_TOP))
         # Its last token is now another piece than rows have: nothing goes on from here.
         self._slots[slot] = _Held(held.prefix, (*held.past, ()))
+        if not held.prefix:
+            self._slots.move_to_end(slot, last=False)
         mass = sum(free.get(label, 0.0) for label in row.labels)
         return RowResult(tuple(each / sum(chosen) for each in chosen), min(mass, 1.0))
 
@@ -119,6 +123,14 @@ class LlamaCore:
         for ids in past:
             self._evaluate(slot, ids)
         return slot
+
+    def _release(self, rows: Rows) -> None:
+        """Lets the slot of a prefix, or of what stands behind none, be taken before any other."""
+        for slot, held in self._slots.items():
+            if rows and (held.prefix or held.past) == rows:
+                self._slots[slot] = _Held()
+                self._slots.move_to_end(slot, last=False)
+                return
 
     def _find(self, wanted: "_Held") -> int | None:
         slot = next((each for each, held in self._slots.items() if held == wanted and wanted.tokens), None)
