@@ -9,6 +9,8 @@ import pytest
 from tests.deploy.conftest import DEPLOY, builds, docker_compose, flags_of, run
 
 from gradewire_models.catalog import load_catalog
+from gradewire_models.judges import default_judge_repository
+from gradewire_models.judges.catalog import default_judge
 from gradewire_models.serving import CPU_INSTANCES
 from gradewire_server.settings import Settings
 
@@ -21,7 +23,12 @@ def _config(*files: str) -> dict[str, Any]:
     return config
 
 
-FILES = {"cpu": (), "gpu": ("compose.gpu.yaml",), "judge": ("compose.judge.yaml",)}
+FILES = {
+    "cpu": (),
+    "gpu": ("compose.gpu.yaml",),
+    "judge": ("compose.judge.yaml",),
+    "embedded judge": ("compose.embedded-judge.yaml",),
+}
 
 
 @pytest.fixture(scope="module", params=[("compose.yaml", *files) for files in FILES.values()], ids=FILES)
@@ -47,7 +54,7 @@ def test_it_starts_in_the_order_of_health(services: dict[str, Any]) -> None:
     assert started.index("models") < started.index("triton") < started.index("gradewire") < started.index("prometheus")
     for service in services.values():
         for name, dependency in service.get("depends_on", {}).items():
-            ends = name == "models"
+            ends = name in {"models", "weights"}
             assert dependency["condition"] == ("service_completed_successfully" if ends else "service_healthy")
             # gradewire's check is part of its image.
             assert ends or name == "gradewire" or services[name]["healthcheck"]["test"]
@@ -136,6 +143,18 @@ def test_what_is_mounted_is_there(services: dict[str, Any]) -> None:
             if volume["type"] == "bind":
                 assert Path(volume["source"]).exists()
                 assert volume["read_only"]
+
+
+def test_the_embedded_judge_is_built_where_the_server_looks_and_has_room() -> None:
+    services = _config("compose.yaml", *FILES["embedded judge"])["services"]
+    assert services["judges"]["command"] == ["models", "build", default_judge().name]
+    places = [
+        {volume["source"]: volume["target"] for volume in services[name]["volumes"]}["judges"]
+        for name in ("judges", "gradewire")
+    ]
+    assert places == [str(default_judge_repository(Path("/models")))] * 2
+    memory = {name: int(services[name]["deploy"]["resources"]["limits"]["memory"]) for name in ("judges", "gradewire")}
+    assert min(memory.values()) >= 4.5 * 2**30  # 2.5 GiB of the worker beside the server's 2; 2.6 and a full /tmp
 
 
 def test_the_servers_models_are_those_that_triton_loads(services: dict[str, Any]) -> None:

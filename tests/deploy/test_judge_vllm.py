@@ -40,6 +40,17 @@ def test_the_model_has_one_name_everywhere(manifests: list[dict[str, Any]], comp
     assert container["image"] == compose["judge"]["image"]
 
 
+def test_it_may_write_the_weights_that_it_downloads(manifests: list[dict[str, Any]], compose: dict[str, Any]) -> None:
+    judge, weights = compose["judge"], compose["weights"]
+    assert judge["environment"]["HF_HOME"] == "/weights"
+    assert [*weights["entrypoint"], *weights["command"]] == ["chown", judge["user"], "/weights"]
+    assert (weights["user"], weights["cap_drop"], weights["cap_add"]) == ("0:0", ["ALL"], ["CHOWN"])
+    assert set(weights["volumes"]) <= set(judge["volumes"])
+    assert judge["depends_on"] == {"weights": {"condition": "service_completed_successfully"}}
+    security = of_kind(manifests, "Deployment")["judge-vllm"]["spec"]["template"]["spec"]["securityContext"]
+    assert security["fsGroup"] == security["runAsUser"]
+
+
 def test_vllm_gives_as_many_alternatives_as_are_asked_for() -> None:
     engine = json.loads((REPOSITORY / NAME / "1" / "model.json").read_text(encoding="utf-8"))
     assert engine["max_logprobs"] >= 20
