@@ -26,6 +26,7 @@ CASES: dict[str, dict[str, Any]] = {
         "triton": {"mode": "external", "url": "triton.example:8001", "tokenSecret": "proxy"},
         "redis": {"mode": "external", "existingSecret": "redis"},
         "models": {"mode": "claim", "existingClaim": "models"},
+        "judge": {"existingClaim": "judges"},
         "autoscaling": {"metric": "cpu"},
         "settings": {"triton_tls": True, "memory_max_bytes": "1GiB", "redis_cluster": True, "drain_s": 7.5},
         **MONITORED,

@@ -149,6 +149,18 @@ def test_names_inside_the_release_meet(case: tuple[str, Manifests]) -> None:
             assert set(asked) <= names
 
 
+def test_built_judges_are_mounted_where_the_server_looks(chart: helm_python.Chart, tmp_path: Path) -> None:
+    manifests = render(chart, CASES["external"])
+    page = tmp_path / "gradewire.toml"
+    page.write_text(of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"])
+    pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
+    mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+    assert mounts["judges"]["readOnly"]
+    assert mounts["judges"]["mountPath"] == str(Settings.load(config=page).engine_config().judge.embedded.repository)
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["judges"]["persistentVolumeClaim"] == {"claimName": "judges", "readOnly": True}
+
+
 def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Chart) -> None:
     manifests = render(chart, {})
     services = of_kind(manifests, "Service")
