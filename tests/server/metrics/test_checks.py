@@ -24,7 +24,31 @@ from gradewire_server.metrics.smile import Smile
 from gradewire_server.scoring.corpus_entries import distinct_references
 
 UNSEEN = ["", " ", " \t\n", "\0", "\0\x01\x7f", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u200e\u202e"]
-SEEN = ["a", "\0a", "?", "\u200b!", "\u200b" * 1000 + "\u6f22", "_", "\u0301", "\U0001f389", "\u200d\ufe0f\u2764"]
+UNSEEN += [
+    "\u2800",
+    "\u3164",
+    "\u115f\u1160",
+    "\uffa0 \u2800",
+    "\u034f",
+    "\u17b4\u17b5",
+    "\u180b",
+    "\ufe0f",
+    "\U000e0100",
+]
+SEEN = [
+    "a",
+    "\0a",
+    "?",
+    "\u200b!",
+    "\u200b" * 1000 + "\u6f22",
+    "_",
+    "\u0301",
+    "\U0001f389",
+    "\u200d\ufe0f\u2764",
+    "\u3164a",
+    "\u2801",
+    "\u1100\u1160",
+]
 
 
 @pytest.mark.parametrize("text", UNSEEN)
@@ -72,5 +96,11 @@ def test_a_question_of_a_megabyte_is_not_copied_for_every_reference(metric: Any,
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp", "Lu", "Po", "Mn", "So"]), max_size=4))
 def test_blank_is_what_the_definition_says(text: str) -> None:
-    seen = [c for c in text if not c.isspace() and unicodedata.category(c) not in {"Cc", "Cf"}]
+    # Unicode's Default_Ignorable_Code_Point beyond Cf, and the blank of Braille.
+    fillers = {0x2800, 0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
+    selectors = {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
+    ignored = fillers | selectors
+    seen = [
+        c for c in text if not c.isspace() and unicodedata.category(c) not in {"Cc", "Cf"} and ord(c) not in ignored
+    ]
     assert is_blank(text) == (not seen)

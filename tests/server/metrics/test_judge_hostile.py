@@ -57,9 +57,10 @@ def assert_seen(case: Case, table: Table) -> None:
     question = case.question if case.seen_question is None else case.seen_question
     references = case.references if case.seen_references is None else case.seen_references
     assert need.prompt.prediction == (case.prediction if case.seen is None else case.seen)
-    # Votes are counted in one case only, and there both say the same.
-    votes = len(set(case.references)) < len(case.references)
-    shown = " | ".join(f"{text} (2 of 2)" for text in references[:1]) if votes else " | ".join(references)
+    total = len(references)
+    votes = len(set(references)) < total or set(references) == {"yes", "no"}
+    counted = [f"{text} ({references.count(text)} of {total})" for text in dict.fromkeys(references)]
+    shown = " | ".join(counted if votes else references)
     assert need.prompt.lead == f"Question: {question}\nRight answers: {shown}\nAnswer: "
     assert (need.prompt.tail, need.prompt.opening) == ("", "Rating:")
 

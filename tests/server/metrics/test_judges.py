@@ -52,7 +52,7 @@ def test_a_grade_and_behind_it_a_verdict(value: str, grade: float) -> None:
 
 
 def test_key_facts_first() -> None:
-    result, table = judged(JudgeGrade(), JudgeGradeParameters(prompt=GRADE, style="extract", value="most_probable"))
+    result, table = judged(JudgeGrade(), JudgeGradeParameters(prompt=GRADE, style="extract"))
     assert [need.prompt.opening for need in table.judge.asked] == [
         "Facts:",
         "Facts: Ada is a countess.\nCorrect:",
@@ -61,7 +61,7 @@ def test_key_facts_first() -> None:
     assert result.parts.reason == "Ada is a countess."
     assert result.parts.generated_tokens == 4
     # P(yes) is 0.6; the variant wants 0.9.
-    assert (result.score, result.correct) == (0.8, False)
+    assert (result.score, result.correct) == (pytest.approx(0.75), False)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,24 @@ def test_a_verdict(value: str, score: float) -> None:
     assert (result.parts.value, result.parts.yes_probability) == (None, pytest.approx(0.6))
     assert result.parts.labels == ("yes", "no")
     assert [need.prompt.opening for need in table.judge.asked] == ["Correct:"]
+
+
+@pytest.mark.parametrize("weights", [(0.55, 0.45), (0.45, 0.55)])
+def test_score_and_verdict_of_the_most_probable_label_agree(weights: tuple[float, float]) -> None:
+    # Both prompts ask for more than 0.55 where the probability itself counts.
+    def said(need: Choose) -> Choice:
+        return choice(need, (0, 0, 0, 0, 0, 1) if len(need.options) == 6 else weights)
+
+    script, yes = Script(on_choose=said), weights[0] > weights[1]
+    strict = VERDICT.replace("[variants.plain]", "[variants.plain]\ncorrect_from = 0.6")
+    result, _ = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=strict, value="most_probable"), script=script)
+    assert (result.score, result.correct) == (float(yes), yes)
+    result, _ = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=strict), script=script)
+    assert (result.score, result.correct) == (pytest.approx(weights[0]), False)
+    for value, right in (("most_probable", yes), ("expected", False)):
+        parameters = JudgeGradeParameters(prompt=GRADE, style="extract", value=value)
+        script = Script(on_choose=said, on_generate=saying("Facts."))
+        assert judged(JudgeGrade(), parameters, script=script)[0].correct is right
 
 
 def test_a_verdict_behind_reasons() -> None:
@@ -112,6 +130,7 @@ def test_bad_items_and_failures_have_a_status_and_no_score(metric: Any, paramete
         (Item("1", "Who?", (), "Ada"), Status.INVALID_INPUT),
         (Item("1", " ", ("Ada",), "Ada"), Status.INVALID_INPUT),
         (Item("1", "Who?", ("Ada",), "\u2026"), Status.EMPTY_PREDICTION),
+        (Item("1", "Who?", ("Ada",), "\u2800\u3164\u115f"), Status.EMPTY_PREDICTION),
     ):
         result, table = judged(metric, parameters(), item)
         assert (result.score, result.status, table.judge.asked) == (None, status, [])

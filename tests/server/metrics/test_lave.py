@@ -124,11 +124,49 @@ def test_the_rule_decides_where_it_can(references: tuple[str, ...], prediction: 
     assert table.judge.asked == []
 
 
-@pytest.mark.parametrize(("references", "prediction"), [(("yes",), "tile"), (("yes", "no"), "yes"), (("cat",), "yes")])
+@pytest.mark.parametrize(
+    ("references", "prediction"),
+    [
+        (("yes",), "tile"),
+        (("yes", "no"), "yes"),
+        (("cat",), "yes"),
+        (("no",), "No image was provided, so I cannot tell."),
+        (("no",), "I can't, as an AI model, see images."),
+        (("yes",), "Certainly! Looking closely, the answer is no, there is none."),
+    ],
+)
 def test_the_judge_decides_where_the_rule_cannot(references: tuple[str, ...], prediction: str) -> None:
     result, table = rated(item=Item("1", "Is it?", references, prediction), binary="rule")
     assert result.parts.decided_by == "judge"
     assert len(table.judge.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("references", "lines"),
+    [
+        (("yes", "no"), "yes (1 of 2) | no (1 of 2)"),
+        (("no", "yes", "Yes", "YES"), "yes (3 of 4) | no (1 of 4)"),
+        (("yes",) * 5 + ("No",), "yes (5 of 5)"),
+    ],
+)
+@pytest.mark.parametrize("prediction", ["yes", "no", "I would say no"])
+def test_the_judge_sees_all_votes_of_a_binary_question(
+    references: tuple[str, ...], lines: str, prediction: str
+) -> None:
+    one = LAVE.replace("most = 3", "most = 1")
+    item = Item("1", "Is it?", references, prediction)
+    result, table = rated(item=item, prompt=one, binary="judge")
+    assert f"Right answers: {lines}\nAnswer: {prediction}" in table.judge.seen[0]
+    assert result.matched_reference is None
+
+
+def test_the_alias_that_is_shown_alone_is_named() -> None:
+    one = LAVE.replace("most = 3", "most = 1")
+    result, table = rated(prompt=one, item=Item("1", "Who?", ("Ada", "ada", "the Countess"), "a countess"))
+    assert "Right answers: the Countess\n" in table.judge.seen[0]
+    assert result.matched_reference == 2
+    result, _ = rated()
+    assert result.matched_reference is None
 
 
 def test_the_judge_decides_binary_questions_where_it_is_asked_to() -> None:
@@ -158,6 +196,9 @@ def test_demonstrations_filter_and_caption_are_parameters() -> None:
         (Item("1", "?" * 40_000, ("Ada",), "Ada"), Status.INVALID_INPUT),
         (Item("1", "Who?", ("Ada",), ""), Status.EMPTY_PREDICTION),
         (Item("1", "Who?", ("Ada",), "?! _ \U0001f600"), Status.EMPTY_PREDICTION),
+        (Item("1", "Who?", ("Ada",), "\u2800\u3164\u115f"), Status.EMPTY_PREDICTION),
+        (Item("1", "Who?", ("Ada",), "?\u3164\u1160\uffa0"), Status.EMPTY_PREDICTION),
+        (Item("1", "Who?", ("Ada", "\u3164"), "Ada"), Status.INVALID_INPUT),
     ],
 )
 def test_bad_items_are_not_judged(item: Item, status: Status) -> None:

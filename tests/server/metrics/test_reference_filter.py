@@ -23,7 +23,7 @@ def test_votes_are_counted_and_shown_most_frequent_first() -> None:
     counted = count_references(votes)
     assert counted.texts == ("tan", "beige", "brown", "ten")
     assert counted.counts == (5, 3, 2, 1)
-    assert counted.repeated
+    assert counted.votes
 
 
 def test_equal_texts_are_one_and_shown_as_first_written() -> None:
@@ -37,7 +37,50 @@ def test_aliases_that_differ_in_case_have_no_votes() -> None:
     counted = count_references(("Taming of the Shrew", "The Shrew", "The Taming Of The Shrew", "the shrew"))
     assert counted.texts == ("Taming of the Shrew", "The Shrew", "The Taming Of The Shrew")
     assert counted.counts == (1, 1, 1)
-    assert not counted.repeated
+    assert not counted.votes
+
+
+@pytest.mark.parametrize(
+    ("references", "texts", "counts"),
+    [
+        (("yes", "no"), ("yes", "no"), (1, 1)),
+        (("yes", "Yes", "no"), ("yes", "no"), (2, 1)),
+        (("no", "Yes", "YES", "yes."), ("Yes", "no"), (3, 1)),
+        (("yes", "Yes"), ("yes",), (2,)),
+        (("yes", "wood"), ("yes", "wood"), (1, 1)),
+        (("Yes, it is.", "wood", "No, it is not."), ("Yes, it is.", "wood", "No, it is not."), (1, 1, 1)),
+    ],
+)
+def test_yes_and_no_are_votes_however_they_are_written(
+    references: tuple[str, ...], texts: tuple[str, ...], counts: tuple[int, ...]
+) -> None:
+    counted = count_references(references)
+    assert (counted.texts, counted.counts, counted.votes) == (texts, counts, True)
+    for prediction in ("yes", "no", "I would say no", "wood"):
+        shown = choose_shown(without_rare(counted, 0.25), prediction, ReferenceForm(most=1))
+        assert (shown.counted.texts, shown.counted.counts, shown.alone) == (texts, counts, None)
+
+
+def test_rare_votes_of_binary_questions_are_left_out() -> None:
+    counted = count_references(("yes", "Yes", "YES", "yes.", "Yes!", "no"))
+    assert without_rare(counted, 0.25).texts == ("yes",)
+    assert without_rare(counted, 0.2).texts == ("yes", "no")
+
+
+def test_one_yes_is_an_alias() -> None:
+    assert not count_references(("yes",)).votes
+    assert not count_references(("Yes, it is.", "It is")).votes
+
+
+def test_the_place_of_an_alias_that_is_shown_alone() -> None:
+    counted = count_references(("U.S.", "u.s", "America", "USA"))
+    assert counted.places == (0, 2, 3)
+    assert choose_shown(counted, "America", ReferenceForm(most=1)).alone == 2
+    assert choose_shown(counted, "nobody", ReferenceForm(most=1)).alone == 0
+    assert choose_shown(counted, "America", ReferenceForm(most=2)).alone is None
+    assert choose_shown(count_references(("America",)), "x", ReferenceForm()).alone == 0
+    votes = count_references(("a cat", "a dog", "a dog"))
+    assert choose_shown(votes, "a dog", ReferenceForm(most_counted=1)).alone is None
 
 
 def test_a_text_of_marks_alone_is_its_own_key() -> None:
@@ -69,12 +112,12 @@ def test_the_most_frequent_one_always_stays(references: list[str], share: float)
     kept = without_rare(counted, share)
     assert kept.texts[0] == counted.texts[0]
     assert list(counted.counts) == sorted(counted.counts, reverse=True)
-    assert sum(counted.counts) == (len(references) if counted.repeated else len(counted.texts))
+    assert sum(counted.counts) == (len(references) if counted.votes else len(counted.texts))
 
 
 def test_of_too_many_the_closest_stay_in_their_order() -> None:
     counted = count_references(("U.S.", "United States", "America", "the United States of America", "USA"))
-    # Shares of own words in the prediction: 0/2, 2/2, 1/1, 4/5, 0/1.
+    # Shares of own words, without articles, in the prediction: 0/2, 2/2, 1/1, 3/3, 0/1.
     assert choose_shown(counted, "It is america, these united states of", ReferenceForm(most=3)).counted.texts == (
         "United States", "America", "the United States of America",
     )  # fmt: skip

@@ -9,15 +9,35 @@ from gradewire_server.domain.result import Failure, Status
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
 """Longest question that is put before answers: a thousand references would make a thousand copies of it."""
-_WORD_CHARACTER: Final = re.compile(r"\w")
-_UNSEEN: Final = frozenset({"Cc", "Cf"})
+_EMPTY_LETTERS: Final = "\u115f\u1160\u3164\uffa0"
+"""Hangul fillers: letters of which nothing is seen."""
+_WORD_CHARACTER: Final = re.compile(rf"[^\W{_EMPTY_LETTERS}]")
+_LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_EMPTY_LETTERS}]")
+_UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
+# The fillers, the blank of Braille, and what Unicode lists as ignorable in display though it is no format character:
+# the grapheme joiner, two vowels of Khmer, Mongolian and other variation selectors.
+_UNSEEN: Final = frozenset({
+    *_EMPTY_LETTERS, "\u2800", "\u034f", "\u17b4", "\u17b5",
+    *map(chr, range(0x180B, 0x1810)), *map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0)),
+})  # fmt: skip
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text is seen: white space, control and format characters (Cc, Cf; zero-width ones) only."""
+    """Whether nothing of a text is seen.
+
+    That is white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, the blank of Braille
+    and variation selectors alone.
+    """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every text, after its first character
-    return all(character.isspace() or category(character) in _UNSEEN for character in set(text))
+    return all(
+        character.isspace() or character in _UNSEEN or category(character) in _UNSEEN_KINDS for character in set(text)
+    )
+
+
+def has_letter_or_digit(text: str) -> bool:
+    """Whether a text has any that is seen."""
+    return _LETTER_OR_DIGIT.search(text) is not None
 
 
 def check_references(references: tuple[str, ...]) -> Failure | None:

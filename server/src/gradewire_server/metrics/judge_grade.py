@@ -100,7 +100,7 @@ class JudgeGrade:
         if failure is not None:
             return MetricResult.failed(failure)
         if parameters.binary is BinaryQuestions.RULE:
-            verdict = rule_verdict(item.references, item.prediction)
+            verdict = rule_verdict(item.question, item.references, item.prediction)
             if verdict is not None:
                 parts = JudgeParts(value=_HIGHEST * verdict, decided_by="rule")
                 return MetricResult(score=float(verdict), parts=parts, correct=verdict)
@@ -108,12 +108,13 @@ class JudgeGrade:
         if isinstance(judged, Failure):
             return MetricResult.failed(judged)
         grade = judged.choices["grade"].value(parameters.value)
-        yes = judged.choices["verdict"].value(LabelValue.EXPECTED)
+        said = judged.choices["verdict"]
         return MetricResult(
             score=grade / _HIGHEST,
             warnings=judged.warnings,
-            parts=judged.parts("grade", value=grade, yes_probability=yes),
-            correct=yes >= parameters.file.variants[parameters.style].correct_from,
+            matched_reference=judged.matched_reference,
+            parts=judged.parts("grade", value=grade, yes_probability=said.value(LabelValue.EXPECTED)),
+            correct=said.says_yes(parameters.value, parameters.file.variants[parameters.style].correct_from),
         )
 
     def prepare(self, entry: ReferenceEntry, parameters: JudgeGradeParameters) -> Preparation:

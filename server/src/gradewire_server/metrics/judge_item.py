@@ -1,13 +1,11 @@
 """What a judge is shown of an item, and of what kind its question is."""
 
-import re
 from dataclasses import dataclass
-from typing import Final
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.binary_questions import is_binary
-from gradewire_server.metrics.checks import check_item, check_question, check_references
+from gradewire_server.metrics.checks import check_item, check_question, check_references, has_letter_or_digit
 from gradewire_server.metrics.judge_prompt import DEFAULT_SHARE
 from gradewire_server.metrics.neutralise import MAX_CHARACTERS, first_words, neutralise
 from gradewire_server.metrics.prompts import PromptFile, Rendered, Variant
@@ -20,13 +18,11 @@ from gradewire_server.metrics.reference_filter import (
 )
 from gradewire_server.metrics.windows import MAX_WORDS
 
-_READABLE: Final = re.compile(r"[^\W_]")
-
 
 def check_judged(item: Item) -> Failure | None:
     """As `check_item` and `check_question`; also EMPTY_PREDICTION for an answer without any letter or digit."""
     failure = check_item(item) or check_question(item.question)
-    if failure is None and _READABLE.search(item.prediction) is None:
+    if failure is None and not has_letter_or_digit(item.prediction):
         return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter and no digit, so there is nothing to judge")
     return failure
 
@@ -39,12 +35,12 @@ def check_entry(entry: ReferenceEntry) -> Failure | None:
 def kind_of_question(item: Item, counted: Counted) -> str:
     """Which demonstrations fit: "binary", "short" for questions about pictures, "long" for questions about texts.
 
-    A question is about a picture where the item has a caption or annotators gave the same answer more than once. The
+    A question is about a picture where the item has a caption or its references are annotators' votes. The
     prediction has no say in it: all answers to a question are judged in the same light.
     """
     if is_binary(counted):
         return "binary"
-    return "short" if item.caption or counted.repeated else "long"
+    return "short" if item.caption or counted.votes else "long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +51,13 @@ class ShownItem:
         rendered: Its turn.
         kind: See `kind_of_question`.
         cut: Something of it is left out.
+        matched_reference: The alias that is shown alone; None where several, or votes, are shown.
     """
 
     rendered: Rendered
     kind: str
     cut: bool
+    matched_reference: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +99,5 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
         rendered=variant.item.render(fields),
         kind=view.kind or kind_of_question(item, counted),
         cut=prediction_cut or question_cut or caption_cut or references.cut,
+        matched_reference=references.alone,
     )

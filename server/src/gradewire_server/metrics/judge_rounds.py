@@ -37,6 +37,17 @@ class Chosen:
         mean = sum(p * value for p, value in zip(self.probabilities, self.step.values, strict=True))
         return min(max(mean, min(self.step.values)), max(self.step.values))
 
+    def says_yes(self, how: LabelValue, correct_from: float) -> bool:
+        """Of a verdict, 1 for yes and 0 for no: whether it is yes, in the way in which its value is taken.
+
+        Args:
+            how: As in `value`: a score of 1 and a verdict of no would contradict each other.
+            correct_from: Probability of yes from which the expected verdict is yes.
+        """
+        if how is LabelValue.MOST_PROBABLE:
+            return self.value(how) == 1
+        return self.value(how) >= correct_from
+
     @property
     def _best(self) -> int:
         return self.probabilities.index(max(self.probabilities))
@@ -48,6 +59,7 @@ class Judged:
 
     demonstrations: str
     cut: bool
+    matched_reference: int | None
     choices: dict[str, Chosen] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     label_mass: float | None = None
@@ -91,7 +103,7 @@ def ask_judge(
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
     fixed = fixed_turns(file, variant_name, shown.kind, caption=view.caption, share=view.share)
-    judged = Judged(demonstrations=demonstration_set(file, variant, shown.kind), cut=shown.cut)
+    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.matched_reference)
     for step in variant.steps:
         prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers)
         if step.labels:

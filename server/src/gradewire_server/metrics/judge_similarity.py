@@ -73,6 +73,7 @@ class JudgeSimilarity:
         return MetricResult(
             score=value,
             warnings=judged.warnings,
+            matched_reference=judged.matched_reference,
             parts=judged.parts(_SIMILARITY, value=value, yes_probability=None),
             correct=value >= parameters.file.variants[_SIMILARITY].correct_from,
         )

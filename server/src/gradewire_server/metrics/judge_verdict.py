@@ -100,19 +100,20 @@ class JudgeVerdict:
         if failure is not None:
             return MetricResult.failed(failure)
         if parameters.binary is BinaryQuestions.RULE:
-            verdict = rule_verdict(item.references, item.prediction)
+            verdict = rule_verdict(item.question, item.references, item.prediction)
             if verdict is not None:
                 return MetricResult(score=float(verdict), parts=JudgeParts(decided_by="rule"), correct=verdict)
         judged = yield from ask_judge(parameters.model, parameters.file, parameters.style, item, View())
         if isinstance(judged, Failure):
             return MetricResult.failed(judged)
         chosen = judged.choices["verdict"]
-        yes = chosen.value(LabelValue.EXPECTED)
+        correct_from = parameters.file.variants[parameters.style].correct_from
         return MetricResult(
             score=chosen.value(parameters.value),
             warnings=judged.warnings,
-            parts=judged.parts("verdict", value=None, yes_probability=yes),
-            correct=yes >= parameters.file.variants[parameters.style].correct_from,
+            matched_reference=judged.matched_reference,
+            parts=judged.parts("verdict", value=None, yes_probability=chosen.value(LabelValue.EXPECTED)),
+            correct=chosen.says_yes(parameters.value, correct_from),
         )
 
     def prepare(self, entry: ReferenceEntry, parameters: JudgeVerdictParameters) -> Preparation:

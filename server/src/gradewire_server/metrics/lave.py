@@ -148,7 +148,7 @@ class Lave:
         if failure is not None:
             return MetricResult.failed(failure)
         if parameters.binary is BinaryQuestions.RULE:
-            verdict = rule_verdict(item.references, item.prediction)
+            verdict = rule_verdict(item.question, item.references, item.prediction)
             if verdict is not None:
                 parts = JudgeParts(value=_HIGHEST if verdict else _LOWEST, decided_by="rule")
                 return MetricResult(score=float(verdict), parts=parts, correct=verdict)
@@ -160,6 +160,7 @@ class Lave:
         return MetricResult(
             score=score,
             warnings=judged.warnings,
+            matched_reference=judged.matched_reference,
             parts=judged.parts("rating", value=value, yes_probability=None),
             correct=score >= parameters.file.variants[parameters.mode].correct_from,
         )

@@ -4,7 +4,6 @@ Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Usi
 4.2: answers given by less than a quarter of the most frequent one's annotators are left out.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +11,13 @@ from typing import Final
 
 from gradewire_server.metrics.neutralise import MAX_CHARACTERS, Delimiters, first_words, neutralise
 from gradewire_server.metrics.prompts import ReferenceForm
+from gradewire_server.metrics.reference_closeness import closest
 from gradewire_server.metrics.windows import MAX_WORDS
+from gradewire_server.metrics.yes_no import leading_verdict
 
 _ENDS: Final = " .,;:!?\"'"
+_YES_OR_NO: Final = frozenset({"yes", "no"})
 _ROUNDING: Final = 1e-9
-_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +26,17 @@ class Counted:
 
     Attributes:
         texts: As first written.
-        counts: How often each was given; all 1 unless `repeated`.
+        counts: How often each was given; all 1 unless `votes`.
         keys: What made them equal: lower case, single spaces, no punctuation at the ends.
-        repeated: Whether a text was given more than once, word for word, as annotators do; lists of aliases hold the
-            same words in another case, and their counts say nothing.
+        places: Where each stood first among the references.
+        votes: Whether they are annotators' votes, see `count_references`; else aliases, any of which will do.
     """
 
     texts: tuple[str, ...]
     counts: tuple[int, ...]
     keys: tuple[str, ...]
-    repeated: bool
+    places: tuple[int, ...]
+    votes: bool
 
     def kept(self, places: Sequence[int]) -> "Counted":
         """Those at `places`."""
@@ -42,7 +44,8 @@ class Counted:
             tuple(self.texts[place] for place in places),
             tuple(self.counts[place] for place in places),
             tuple(self.keys[place] for place in places),
-            self.repeated,
+            tuple(self.places[place] for place in places),
+            self.votes,
         )
 
 
@@ -53,19 +56,34 @@ def reference_key(text: str) -> str:
 
 
 def count_references(references: Sequence[str]) -> Counted:
-    """Counts equal references."""
-    first: dict[str, str] = {}
+    """Counts equal references.
+
+    They are votes where a text was given more than once, word for word, as annotators do; and wherever yes or no is the
+    most common one, or some say yes and others no: then one of them alone would hide what the others say. Else they are
+    aliases: such lists hold the same words in another case, and their counts say nothing.
+    """
+    first: dict[str, int] = {}
     counts: Counter[str] = Counter()
-    for reference in references:
+    for place, reference in enumerate(references):
         key = reference_key(reference)
-        first.setdefault(key, reference)
+        first.setdefault(key, place)
         counts[key] += 1
-    repeated = len({" ".join(reference.split()) for reference in references}) < len(references)
-    if not repeated:
-        counts = Counter(first.keys())
     ordered = counts.most_common()  # stable: equal counts stay in the order of their first coming
+    votes = len({" ".join(reference.split()) for reference in references}) < len(references) or _yes_or_no(ordered)
+    if not votes:
+        ordered = [(key, 1) for key in first]
     keys = tuple(key for key, _ in ordered)
-    return Counted(tuple(first[key] for key in keys), tuple(count for _, count in ordered), keys, repeated)
+    places = tuple(first[key] for key in keys)
+    return Counted(
+        tuple(references[place] for place in places), tuple(count for _, count in ordered), keys, places, votes
+    )
+
+
+def _yes_or_no(ordered: Sequence[tuple[str, int]]) -> bool:
+    key, count = ordered[0]
+    if key in _YES_OR_NO:
+        return len(ordered) > 1 or count > 1
+    return {True, False} <= {leading_verdict(key) for key, _ in ordered}
 
 
 def without_rare(counted: Counted, share: float) -> Counted:
@@ -86,19 +104,23 @@ class Shown:
     counted: Counted
     cut: bool
 
+    @property
+    def alone(self) -> int | None:
+        """Where the alias stands that is shown alone; None for votes, and where several are shown."""
+        return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
+
 
 def choose_shown(counted: Counted, prediction: str, form: ReferenceForm) -> Shown:
     """References that a judge is shown: as many as the form says, together with as many words as a prediction may have.
 
-    Of votes the most frequent are shown. Of aliases those are of whose words the largest share is in the prediction, in
-    their order: any one of them will do for an answer to be right, so those that have nothing in common with it tell a
-    judge least.
+    Of votes the most frequent are shown. Of aliases those are that are closest to the prediction, in their order: any
+    one of them will do for an answer to be right, so those that have nothing in common with it tell a judge least.
     """
-    ranked = range(len(counted.texts)) if counted.repeated else _closest(counted, prediction)
+    ranked = range(len(counted.texts)) if counted.votes else closest(counted.keys, prediction)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
     texts: dict[int, str] = {}
     cut = False
-    for place in ranked[: form.most_counted if counted.repeated else form.most]:
+    for place in ranked[: form.most_counted if counted.votes else form.most]:
         text, shortened = first_words(counted.texts[place], MAX_WORDS)
         words = text.count(" ") + 1
         if texts and (words > room_words or len(text) > room_characters):
@@ -112,16 +134,9 @@ def choose_shown(counted: Counted, prediction: str, form: ReferenceForm) -> Show
     return Shown(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
 
 
-def _closest(counted: Counted, prediction: str) -> Sequence[int]:
-    """All places, those of the references with the largest share of words in the prediction first."""
-    said = set(_WORD.findall(prediction.casefold()))
-    shares = [len(own & said) / len(own) if (own := set(_WORD.findall(key))) else 0.0 for key in counted.keys]
-    return sorted(range(len(shares)), key=lambda place: (-shares[place], place))
-
-
 def write_references(counted: Counted, form: ReferenceForm, delimiters: Delimiters) -> str:
     """References in one line; `delimiters` as in `neutralise`."""
-    template = form.counted if counted.repeated else form.plain
+    template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(
         template.format(reference=neutralise(text, delimiters), count=count, total=total)

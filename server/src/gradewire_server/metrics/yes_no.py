@@ -1,0 +1,126 @@
+"""Which short English answers say yes or no beyond doubt; all others say neither."""
+
+import re
+from typing import Final
+
+_MOST_CHARACTERS: Final = 1_000
+_PLAIN: Final = re.compile(r"[a-z0-9\s.,;:!()'\"*_`\u2018\u2019\u201c\u201d\u2013\u2014-]*")
+_WORD: Final = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
+_CLAUSE_END: Final = re.compile(r"[.,;:!\n\u2013\u2014]|(?<=\s)-|-(?=\s)")
+_INTRODUCTION: Final = re.compile(
+    r"[\s'\"*_`\u2018\u2019\u201c\u201d\u2013\u2014-]*(?:(?:(?:the|my) )?answer(?: is)?\b[\s:*_]*)?"
+)
+
+_LEADING: Final = {
+    **dict.fromkeys(("yes", "yeah", "yep", "yup", "yea", "aye"), True),
+    **dict.fromkeys(("no", "nope", "nah", "nay"), False),
+}
+_WHOLE: Final = {
+    **dict.fromkeys(("true", "correct", "affirmative"), True),
+    **dict.fromkeys(("false", "incorrect", "negative", "never"), False),
+    **dict.fromkeys(("not really", "not at all", "not yet", "not any more", "not anymore", "not any longer"), False),
+    **dict.fromkeys(("of course not", "certainly not", "definitely not", "absolutely not"), False),
+}
+_SUBJECTS: Final = frozenset({"it", "this", "that", "there", "he", "she", "they", "these", "those"})
+# Not "may", "might" and "could": "it might" is no answer.
+_AUXILIARIES: Final = frozenset({
+    "is", "are", "was", "were", "does", "do", "did", "has", "have", "had", "can", "will", "would", "should", "must",
+})  # fmt: skip
+_QUESTION_WORDS: Final = _AUXILIARIES | {"am", "could", "may", "might", "shall"}
+_SHORT: Final = {
+    "it's": "it is", "that's": "that is", "there's": "there is", "he's": "he is", "she's": "she is",
+    "they're": "they are", "cannot": "can not", "can't": "can not", "won't": "will not", "shan't": "shall not",
+}  # fmt: skip
+
+# What, anywhere behind a yes or a no, leaves it in doubt.
+_DOUBT: Final = frozenset({
+    "but", "however", "although", "though", "except", "unless", "otherwise", "or", "if", "wait", "actually", "rather",
+    "sorry", "apologies", "apologise", "apologize", "afraid", "unable", "refuse", "ai", "model", "assistant",
+    "unclear", "unsure", "uncertain", "unknown", "undetermined", "unanswerable", "ambiguous", "insufficient",
+    "sure", "certain", "tell", "say", "determine", "know", "depends", "maybe", "perhaps", "possibly", "probably",
+    "likely", "unlikely", "may", "might", "could", "provided", "given", "missing", "attached", "available", "answer",
+    "question", "information", "data", "idea", "clue", "comment", "response", "result", "results", "output", "input",
+    "i", "i'm", "i'd", "i'll", "i've", "me", "my", "we", "our", "you", "your", "both", "neither", "either", "mistake",
+})  # fmt: skip
+_AGAINST_YES: Final = frozenset({
+    "no", "nope", "nah", "nay", "not", "never", "none", "nobody", "nothing", "nowhere", "nor", "without", "hardly",
+    "barely", "scarcely", "false", "incorrect", "wrong", "negative", "untrue", "opposite", "contrary",
+})  # fmt: skip
+_AGAINST_NO: Final = frozenset({
+    "yes", "yeah", "yep", "yup", "yea", "aye", "true", "correct", "right", "affirmative", "indeed", "certainly",
+    "definitely", "absolutely", "course", "opposite", "contrary",
+})  # fmt: skip
+
+
+def leading_verdict(text: str) -> bool | None:
+    """The yes (True) or no (False) that a text is; None where it is neither, both, or in doubt.
+
+    Perhaps behind "answer:" or "the answer is", there stands
+
+    - as the whole first clause "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", perhaps with
+      "it is" or "it is not" behind it, and nothing in the rest takes it back or leaves it in doubt: no word of the
+      other side, no negation behind a yes, no "but", "or", "maybe", "sorry", no "I", "we" or "you";
+    - or, as the whole text, a word like "true", "false", "never", "not really", "of course not";
+    - or, as the whole text, a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It
+      is a cat" and "it is not a cat" say neither, for the question may have asked about another animal.
+
+    "No data", "No one knows", "Sure! ..." and "It might" say neither. So does what is not plain English: longer than
+    1 000 characters, with a question mark, a slash, or letters beyond ASCII.
+    """
+    if len(text) > _MOST_CHARACTERS:
+        return None
+    lowered = text.casefold()
+    if _PLAIN.fullmatch(lowered) is None:
+        return None
+    said = lowered.replace("\u2018", "'").replace("\u2019", "'")
+    said = _INTRODUCTION.sub("", said, count=1)
+    clauses = [words for words in map(_words, _CLAUSE_END.split(said)) if words]
+    if len(clauses) < 2 or clauses[0][0] not in _LEADING:
+        return _whole(clauses[0]) if len(clauses) == 1 else None
+    verdict = _whole(clauses[0])
+    return None if verdict is None or _in_doubt(verdict, clauses[1:]) else verdict
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Whether a clause of an English question begins with an auxiliary: "Is it?", "In this picture, are there any?"."""
+    begin = question[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
+    clauses = map(_words, _CLAUSE_END.split(begin))
+    return any(clause and clause[0] in _QUESTION_WORDS for clause in clauses)
+
+
+def _whole(words: list[str]) -> bool | None:
+    """The verdict of words that say nothing else."""
+    if not words:
+        return None
+    if words[0] in _LEADING:
+        verdict = _LEADING[words[0]]
+        return verdict if len(words) == 1 or _whole(words[1:]) is verdict else None
+    text = " ".join(words)
+    return _WHOLE[text] if text in _WHOLE else _elliptic(words)
+
+
+def _elliptic(words: list[str]) -> bool | None:
+    """The verdict of a clause that is subject and auxiliary alone."""
+    if len(words) < 2 or words[0] not in _SUBJECTS or words[1] not in _AUXILIARIES:
+        return None
+    return {"": True, "not": False, "not any": False}.get(" ".join(words[2:]))
+
+
+def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict itself, no switch
+    """Whether clauses behind a verdict take it back, or begin with a number or "one" that belongs to it ("No. 5")."""
+    against = _DOUBT | (_AGAINST_YES if verdict else _AGAINST_NO)
+    other = any(_whole(clause) is (not verdict) for clause in rest)
+    numbered = rest[0][0] == "one" or rest[0][0].isdigit()
+    return other or numbered or any(word in against for clause in rest for word in clause)
+
+
+def _words(clause: str) -> list[str]:
+    found: list[str] = []
+    for word in _WORD.findall(clause):
+        if word in _SHORT:
+            found.extend(_SHORT[word].split())
+        elif word.endswith("n't"):
+            found.extend((word[:-3], "not"))
+        else:
+            found.append(word)
+    return found
