@@ -25,7 +25,6 @@ from gradewire_models.judges import default_judge, default_judge_repository, loa
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.engine.judge.chat import ChatTokenizer, PromptLimits
 from gradewire_server.engine.judge.config import EmbeddedJudgeConfig
-from gradewire_server.engine.judge.embedded_prefixes import PrefixBook
 from gradewire_server.engine.judge.embedded_queue import EmbeddedQueue, QueueLimits
 from gradewire_server.engine.judge.embedded_work import Work
 from gradewire_server.engine.judge.worker_messages import OpenModel, Row, Run
@@ -83,8 +82,8 @@ class Bench:
         self.worker = worker
         self._config = config
         self._state = 1_000_000_000  # beyond the numbers that the queue gives
-        limits = QueueLimits(config.max_batch_tokens, config.max_sequences, config.max_context_tokens)
-        self._queue = EmbeddedQueue(limits, worker.limits, PrefixBook(8, 100_000))
+        limits = QueueLimits(config.max_batch_tokens, config.max_sequences, config.max_context_tokens, 8, 100_000)
+        self._queue = EmbeddedQueue(limits, worker.limits)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
         """All four, each with what it is given in one turn."""
