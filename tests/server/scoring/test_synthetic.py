@@ -25,11 +25,11 @@ name = "mine"
 version = 3
 metric = "synthetic"
 [variants.sentence]
-system = "Write one sentence."
+system = "Write one sentence about it."
 item = "Q: {question}\\nA: {answer}"
 steps = [{name = "sentence", opening = "S:", max_tokens = 12}]
 [variants.again]
-system = "Write one sentence."
+system = "Write one sentence about it."
 item = "Q: {question}\\nA: {answer}\\nBefore, {problem}."
 steps = [{name = "sentence", opening = "S:", max_tokens = 12}]
 [[demonstrations.short]]
@@ -43,10 +43,14 @@ CAPITAL = "What is the capital of France?"
 
 
 def write(
-    says: Callable[[Generate], Generated | Failure], question: str = CAPITAL, reference: str = "Paris"
+    says: Callable[[Generate], Generated | Failure],
+    question: str = CAPITAL,
+    reference: str = "Paris",
+    *,
+    writing: Writing = WRITING,
 ) -> tuple[Written | Failure, list[Generate]]:
     """Runs the program by hand; also gives what the judge was asked."""
-    program = write_sentence(question, reference, WRITING)
+    program = write_sentence(question, reference, writing)
     asked: list[Generate] = []
     answers: Any = None
     try:
@@ -61,7 +65,7 @@ def write(
 
 def test_what_the_judge_sees() -> None:
     _, (first, again) = write(saying("Paris."), "What is\nit?", "the\tcapital")
-    before = "system: Write one sentence.\nuser: Q: Who swims?\nA: a duck\nassistant: S: A duck swims.\n"
+    before = "system: Write one sentence about it.\nuser: Q: Who swims?\nA: a duck\nassistant: S: A duck swims.\n"
     item = "user: Q: What is it?\nA: the capital\n"
     assert shown(first.prompt) == before + item + "assistant: S:"
     assert shown(again.prompt) == before + item + f"Before, {Flaw.MISSING_WORDS}.\nassistant: S: the capital"
@@ -119,17 +123,50 @@ def test_the_second_prompt_says_what_was_wrong(says: str, flaw: Flaw) -> None:
     ],
 )
 def test_the_second_sentence_goes_on_behind_the_answer(reference: str, says: str, sentence: str) -> None:
-    written, _ = write(saying("It is Lyon.", says), reference=reference)
+    question = "Which capital, sign or price? \u9996\u90fd \u0647\u064a"
+    written, _ = write(saying("It is Lyon.", says), question, reference)
     assert written == Written(sentence, tries=2)
 
 
 @pytest.mark.parametrize(
-    ("says", "flaw"), [(".", Flaw.ONLY_ANSWER), ("", Flaw.ONLY_ANSWER), ("or what?", Flaw.QUESTION)]
+    ("says", "flaw"),
+    [
+        (".", Flaw.ONLY_ANSWER),
+        ("", Flaw.ONLY_ANSWER),
+        ("or what?", Flaw.QUESTION),
+        (", the Paris.", Flaw.ONLY_ANSWER),
+        (". It is the capital of France.", Flaw.ONLY_ANSWER),
+        ("is a place that many people like.", Flaw.UNRELATED),
+        ("(before) it did not contain the words of the answer.", Flaw.INSTRUCTIONS),
+        ("is a capital, a duck swims.", Flaw.EXAMPLE),
+        ("swims like a duck in the capital.", Flaw.EXAMPLE),
+    ],
 )
 def test_after_two_bad_sentences_the_reference_stands_for_itself(says: str, flaw: Flaw) -> None:
     written, asked = write(saying("The capital is Lyon.", says))
     assert written == Written("Paris", tries=2, fault=f"of the judge's last sentence, {flaw}")
     assert len(asked) == 2
+
+
+def test_what_a_small_judge_said_of_its_prompt_is_no_sentence() -> None:
+    """Verbatim what a judge of 135 million parameters wrote behind the answer it was given to begin with."""
+    flaw = Flaw.MISSING_WORDS
+    says = f"(the last sentence) was not good: {flaw}."
+    writing = replace(WRITING, prompt=PROMPTS.find("synthetic", ""))
+    written, _ = write(saying("Beijing is it.", says), "What is the capital of China?", "\u5317\u4eac", writing=writing)
+    assert written == Written("\u5317\u4eac", tries=2, fault=f"of the judge's last sentence, {Flaw.INSTRUCTIONS}")
+
+
+def test_the_first_sentence_may_not_repeat_the_prompt_either_but_need_not_name_the_question() -> None:
+    written, (_, again) = write(saying("To write one sentence about it: Paris is the capital.", "is the capital."))
+    assert written == Written("Paris is the capital.", tries=2)
+    assert Flaw.INSTRUCTIONS in shown(again.prompt)
+    assert write(saying("It is Paris."))[0] == Written("It is Paris.", tries=1)
+
+
+def test_of_the_second_try_one_sentence_is_kept() -> None:
+    written, _ = write(saying("It is Lyon.", "is the capital of France. Before, it was empty. Who swims?"))
+    assert written == Written("Paris is the capital of France.", tries=2)
 
 
 def test_a_judge_that_is_away_writes_nothing() -> None:

@@ -284,7 +284,7 @@ def test_failure_of_one_never_shifts_another(data: st.DataObject) -> None:
 
     engine = HashEngine()
     engine.script.on_generate = fate
-    entries = [ReferenceEntry("q", tuple(row)) for row in rows]
+    entries = [ReferenceEntry("Who is it, surely?", tuple(row)) for row in rows]
     chunks = asyncio.run(prepare(engine, entries))
     expected = {"good": "It is surely {}.", "second": "{0} It is surely {0}.", "bad": "{}"}
     for index, entry in enumerate(entries):

@@ -5,6 +5,7 @@ is not the question as it stands. How that is measured is settled here (docs/syn
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -35,6 +36,9 @@ class Flaw(StrEnum):
     ONLY_ANSWER = "it only repeated the answer, which is not a sentence"
     QUESTION = "it repeated the question"
     MARKUP = "it held text that looks like the markup of a chat"
+    INSTRUCTIONS = "it repeated the instructions"
+    EXAMPLE = "it repeated an example"
+    UNRELATED = "it held no word of the question"
 
 
 def stands_for_itself(reference: str) -> bool:
@@ -60,7 +64,7 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
         return Flaw.QUESTION
     if not holds_answer(sentence, reference):
         return Flaw.MISSING_WORDS
-    if words == split_words(reference) or normalise(sentence).text == normalise(reference).text:
+    if not _beyond(words, split_words(reference)) or not _beyond(normalise(sentence).words, normalise(reference).words):
         return Flaw.ONLY_ANSWER
     return None
 
@@ -95,6 +99,11 @@ def _is_question(sentence: str, words: list[str], question: str, reference: str)
         return False
     answer = split_words(reference)
     return words in (asked + answer, answer + asked) or (len(asked) >= _LEAST_COPY_WORDS and _has_run(words, asked))
+
+
+def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
+    """Words that are not the answer's, articles aside."""
+    return set(words) - set(answer) - _ARTICLES
 
 
 def _has_run(words: list[str], run: list[str]) -> bool:

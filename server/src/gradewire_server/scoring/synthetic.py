@@ -16,6 +16,7 @@ from gradewire_server.metrics.neutralise import first_words, neutralise
 from gradewire_server.metrics.prompts import PromptFile, Variant
 from gradewire_server.metrics.sentences import first_sentence
 from gradewire_server.metrics.synthetic_check import Flaw, find_flaw, stands_for_itself
+from gradewire_server.metrics.synthetic_echo import Shown, find_echo, is_about
 from gradewire_server.metrics.windows import MAX_WORDS
 from gradewire_server.metrics.word_split import split_words
 
@@ -61,8 +62,9 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
     """Asks for a sentence, once more where the first one is no good, and falls back on the reference.
 
     The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
-    word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). A long reference stands for
-    itself, as does one that imitates a chat's markup, and the judge is not asked.
+    word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). That it holds the answer then
+    says nothing any more, so it has to be about the question too. A long reference stands for itself, as does one that
+    imitates a chat's markup, and the judge is not asked.
 
     Args:
         question: NFC, not blank.
@@ -82,13 +84,18 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
     for name, begun in ((FIRST, ""), (AGAIN, _without_stop(answer))):
         if name not in writing.prompt.variants:
             continue
-        said = yield from ask(_need(writing, name, {"question": question, "answer": answer}, flaw, begun))
+        problem = flaw or ""
+        said = yield from ask(_need(writing, name, {"question": question, "answer": answer}, problem, begun))
         if isinstance(said, Failure):
             return said
         tries += 1
         variant = writing.prompt.variants[name]
         text = _joined(begun, _without_opening(said.text, variant.last.opening))
         sentence, flaw = _read(text, question, answer, variant, finished=said.complete)
+        if flaw is None:
+            flaw = find_echo(sentence, Shown(writing.prompt, name, problem), question=question, reference=answer)
+        if flaw is None and begun and not is_about(sentence, question, answer):
+            flaw = Flaw.UNRELATED
         if flaw is None:
             return Written(sentence, tries)
     return Written(reference, tries, fault=f"of the judge's last sentence, {flaw}")
@@ -100,8 +107,8 @@ def _without_stop(answer: str) -> str:
     return bare if bare and "." not in bare else answer
 
 
-def _need(writing: Writing, name: str, fields: Mapping[str, str], flaw: Flaw | None, begun: str) -> Generate:
-    prompt = text_prompt(writing.prompt, name, {**fields, "problem": flaw or ""})
+def _need(writing: Writing, name: str, fields: Mapping[str, str], problem: str, begun: str) -> Generate:
+    prompt = text_prompt(writing.prompt, name, {**fields, "problem": problem})
     if begun:
         prompt = replace(prompt, opening=f"{prompt.opening} {begun}".strip())
     return Generate(writing.model, prompt, writing.prompt.variants[name].last.max_tokens, _STOP)
