@@ -65,19 +65,45 @@ def test_the_same_again_writes_the_same(command: Command, tmp_path: Path, judge:
     assert "0 of them written now" in again.stderr
 
 
-def test_rows_without_a_whole_list_have_none(command: Command, tmp_path: Path, judge: JudgedTransport) -> None:
+def test_rows_without_a_whole_list_are_written_as_they_were(
+    command: Command, tmp_path: Path, judge: JudgedTransport
+) -> None:
+    """Answers of a wrong number, null, a line that is cut, one that is no UTF-8 and one that is no object."""
     file, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
-    file.write_text(
-        '{"question": " ", "references": ["a"], "syn": null}\n{broken\n{"question": "q", "references": ["b"]}\n'
-    )
+    lines = [
+        b'{"question": " ", "references": ["a"], "syn": null}',
+        b"{broken",
+        b'{"question": "q", "references": ["b"], "syn": []}',
+        b'{"question": "q", "references": ["c", "d"], "syn": ["Mine alone, and of c."]}',
+        b'{"question": "caf\xe9"}',
+        b'["no", "object"]',
+    ]
+    file.write_bytes(b"\n\n".join(lines) + b"\r\n")
     done = command("prepare", file, "--generate", "--out", out, "--map", "synthetic_answers=syn", stub=judge)
     assert done.exit_code == 1
-    assert "not prepared: line 2 is not JSON" in done.stderr
-    assert "not prepared: line 1: INVALID_INPUT" in done.stderr
-    assert read_rows(out.read_text()) == [
-        {"question": " ", "references": ["a"]},
-        {"question": "q", "references": ["b"], "syn": ["It is surely b."]},
-    ]
+    for line, problem in (
+        (1, ": INVALID_INPUT question"),
+        (3, " is not JSON"),
+        (7, ": INVALID_INPUT synthetic_answers"),
+        (9, " is not UTF-8 (byte 18)"),
+        (11, " is not an object but list"),
+    ):
+        assert f"not prepared: line {line}{problem}" in done.stderr
+    assert f"{out}: 6 rows, 1 of them with synthetic answers; 3 as they were because they cannot be read" in done.stderr
+    lines[2] = b'{"question": "q", "references": ["b"], "syn": ["It is surely b."]}'
+    assert out.read_bytes() == b"\n".join(lines) + b"\n"
+
+
+def test_rows_of_a_table_that_cannot_be_read_are_told_and_counted(
+    command: Command, tmp_path: Path, judge: JudgedTransport
+) -> None:
+    file, out = tmp_path / "a.csv", tmp_path / "out.jsonl"
+    file.write_text("question,references,more\nq,a,1\nq,b\n")
+    done = command("prepare", file, "--generate", "--out", out, stub=judge)
+    assert done.exit_code == 1
+    assert "not prepared: line 3 has 2 cells, the header has 3" in done.stderr
+    assert f"{out}: 1 rows, 1 of them with synthetic answers; 1 rows of the input left out" in done.stderr
+    assert len(read_rows(out.read_text())) == 1
 
 
 def test_a_table_becomes_lines(command: Command, tmp_path: Path, judge: JudgedTransport) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _METRIC = "synthetic"
+# Formats whose unreadable rows are pieces of JSON, or are meant to be.
+_LINES = frozenset({"json", "jsonl"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,34 +128,63 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
     return f"{line}, {fallbacks} fallback{'s' * (fallbacks != 1)}" if fallbacks else line
 
 
-def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> int:
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """What stands in a file that `write_rows` wrote.
+
+    Attributes:
+        rows: Lines of it.
+        whole: Of them, rows with the synthetic answers that the set holds.
+        unread: Of them, lines of the input that no row could be read from, as they were.
+        left_out: Rows of a table that could not be read: no line of JSON can be made of them.
+    """
+
+    rows: int = 0
+    whole: int = 0
+    unread: int = 0
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        """For people."""
+        told = [f"{self.rows} rows, {self.whole} of them with synthetic answers"]
+        if self.unread:
+            told.append(f"{self.unread} as they were because they cannot be read")
+        if self.left_out:
+            told.append(f"{self.left_out} rows of the input left out because they cannot be read")
+        return "; ".join(told)
+
+
+def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> WrittenRows:
     """Writes the rows of a file with their synthetic answers, all or none.
 
     Args:
         path: Replaced when all is written.
         source: Read again, row by row.
-        answers: By row number; a row without one, or with a gap, is written without synthetic answers.
-
-    Returns:
-        How many rows were written with synthetic answers.
+        answers: By row number; a row without one, or with a gap, is written as it was, and so is a line that is no row.
 
     Raises:
         InputError: It cannot be written.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     part = _part_of(path)
-    whole = 0
+    whole = unread = left_out = rows = 0
     try:
-        with part.open("w", encoding="utf-8") as stream:
+        with part.open("wb") as stream:
             for record in read_records(source.path, source.format):
-                if record.fields is None:
-                    continue
-                fields = {name: value for name, value in record.fields.items() if name != column}
                 found = answers.get(record.index, ())
-                if found and None not in found:
-                    fields[column] = list(found)
-                    whole += 1
-                stream.write(json.dumps(fields, ensure_ascii=False, default=str) + "\n")
+                if record.fields is not None:
+                    complete = bool(found) and None not in found
+                    fields = {**record.fields, column: list(found)} if complete else record.fields
+                    line = json.dumps(fields, ensure_ascii=False, default=str).encode()
+                    whole += complete
+                elif source.format in _LINES:
+                    line = record.raw.rstrip("\r\n").encode(errors="surrogateescape")
+                    unread += 1
+                else:
+                    left_out += 1
+                    continue
+                stream.write(line + b"\n")
+                rows += 1
         part.replace(path)
     except (OSError, UnicodeEncodeError) as error:
         with contextlib.suppress(OSError):
@@ -162,7 +193,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         raise InputError(
             f"{path}: {reason or error}; the set holds the answers, the same command writes them"
         ) from error
-    return whole
+    return WrittenRows(rows, whole, unread, left_out)
 
 
 def _part_of(path: Path) -> Path:

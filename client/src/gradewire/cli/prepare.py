@@ -130,9 +130,9 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
     problems = [*found.problems, *_told(found, report.failures)]
     if written.out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
-        whole = write_rows(written.out, source, answers)
+        told = write_rows(written.out, source, answers)
         if not quiet:
-            click.echo(f"{written.out}: {found.rows} rows, {whole} of them with synthetic answers", err=True)
+            click.echo(f"{written.out}: {told}", err=True)
     if not quiet:
         _print_report(found, report, problems)
     click.echo(report.reference_set)

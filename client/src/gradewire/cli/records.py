@@ -46,7 +46,8 @@ class Record:
         place: Where it stands, for people: "line 7", or "row 7" where the format has no lines.
         fields: Values by column; None when the row cannot be read.
         problem: Why not; empty when it can.
-        raw: What tells an unreadable row apart from another; empty otherwise.
+        raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
+            surrogates. Empty otherwise.
     """
 
     index: int
@@ -123,7 +124,7 @@ def _json_record(index: int, place: str, line: bytes) -> Record:
         value = json.loads(line.decode())
     except UnicodeDecodeError as error:
         return Record(
-            index, place, None, f"is not UTF-8 (byte {error.start + 1})", line.decode(errors="backslashreplace")
+            index, place, None, f"is not UTF-8 (byte {error.start + 1})", line.decode(errors="surrogateescape")
         )
     except json.JSONDecodeError as error:
         return Record(index, place, None, f"is not JSON: {error.msg} at character {error.pos + 1}", line.decode())
