@@ -95,6 +95,7 @@ async def wire_server(
         deadlines=deadlines,
         admission=admission,
         count_result=telemetry.results.count,
+        count_synthetic=telemetry.synthetic.count,
     )
     async with AsyncExitStack() as stack:
         server, port = await start_server(

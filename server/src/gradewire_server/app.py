@@ -88,6 +88,7 @@ async def _open(
             deadlines=settings.deadlines(),
             admission=admission,
             count_result=telemetry.results.count,
+            count_synthetic=telemetry.synthetic.count,
         )
         try:
             yield dataplane, engine

@@ -1,5 +1,6 @@
 """References.Prepare with a judge that writes what is missing, over a real socket."""
 
+import re
 from typing import Any
 
 import grpc
@@ -17,6 +18,7 @@ from gradewire_server.rpc.preparation import name_of
 
 PREPARED = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(synthetic=types_pb2.SYNTHETIC_MODE_PREPARED))
 PROMPT = PROMPTS.find("synthetic", "")
+ONLY_AGAIN = re.sub(r"(?s)\[variants\.sentence\].*?(?=\[variants\.again\])", "", PROMPT.text)
 
 
 def asked(*references: str, question: str = "what?", **generate: Any) -> references_pb2.PrepareRequest:
@@ -49,6 +51,22 @@ async def test_what_is_missing_is_written_kept_and_told(wire: Wire) -> None:
     score.reference_set = last.reference_set
     reply = await wire.scoring.Score(score)
     assert reply.items[0].results[0].status == types_pb2.STATUS_OK
+
+
+async def test_sentences_and_fallbacks_are_counted_once(wire: Wire) -> None:
+    def counted() -> list[float | None]:
+        sample = wire.registry.get_sample_value
+        return [sample("gradewire_synthetic_answers_total", {"outcome": each}) for each in ("generated", "fallback")]
+
+    assert counted() == [0, 0]
+    wire.engine.script.on_generate = saying("It is surely the cat.", "Who knows?")
+    await prepared(wire, asked("the cat", "a dog"))
+    assert counted() == [1, 1]
+    wire.engine.script.on_generate = saying("It is surely the mouse.")
+    message = asked("the mouse", question="who?")
+    message.entries.add(question="whose?", references=["the mouse"])
+    await prepared(wire, message)
+    assert counted() == [3, 1]
 
 
 async def test_judge_and_prompt_stand_in_the_last_message(wire: Wire) -> None:
@@ -112,6 +130,11 @@ async def test_the_name_of_a_set_says_who_writes_in_it(wire: Wire) -> None:
             {"prompt": 'format = 1\nname = "mine"\nversion = 1\nmetric = "synthetic"\n'},
             grpc.StatusCode.INVALID_ARGUMENT,
             "generate.prompt",
+        ),
+        (
+            {"prompt": ONLY_AGAIN},
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "generate.prompt: synthetic/1 has no table [variants.sentence]",
         ),
     ],
 )

@@ -19,7 +19,7 @@ from gradewire_server.rpc.inline_prompts import read_ahead
 from gradewire_server.rpc.limits import Deadlines, Limits, reply_margin_s
 from gradewire_server.rpc.pace import Pace
 from gradewire_server.rpc.plan import MetricPlan, Planner
-from gradewire_server.rpc.preparation import prepare
+from gradewire_server.rpc.preparation import CountSynthetic, prepare
 from gradewire_server.rpc.replies import CountResult, ItemReplies, count_nothing
 from gradewire_server.rpc.stream import ScoreStream
 from gradewire_server.scoring import Scorer
@@ -47,6 +47,7 @@ class Dataplane:
         admission: Admission | None = None,
         metrics: Mapping[str, Metric[Any]] = REGISTRY,
         count_result: CountResult = count_nothing,
+        count_synthetic: CountSynthetic | None = None,
     ) -> None:
         self._scorer = scorer
         self._engine = engine
@@ -54,6 +55,7 @@ class Dataplane:
         self.deadlines = deadlines or Deadlines()
         self.admission = admission or Admission(Capacity())
         self.count_result = count_result
+        self.count_synthetic = count_synthetic
         self._metrics = metrics
         self._planner = Planner(engine, metrics)
         self._unwinding: set[asyncio.Task[None]] = set()

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gradewire_server.scoring import PreparedChunk, Scorer
 
 _NAME_BYTES = 16
+CountSynthetic: TypeAlias = Callable[[int, int], None]
+"""Told of references that have got an answer: sentences of a judge, and those that stand for themselves."""
 
 
 async def prepare(
@@ -77,6 +79,8 @@ async def prepare(
                 chunk = await anext(chunks)
             finally:
                 dataplane.admission.items.release(count)
+            if dataplane.count_synthetic is not None:
+                _count(dataplane.count_synthetic, progress, chunk)
             if ends_s is not None and time.monotonic() >= ends_s:
                 raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
             _advance(progress, chunk, positions, refused)
@@ -105,6 +109,13 @@ def name_of(entries: Sequence[ReferenceEntry], generation: Generation | None = N
             encoded = text.encode()
             digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.hexdigest()
+
+
+def _count(count_synthetic: CountSynthetic, progress: references_pb2.PrepareProgress, chunk: "PreparedChunk") -> None:
+    count_synthetic(
+        chunk.synthetic.generated - progress.synthetic_answers_generated,
+        chunk.synthetic.fallback - progress.synthetic_answers_fallback,
+    )
 
 
 def _advance(

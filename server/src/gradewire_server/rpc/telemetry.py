@@ -58,6 +58,19 @@ class ResultTelemetry:
         counter.inc()
 
 
+class SyntheticTelemetry:
+    """Counts references by what stands for them now."""
+
+    def __init__(self, answers: Counter) -> None:
+        self._generated = answers.labels("generated")
+        self._fallback = answers.labels("fallback")
+
+    def count(self, generated: int, fallback: int) -> None:
+        """Counts what has been added."""
+        self._generated.inc(generated)
+        self._fallback.inc(fallback)
+
+
 class RpcTelemetry:
     """Registers all metrics of this room; labels are bounded: methods, codes, metrics and statuses."""
 
@@ -92,6 +105,14 @@ class RpcTelemetry:
             "gradewire_results", "Results by metric and status.", ("metric", "status"), registry=registry
         )
         self.results = ResultTelemetry(self._results)
+        self.synthetic = SyntheticTelemetry(
+            Counter(
+                "gradewire_synthetic_answers",
+                "Synthetic answers that calls of Prepare had a judge write, by outcome.",
+                ("outcome",),
+                registry=registry,
+            )
+        )
         self.serving = Gauge("gradewire_serving", "1 while health says SERVING, else 0.", registry=registry)
         self.degraded = Gauge(
             "gradewire_degraded", "How many things work less well than they should (see /healthz).", registry=registry
