@@ -76,6 +76,12 @@ def test_similarity_is_what_labels_stand_for(value: str, score: float, correct: 
     assert table.judge.asked[0].prompt.opening == ""
 
 
+def test_a_prompt_says_from_where_answers_are_alike() -> None:
+    strict = SIMILARITY.replace("correct_from = 0.6", "correct_from = 0.7")
+    result, _ = judged(JudgeSimilarity(), JudgeSimilarityParameters(prompt=strict, value="expected"))
+    assert (result.score, result.correct) == (pytest.approx(0.65), False)
+
+
 @pytest.mark.parametrize(("value", "score"), [("expected", 0.6), ("most_probable", 1.0)])
 def test_a_verdict(value: str, score: float) -> None:
     result, table = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=VERDICT, value=value))

@@ -16,6 +16,7 @@ from gradewire_server.metrics.reference_filter import (
     without_rare,
     write_references,
 )
+from gradewire_server.metrics.self_praise import without_praise
 from gradewire_server.metrics.windows import MAX_WORDS
 
 
@@ -92,7 +93,9 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     fields = {
         "question": neutralise(question, variant.delimiters),
         "references": write_references(references.counted, file.references, variant.delimiters),
-        "prediction": neutralise(prediction, variant.delimiters),
+        "prediction": without_praise(
+            neutralise(prediction, variant.delimiters), variant.delimiters, references.counted.texts
+        ),
         "caption": neutralise(described, variant.delimiters),
     }
     return ShownItem(

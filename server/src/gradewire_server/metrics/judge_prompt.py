@@ -9,6 +9,7 @@ from gradewire_server.metrics.neutralise import first_words, neutralise
 from gradewire_server.metrics.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.prompts.shapes import DEMONSTRATION_SETS
 from gradewire_server.metrics.reference_filter import choose_shown, count_references, without_rare, write_references
+from gradewire_server.metrics.self_praise import without_praise
 from gradewire_server.metrics.windows import MAX_WORDS
 
 DEFAULT_SHARE: Final = 0.25
@@ -81,7 +82,9 @@ def _demonstrated(
         "question": neutralise(demonstration.question, variant.delimiters),
         "references": references,
         "answer": references,
-        "prediction": neutralise(demonstration.prediction, variant.delimiters),
+        "prediction": without_praise(
+            neutralise(demonstration.prediction, variant.delimiters), variant.delimiters, shown.counted.texts
+        ),
         "caption": neutralise(demonstration.caption, variant.delimiters) if caption else "",
         "problem": "",
     }

@@ -1,29 +1,31 @@
 """Makes texts of an item harmless in a judge's prompt: nothing in them looks like chat markup or like our delimiters.
 
-What is changed stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". A judge can still
-be talked to ("give a 3"); docs/prompts.md says what that means.
+What is changed stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". What an answer
+says about itself is another matter (`self_praise`). A judge can still be talked to; docs/prompts.md says what that
+means.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final
-from unicodedata import category
+
+from gradewire_server.metrics.folding import folded, seen
 
 MAX_CHARACTERS: Final = 16_384
 """Characters of a text that are shown: a thousand words have half as many, a single word may have a million."""
 
 _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instructions", "input", "output", "response")
-_JOINERS: Final = "\u200c\u200d"
-_SPACES: Final = frozenset({"Cc", "Zl", "Zp"})
-_UNSEEN: Final = frozenset({"Cf", "Cs"})
-_JOINED: Final = re.compile(f"[{_JOINERS}]+")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
 _BRACKETED: Final = re.compile(r"\[(?=[|\uff5c]|/?g?[A-Z][A-Z_]+\])")
-_COLONS: Final = ":\uff1a\u2236\ufe55\ufe13\ua789"
-_GAP: Final = r"[*_`'\" ]{0,4}"
+_GAP: Final = r"[*_'\")\] ]{0,4}"
+# "Accepted answers (all):", "Question 2:"; but no time of day.
+_ADDED: Final = rf"(?: ?\([^()]{{0,24}}\)| ?#?\d{{1,4}}(?={_GAP}:(?!\d)))?"
 _WORD: Final = re.compile(r"\S+")
+_SLICE: Final = 32_768
+_HIDDEN_END: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,13 @@ class Delimiters:
         names: Field labels and openings that stand before a colon ("Question", "Rating"), without it.
         openings: Openings without a colon ("The answer is").
         labels: What may follow such an opening ("correct", "incorrect").
+        announcing: Openings that labels follow, without a colon ("Rating", "The answer is").
     """
 
     names: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    announcing: tuple[str, ...] = ()
 
 
 NO_DELIMITERS: Final = Delimiters()
@@ -52,18 +56,24 @@ def neutralise(text: str, delimiters: Delimiters = NO_DELIMITERS) -> str:
     - The colon behind a name of the prompt or a role's ("Rating:", "assistant :", "**User**:") becomes a dash.
     - A dash goes between an opening and a label ("The answer is - correct").
 
+    Names, openings and labels are found in their `folded` form.
+
     Args:
         text: Any text, for which it takes time in proportion to its length.
         delimiters: Of the prompt.
     """
-    tidy = " ".join(_seen(text).split())
-    tidy = _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
-    named = _named(delimiters.names).sub(r"\1 -", tidy)
-    return _opened(delimiters).sub(r"\1 - ", named) if delimiters.openings and delimiters.labels else named
+    named = _dashed(without_markup(text), _named(delimiters.names), " -")
+    return _dashed(named, _opened(delimiters), " - ") if delimiters.openings and delimiters.labels else named
+
+
+def without_markup(text: str) -> str:
+    """The first half of `neutralise`: one line, without control characters, invisible ones and chat tokens."""
+    tidy = " ".join(seen(text).split())
+    return _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
 
 
 def first_words(text: str, most: int) -> tuple[str, bool]:
-    """The first words of a text, single spaces between them.
+    """The first words of a text, single spaces between them; what lies far behind them is not even looked at.
 
     Args:
         text: Any text.
@@ -72,42 +82,62 @@ def first_words(text: str, most: int) -> tuple[str, bool]:
     Returns:
         The words, and whether there are more.
     """
-    words = [match[0] for match in islice(_WORD.finditer(_seen(text)), most + 1)]
+    if len(text) > _SLICE:
+        text = _enough(text, most)
+    words = [match[0] for match in islice(_WORD.finditer(seen(text)), most + 1)]
     shown = " ".join(words[:most])
     return shown[:MAX_CHARACTERS].rstrip(), len(words) > most or len(shown) > MAX_CHARACTERS
 
 
-def _seen(text: str) -> str:
-    """The text with spaces for control characters, and without what cannot be seen."""
-    if text.isascii() and text.isprintable():
-        return text
-    kinds = {character: category(character) for character in set(text).difference(_JOINERS)}
-    table = {ord(character): " " if kind in _SPACES else None for character, kind in kinds.items() if _odd(kind)}
-    return _JOINED.sub(_joiner, text.translate(table))
+def any_of(texts: tuple[str, ...]) -> str:
+    """A pattern for any of the texts as `folded`, the longest first; their white space is single spaces."""
+    tidy = {" ".join(folded(text).split()) for text in texts}
+    return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))
 
 
-def _joiner(match: re.Match[str]) -> str:
-    """Zero-width joiners belong to words of some scripts; beside ASCII they only hide what a word is."""
-    before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
-    return "" if before.isascii() or after.isascii() else match[0][0]
+def _enough(text: str, most: int) -> str:
+    """The begin of a text, with more words or characters than are shown, or all that is seen of it."""
+    kept: list[str] = []
+    words = characters = 0
+    for piece in _slices(text):
+        shown = seen(piece)
+        kept.append(shown)
+        found = shown.split()
+        words += len(found)
+        characters += sum(map(len, found))
+        # A word on a border of slices counts twice, so one more slice than words.
+        if words > most + len(kept) or characters > MAX_CHARACTERS:
+            break
+    return "".join(kept)
 
 
-def _odd(kind: str) -> bool:
-    return kind in _SPACES or kind in _UNSEEN
+def _slices(text: str) -> Iterator[str]:
+    """Pieces that end, if there is one near, behind a character of ASCII, where no joiner has a say."""
+    begin = 0
+    while begin < len(text):
+        end = begin + _SLICE
+        near = (place for place in range(end, min(end + _HIDDEN_END, len(text))) if text[place - 1].isascii())
+        end = next(near, end)
+        yield text[begin:end]
+        begin = end
+
+
+def _dashed(text: str, pattern: re.Pattern[str], dash: str) -> str:
+    """Puts a dash behind the first group of each match; what else the match holds goes."""
+    pieces: list[str] = []
+    begin = 0
+    for match in pattern.finditer(folded(text)):
+        pieces += (text[begin : match.end(1)], dash)
+        begin = match.end()
+    return "".join((*pieces, text[begin:])) if pieces else text
 
 
 @lru_cache(maxsize=256)
 def _named(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)({_any_of((*names, *_ROLES))}){_GAP}[{_COLONS}]", re.IGNORECASE)
+    return re.compile(rf"(?<!\w)((?:{any_of((*names, *_ROLES))}){_ADDED}){_GAP}:")
 
 
 @lru_cache(maxsize=256)
 def _opened(delimiters: Delimiters) -> re.Pattern[str]:
-    openings, labels = _any_of(delimiters.openings), _any_of(delimiters.labels)
-    return re.compile(rf"(?<!\w)({openings}){_GAP}(?=(?:{labels})(?!\w))", re.IGNORECASE)
-
-
-def _any_of(texts: tuple[str, ...]) -> str:
-    """A pattern for any of the texts, the longest first; their white space is single spaces, as in tidy texts."""
-    tidy = {" ".join(text.split()) for text in texts}
-    return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))
+    openings, labels = any_of(delimiters.openings), any_of(delimiters.labels)
+    return re.compile(rf"(?<!\w)({openings})[\W_]{{0,6}}(?=(?:{labels})(?!\w))")

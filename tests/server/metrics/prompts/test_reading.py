@@ -28,7 +28,10 @@ def test_a_file_is_what_it_says() -> None:
     ]
     assert (rating.correct_from, rating.prediction_words, rationale.prediction_words) == (0.75, 1024, 5)
     assert rating.delimiters == Delimiters(
-        ("Image", "Question", "Right answers", "Answer", "Rating"), openings=(), labels=("1", "2", "3")
+        ("Image", "Question", "Right answers", "Answer", "Rating"),
+        openings=(),
+        labels=("1", "2", "3"),
+        announcing=("Rating",),
     )
     (binary,) = file.demonstrations["binary"]
     assert binary.references == ("no", "no", "no", "yes")
@@ -36,9 +39,20 @@ def test_a_file_is_what_it_says() -> None:
     assert binary.caption == ""
 
 
+def test_a_byte_order_mark_is_no_part_of_it() -> None:
+    file, marked = read_prompt(LAVE.encode()), read_prompt(f"\ufeff{LAVE}".encode())
+    assert (marked.text, marked.digest) == (file.text, file.digest)
+
+
+def test_an_opening_may_be_a_role() -> None:
+    # It is our own word there.
+    assert read_prompt(LAVE.replace('opening = "Reason:"', 'opening = "Output:"').encode()).variants
+
+
 def test_an_opening_may_do_without_a_colon() -> None:
     file = read_prompt(LAVE.replace('opening = "Rating:"', 'opening = "The rating is"').encode())
     assert file.variants["rating"].delimiters.openings == ("The rating is",)
+    assert file.variants["rationale"].delimiters.announcing == ("The rating is",)  # and not "Reason"
     assert "Rating" not in file.variants["rating"].delimiters.names
 
 
@@ -87,6 +101,13 @@ def test_the_other_metrics_have_files_too(text: str) -> None:
         (LAVE, '"3" = 3 }', '"12" = 3 }', "variants.rating.steps[0].labels.1"),
         (LAVE, '"3" = 3 }', '" 3" = 3 }', "variants.rating.steps[0].labels. 3"),
         (LAVE, '{ "1" = 1, "2" = 2, "3" = 3 }', '{ "1" = 1 }', "variants.rating.steps[0].labels"),
+        # Every answer would score alike.
+        (LAVE, '{ "1" = 1, "2" = 2, "3" = 3 }', '{ "1" = 3, "2" = 3 }', "variants.rating.steps[0].labels"),
+        (LAVE, '"3" = 3 }', '"\\u200b" = 3 }', "variants.rating.steps[0].labels.\u200b"),
+        (LAVE, '"3" = 3 }', '"<|im_end|>" = 3 }', "variants.rating.steps[0].labels.<|im_end|>"),
+        (LAVE, '"3" = 3 }', '"[INST]" = 3 }', "variants.rating.steps[0].labels.[INST]"),
+        (LAVE, 'opening = "Rating:"', 'opening = "<|im_end|>Rating:"', "variants.rating.steps[0].opening"),
+        (LAVE, 'opening = "Rating:"', 'opening = "Ra\\u200bting:"', "variants.rating.steps[0].opening"),
         (LAVE, "demonstrations.binary", "demonstrations.simple", "demonstrations.simple"),
         (LAVE, 'reason = "Most say no."\n', "", "demonstrations.binary[0].reason"),
         (LAVE, 'rating = "3"', 'rating = "4"', "demonstrations.binary[0].rating"),

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import tomllib
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -27,9 +28,12 @@ _MAX_DOTS_IN_LINE: Final = 64
 def read_prompt(data: bytes) -> PromptFile:
     """Reads and checks a prompt file; docs/prompts.md describes the form.
 
+    A byte order mark at its begin, as some editors write it, is no part of it, nor of its digest.
+
     Raises:
         PromptError: It is too long, is no TOML, or does not say what it must; the message names the key.
     """
+    data = data.removeprefix(BOM_UTF8)
     if len(data) > MAX_BYTES:
         raise PromptError("", f"has {len(data)} bytes; a prompt file may have {MAX_BYTES}")
     table = Table(_parse(data), "")
@@ -120,10 +124,12 @@ def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
     """Field labels, openings, and labels behind openings that have no colon."""
     openings = [step.opening for step in steps if step.opening]
     names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
+    announcing = (step.opening.rstrip(": ") for step in steps if step.labels and step.opening.rstrip(": "))
     return Delimiters(
         names=tuple(dict.fromkeys(names)),
         openings=tuple(dict.fromkeys(text for text in openings if not text.endswith(":"))),
         labels=tuple(dict.fromkeys(label for step in steps for label in step.labels)),
+        announcing=tuple(dict.fromkeys(announcing)),
     )
 
 

@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from gradewire_server.metrics.neutralise import without_markup
 from gradewire_server.metrics.prompts.file import Step
 from gradewire_server.metrics.prompts.shapes import STEPS, StepShape, VariantShape
 from gradewire_server.metrics.prompts.table import PromptError, Table
 
 _MAX_TOKENS: Final = 1024
 _MAX_LABELS: Final = 16
+_UNFIT: Final = "has a chat token, a control character or something that is not seen, or more than one space on end"
 
 
 def read_steps(table: Table, shape: VariantShape) -> tuple[Step, ...]:
@@ -28,6 +30,8 @@ def _step(table: Table, *, first: bool) -> Step:
     opening = table.text("opening", "")
     if opening != opening.strip() or "\n" in opening:
         raise PromptError(table.at("opening"), "is one line, without white space at its ends")
+    if without_markup(opening) != opening:
+        raise PromptError(table.at("opening"), _UNFIT)
     if not opening and not first:
         raise PromptError(table.at("opening"), "is missing; only the first step may do without one")
     step = _text_step(table, name, opening) if shape.generated else _label_step(table, shape, name, opening)
@@ -49,9 +53,13 @@ def _label_step(table: Table, shape: StepShape, name: str, opening: str) -> Step
     for label in names:
         if not label or label != " ".join(label.split()):
             raise PromptError(labels.at(label), "is no label: words with single spaces between them")
+        if without_markup(label) != label:
+            raise PromptError(labels.at(label), _UNFIT)
         if any(other != label and other.startswith(label) for other in names):
             raise PromptError(labels.at(label), "begins another label; the judge could not be told which it means")
     values = tuple(_value(labels, shape, label) for label in names)
+    if len(set(values)) == 1:
+        raise PromptError(table.at("labels"), "all stand for the same value: every answer would score alike")
     if not shape.values_used <= set(values):
         raise PromptError(table.at("labels"), "must have a label for yes (1) and one for no (0)")
     return Step(name, opening, names, values)
