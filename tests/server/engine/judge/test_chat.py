@@ -9,7 +9,7 @@ from tests.support.judges import smollm2_repository
 
 from gradewire_models.judges import load_judge
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
-from gradewire_server.engine.judge.chat import ChatTokenizer, PromptLimits, PromptTooLongError
+from gradewire_server.engine.judge.chat import ChatTokenizer, FixedTooLongError, PromptLimits, PromptTooLongError
 from gradewire_server.engine.judge.labels import LabelsError
 
 FIXED = (Turn(Role.SYSTEM, "Grade."), Turn(Role.USER, "Answer: a"), Turn(Role.ASSISTANT, "Rating: 3"))
@@ -103,7 +103,7 @@ def test_what_the_judge_may_write_needs_its_space(path: Path) -> None:
     prompt = JudgePrompt(FIXED, "Answer: ", "word " * 500, "")
     tokens = tokenizer.prompt(prompt, (), answer_tokens=100)
     assert len(tokens.fixed) + len(tokens.item) <= 100
-    with pytest.raises(PromptTooLongError, match="judge reads 200"):
+    with pytest.raises(FixedTooLongError, match="judge reads 200"):
         tokenizer.prompt(prompt, (), answer_tokens=190)
 
 
@@ -113,7 +113,7 @@ def test_a_long_item_is_told_what_is_too_long(path: Path) -> None:
         tokenizer.prompt(JudgePrompt((), "reference " * 100, "short", ""), ())
     with pytest.raises(PromptTooLongError, match="question and references"):
         tokenizer.prompt(JudgePrompt((), "x" * 1_000_000, "short", ""), ())
-    with pytest.raises(PromptTooLongError, match="instructions and demonstrations"):
+    with pytest.raises(FixedTooLongError, match="instructions and demonstrations"):
         tokenizer.prompt(JudgePrompt((Turn(Role.SYSTEM, "x" * 1_000_000),), "a", "b", ""), ())
     with pytest.raises(PromptTooLongError, match="the judge's turn"):
         tokenizer.opening("x" * 1_000_000)

@@ -112,6 +112,12 @@ async def test_what_cannot_fit_or_be_told_apart_is_an_error_of_the_need(judge: E
     assert isinstance(long, Failure)
     assert long.status is Status.INVALID_INPUT
     assert "question and references" in long.message
+    # Here no item would fit: the prompt file is at fault.
+    full = JudgePrompt((Turn(Role.SYSTEM, "instruction " * 9000),), "?", "Paris")
+    crowded, _ = await judge.choose(Choose("", full, ("1", "2")), deadline_s=None)
+    assert isinstance(crowded, Failure)
+    assert crowded.status is Status.INVALID_PARAMETER
+    assert crowded.message.startswith("prompt: instructions")
     assert isinstance(alike, Failure)
     assert alike.status is Status.INVALID_PARAMETER
     assert isinstance(none, Failure)

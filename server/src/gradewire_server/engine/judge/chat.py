@@ -23,6 +23,10 @@ class PromptTooLongError(Exception):
     """It does not fit even without its prediction; the message names what is too long."""
 
 
+class FixedTooLongError(PromptTooLongError):
+    """Instructions and demonstrations leave no item any room: the prompt file is at fault, whatever the item is."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
     """A prompt as the judge reads it.
@@ -101,15 +105,20 @@ class ChatTokenizer:
             answer_tokens: How many more the judge may write.
 
         Raises:
+            FixedTooLongError: The fixed turns, with what is to be written, leave no room for any item.
             PromptTooLongError: It does not fit even without its prediction.
         """
         for turn in prompt.fixed:
-            self._check_characters(turn.text, "the prompt's instructions and demonstrations", self._limits.context)
+            if len(turn.text) > self._limits.context * _CHARACTERS_PER_TOKEN:
+                raise FixedTooLongError(
+                    f"instructions and demonstrations: one of {len(turn.text)} characters is too long for the judge, "
+                    f"which reads {self._limits.context} tokens"
+                )
         fixed = self._fixed(prompt.fixed)
         around = (len(self._before[Role.USER]) + len(self._after) + len(self._before[Role.ASSISTANT])) + len(opening)
         space = min(self._limits.item, self._limits.context - len(fixed) - answer_tokens) - around
         if space < 1:
-            raise PromptTooLongError(
+            raise FixedTooLongError(
                 f"instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens; "
                 f"the judge reads {self._limits.context}"
             )
@@ -152,8 +161,8 @@ class ChatTokenizer:
         kept = len(offsets) - surplus_tokens
         return prediction[: offsets[kept][0]] if kept > 0 else ""
 
-    def _check_characters(self, text: str, what: str, tokens: int | None = None) -> None:
-        limit = (tokens or self._limits.item) * _CHARACTERS_PER_TOKEN
+    def _check_characters(self, text: str, what: str) -> None:
+        limit = self._limits.item * _CHARACTERS_PER_TOKEN
         if len(text) > limit:
             raise PromptTooLongError(f"{what}: {len(text)} characters are too long for the judge, which reads {limit}")
 

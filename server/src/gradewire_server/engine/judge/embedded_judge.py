@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from gradewire_server.domain.engine import ModelStatus
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.engine.judge.chat import ChatTokenizer, PromptTokens, PromptTooLongError
+from gradewire_server.engine.judge.chat import ChatTokenizer, FixedTooLongError, PromptTokens, PromptTooLongError
 from gradewire_server.engine.judge.embedded_queue import EmbeddedQueue, Planned
 from gradewire_server.engine.judge.embedded_work import Work
 from gradewire_server.engine.judge.labels import LabelsError
@@ -244,6 +244,8 @@ def _failure(error: Exception) -> Failure:
     match error:
         case _RefusedError():
             return error.failure
+        case FixedTooLongError():
+            return Failure(Status.INVALID_PARAMETER, f"prompt: {error}")
         case PromptTooLongError():
             return Failure(Status.INVALID_INPUT, str(error))
         case LabelsError():
