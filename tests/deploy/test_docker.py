@@ -59,6 +59,8 @@ def test_it_can_build_and_run_judges() -> None:
     locked = set(re.findall(r"^([\w-]+)==", (ROOT / "requirements" / "run.lock").read_text(), re.MULTILINE))
     assert {re.split(r"[\[>]", each)[0] for each in extra} - {"gradewire"} <= locked
     text = (DEPLOY / "docker" / "Dockerfile").read_text()
+    assert '"libgomp1=12.*"' in text, "llama.cpp does not start without it"
+    assert "bookworm" in text  # whose gcc is 12
     (models,) = re.findall(r"GRADEWIRE_MODEL_REPOSITORY=(\S+)", text)
     made = re.findall(r"install -d -o 10001 -g 10001 -m 0755 (.+)$", text, re.MULTILINE)[0].split()
     assert {models, str(default_judge_repository(Path(models)))} <= set(made)
