@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-_MOST_CHARACTERS: Final = 1_000
+_MOST_CHARACTERS: Final = 300
 _PLAIN: Final = re.compile(r"[a-z0-9\s.,;:!()'\"*_`\u2018\u2019\u201c\u201d\u2013\u2014-]*")
 _WORD: Final = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
 _CLAUSE_END: Final = re.compile(r"[.,;:!\n\u2013\u2014]|(?<=\s)-|-(?=\s)")
@@ -65,7 +65,7 @@ def leading_verdict(text: str) -> bool | None:
       is a cat" and "it is not a cat" say neither, for the question may have asked about another animal.
 
     "No data", "No one knows", "Sure! ..." and "It might" say neither. So does what is not plain English: longer than
-    1 000 characters, with a question mark, a slash, or letters beyond ASCII.
+    300 characters, with a question mark, a slash, or letters beyond ASCII.
     """
     if len(text) > _MOST_CHARACTERS:
         return None
