@@ -95,7 +95,7 @@ def main() -> int:
     """Runs all cases."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a server with a judge")
-    parser.add_argument("--metrics", default="lave,judge_verdict")
+    parser.add_argument("--metrics", default="lave,judge_grade,judge_similarity,judge_verdict")
     parser.add_argument("--deadline-s", type=float, default=3600.0, help="seconds for all of it")
     parser.add_argument("--out", type=Path, help="write one JSON line per metric and case")
     arguments = parser.parse_args()

@@ -1,11 +1,11 @@
 """Malformed, empty, hostile, multilingual and over-long items: each has its status, and no score comes by accident."""
 
+import re
 from typing import Any
 
 import pytest
 from benchmarks.judge_hostile_cases import CASES, Case
 from tests.support.hash_engine import HashEngine
-from tests.support.judge_prompts import LAVE
 from tests.support.programs import Table
 from tests.support.scripted_judge import Script, choice
 
@@ -14,10 +14,11 @@ from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import ScoredResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.lave import Lave, LaveParameters
+from gradewire_server.metrics.prompts import PROMPTS
 from gradewire_server.scoring import MetricRequest, Scorer
 
-# More references than any case has, so that all are seen.
-PARAMETERS = LaveParameters("scripted", prompt=LAVE.replace("most = 3", "most = 1000"))
+# The prompt that is shipped, but all references are seen.
+PARAMETERS = LaveParameters("scripted", prompt=re.sub(r"(?m)^most = \d+", "most = 1000", PROMPTS.find("lave", "").text))
 
 
 def item_of(case: Case) -> Item:
@@ -60,9 +61,9 @@ def assert_seen(case: Case, table: Table) -> None:
     total = len(references)
     votes = len(set(references)) < total or set(references) == {"yes", "no"}
     counted = [f"{text} ({references.count(text)} of {total})" for text in dict.fromkeys(references)]
-    shown = " | ".join(counted if votes else references)
-    assert need.prompt.lead == f"Question: {question}\nRight answers: {shown}\nAnswer: "
-    assert (need.prompt.tail, need.prompt.opening) == ("", "Rating:")
+    shown = "; ".join(counted if votes else references)
+    assert need.prompt.lead == f"Question: {question}\nAccepted answers: {shown}\nStudent's answer: "
+    assert (need.prompt.tail, need.prompt.opening) == ("", "The student's answer is")
 
 
 async def test_neighbours_are_right() -> None:

@@ -38,7 +38,7 @@ _MATCHING: Final = (
     r" (?:exactly |fully |one of )?(?:the|your|any|all|every|each)(?: \w{1,16}){0,2} (?:keys?|references?|answers?)"
 )
 _ANNOUNCING: Final = r"rating|grade|score|marks?|verdict|evaluation|assessment"
-_CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"]|$)|[ ](?:-|and|but|so|because|as|since|here|now)(?!\w))"
+_CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as|since|here|now)(?!\w))"
 
 
 def without_praise(text: str, delimiters: Delimiters, references: Sequence[str]) -> str:
@@ -46,7 +46,7 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str])
 
     - Labels of the prompt, as whole words ("correct", "incorrectly"), if they have a word of four letters.
     - Clauses that praise ("this is correct", "my answer is absolutely right"), and the praise of an answer ("the right
-      answer is Rome" becomes "the [...] answer is Rome").
+      answer is Rome" becomes "the [...] answer is Rome"), and praise that is all there is.
     - Clauses that claim a match ("it is the same as the accepted answer").
     - Ratings, with the prompt's openings or without ("The student's answer is yes", "Grade - 5", "score: 10/10").
 
@@ -69,7 +69,7 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str])
 
 
 def _is_answer(match: re.Match[str], answers: set[str]) -> bool:
-    said = next(match[name] for name in ("clause", "match", "rating", "praise", "label") if match[name])
+    said = next(match[name] for name in ("clause", "match", "rating", "praise", "label", "alone") if match[name])
     return answers.issuperset(_WORD.findall(said)) or (match["scale"] is not None and match["scale"] in answers)
 
 
@@ -90,7 +90,8 @@ def _praise(delimiters: Delimiters) -> re.Pattern[str]:
         rf"|(?P<scale>{announcing})(?:[ ]?[-:=(\"'*_][\W_]{{0,5}}(?:(?:is|of|as|to) )?|[ ](?:is|of|as|to)[ ](?:- )?)"
         rf"(?P<rating>{any_label})"
         rf"|(?P<praise>(?:{_PRAISE})(?= {_ANSWER}(?!\w)))"
-        rf"|(?P<label>{label}))"
+        rf"|(?P<label>{label})"
+        rf"|^(?P<alone>{_PRAISE})[\W_]{{0,6}}$)"
     )
 
 
