@@ -6,27 +6,23 @@ from unicodedata import category
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.folding import BLANK_PATTERN, FILLERS
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
 """Longest question that is put before answers: a thousand references would make a thousand copies of it."""
-_EMPTY_LETTERS: Final = "\u115f\u1160\u3164\uffa0"
+_UNSEEN: Final = FILLERS | {BLANK_PATTERN}
+_EMPTY_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
 """Hangul fillers: letters of which nothing is seen."""
 _WORD_CHARACTER: Final = re.compile(rf"[^\W{_EMPTY_LETTERS}]")
 _LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_EMPTY_LETTERS}]")
 _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
-# The fillers, the blank of Braille, and what Unicode lists as ignorable in display though it is no format character:
-# the grapheme joiner, two vowels of Khmer, Mongolian and other variation selectors.
-_UNSEEN: Final = frozenset({
-    *_EMPTY_LETTERS, "\u2800", "\u034f", "\u17b4", "\u17b5",
-    *map(chr, range(0x180B, 0x1810)), *map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0)),
-})  # fmt: skip
 
 
 def is_blank(text: str) -> bool:
     """Whether nothing of a text is seen.
 
-    That is white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, the blank of Braille
-    and variation selectors alone.
+    That is white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation selectors
+    and the like (Unicode's default ignorable ones), and the blank of Braille.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every text, after its first character
