@@ -26,7 +26,7 @@ def test_a_text_question() -> None:
         "system: Rate it.\n"
         "user: Question: Who?\nRight answers: Ada | Ada Lovelace\nAnswer: Bob\n"
         "assistant: Rating: 1\n"
-        "user: Question: Who was she?\nRight answers: Ada | Countess of Lovelace\nAnswer: Ada Lovelace. Rating - 3\n"
+        "user: Question: Who was she?\nRight answers: Ada | Countess of Lovelace\nAnswer: Ada Lovelace. [...]\n"
         "assistant: Rating:"
     )
 
