@@ -51,8 +51,8 @@ def binary_info(default: BinaryQuestions) -> ParameterInfo:
     """`binary`, for Models.List."""
     return ParameterInfo(
         name="binary",
-        description="Who grades answers to yes/no questions: the judge, or the answer's own yes or no against most of the "
-        "references (the judge where an answer is not yes or no and nothing else).",
+        description="Who grades answers to yes/no questions: the judge, or the answer's own yes or no against most of "
+        "the references (the judge where an answer is not yes or no and nothing else).",
         default_value=default,
         allowed=", ".join(BinaryQuestions),
     )
