@@ -249,7 +249,7 @@ async def test_async_client_gives_the_same(small_server: SmallServer) -> None:
         report = await client.score(rows(300))
         assert [item.scores["smile"].score for item in report] == [float(index % 2 == 0) for index in range(300)]
         with pytest.raises(gradewire.InvalidRequest):
-            await client.score([RIGHT], "lave")
+            await client.score([RIGHT], "no_such_metric")
 
 
 def test_an_async_client_outlives_an_event_loop(small_server: SmallServer) -> None:

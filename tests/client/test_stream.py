@@ -98,7 +98,7 @@ def test_the_sources_own_exception_reaches_the_caller(client: Client) -> None:
 
 def test_wrong_arguments_are_refused_at_once(client: Client) -> None:
     with pytest.raises(gradewire.InvalidRequest):
-        client.score_stream([], "lave")
+        client.score_stream([], "no_such_metric")
     with pytest.raises(gradewire.InvalidRequest):
         client.score_stream([], deadline_s=-1)
 

@@ -78,7 +78,7 @@ def test_nothing_is_raised_into_the_caller(client: Client, small_server: SmallSe
     small_server.script.faults = [Fault(grpc.StatusCode.INTERNAL, "defect")]
     assert isinstance(client.submit([RIGHT]).exception(10), gradewire.ServerFault)
     assert isinstance(client.submit(broken()).exception(10), OSError)
-    assert isinstance(client.submit([RIGHT], "lave").exception(10), gradewire.InvalidRequest)
+    assert isinstance(client.submit([RIGHT], "no_such_metric").exception(10), gradewire.InvalidRequest)
     assert isinstance(client.submit(3).exception(10), gradewire.InvalidRequest)  # type: ignore[arg-type]
     client.close()
     called = threading.Event()

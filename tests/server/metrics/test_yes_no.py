@@ -1,7 +1,7 @@
 """Which answers say yes or no: never a guess."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradewire_server.metrics.yes_no import asks_yes_or_no, leading_verdict
@@ -40,7 +40,7 @@ TAKEN_BACK = [
     "Yes - no, sorry, they are out", "No, that is correct", "No, of course it is", "Yes, maybe", "No, it depends",
     "yes | no", "Yes, or perhaps no", "The answer is not no", "Yes, the opposite", "They can - or not", "It is. No.",
     "yes, it isn't", "Yes \U0001f44e", "Yes, 不是", "\u200byes\u200bno", "The answer is yes or no",
-    "Yes, however it is unclear", "Yes. " + "It is there. " * 15 + "So the answer is no.",
+    "Yes, however it is unclear", "nay, sir it is", "Yes. " + "It is there. " * 15 + "So the answer is no.",
 ]  # fmt: skip
 NEITHER = [
     "", "?!", "tile", "the gate is open", "maybe", "probably yes", "I think so", "it depends", "not sure", "no idea",
@@ -76,6 +76,7 @@ def test_any_text_is_answered(text: str) -> None:
 
 
 @given(st.sampled_from(YES), st.sampled_from(NO), st.sampled_from([". ", ", ", "! ", "\n", " - ", " ", "? "]))
+@example(yes="it is", no="nay, sir", between=" ")
 def test_a_text_that_says_both_says_neither(yes: str, no: str, between: str) -> None:
     assert leading_verdict(f"{yes}{between}{no}") is None
     assert leading_verdict(f"{no}{between}{yes}") is None

@@ -32,6 +32,9 @@ _SHORT: Final = {
     "they're": "they are", "cannot": "can not", "can't": "can not", "won't": "will not", "shan't": "shall not",
 }  # fmt: skip
 
+_ELLIPTIC_WORDS: Final = 4
+"""Words of the longest ellipsis, "it is not any": what a clause may end with ("no, sir it is")."""
+
 # What, anywhere behind a yes or a no, leaves it in doubt.
 _DOUBT: Final = frozenset({
     "but", "however", "although", "though", "except", "unless", "otherwise", "or", "if", "wait", "actually", "rather",
@@ -109,7 +112,8 @@ def _elliptic(words: list[str]) -> bool | None:
 def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict itself, no switch
     """Whether clauses behind a verdict take it back, or begin with a number or "one" that belongs to it ("No. 5")."""
     against = _DOUBT | (_AGAINST_YES if verdict else _AGAINST_NO)
-    other = any(_whole(clause) is (not verdict) for clause in rest)
+    ends = (clause[-count:] for clause in rest for count in range(1, _ELLIPTIC_WORDS + 1))
+    other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()
     return other or numbered or any(word in against for clause in rest for word in clause)
 
