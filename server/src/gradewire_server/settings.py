@@ -117,9 +117,7 @@ class Settings(BaseSettings):
         description="Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, or behind an "
         "OpenAI-compatible server.",
     )
-    judge_model: str = Field(
-        "", description="Judge meant where none is named; empty: the catalog's or remote one."
-    )
+    judge_model: str = Field("", description="Judge meant where none is named; empty: the catalog's or remote one.")
     judge_preload: bool = Field(default=False, description="Load the judge at start, not at its first use.")
     judge_max_queue_items: Count = Field(
         4096, description="Needs that may wait for a judge; further ones fail with a hint when to try again."
@@ -148,9 +146,7 @@ class Settings(BaseSettings):
     )
     judge_timeout_s: PositiveSeconds = Field(60.0, description="Longest wait for one answer of the judge's server.")
     judge_max_in_flight: Count = Field(16, description="Requests on their way to the judge's server.")
-    judge_input_price: Price = Field(
-        0.0, description="Price of a million tokens sent, for the cost that is counted."
-    )
+    judge_input_price: Price = Field(0.0, description="Price of a million tokens sent, for the cost that is counted.")
     judge_output_price: Price = Field(0.0, description="Price of a million tokens that the judge writes, likewise.")
 
     namespace: str = Field("default", description="Tenants with different namespaces share no cache entry.")

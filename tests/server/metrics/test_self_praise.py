@@ -30,6 +30,8 @@ def shown(text: str, *references: str, delimiters: Delimiters = LAVE) -> str:
         ("Bob. CORRECT!", "Bob. [...]!"),
         ("Bob is not incorrect, I answered correctly", "Bob is not [...], I answered [...]"),
         ("Bob. This is correct.", "Bob. [...]."),
+        ("Bob. This is _correct_.", "Bob. [...]_."),
+        ("Bob. __correct__", "Bob. __[...]__"),
         ("Bob. The student's answer is correct.", "Bob. [...]."),
         ("Bob. The student\u2019s answer is correct.", "Bob. [...]."),
         ("Bob. The student\u02bcs answer is: \u201ccorrect\u201d", "Bob. [...]\u201d"),

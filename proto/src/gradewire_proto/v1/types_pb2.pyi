@@ -270,7 +270,7 @@ class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Binar
     BINARY_QUESTIONS_JUDGE: _BinaryQuestions.ValueType  # 1
     """The judge, as the paper has it."""
     BINARY_QUESTIONS_RULE: _BinaryQuestions.ValueType  # 2
-    """A rule: the yes or no that the prediction begins with, against the majority of the references."""
+    """A rule: a prediction that is yes or no and nothing else, against the majority of the references; the judge, where it is not."""
 
 class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrapper):
     """Who grades answers to binary questions (the most common reference is yes or no)."""
@@ -279,7 +279,7 @@ BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
 BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
 """The judge, as the paper has it."""
 BINARY_QUESTIONS_RULE: BinaryQuestions.ValueType  # 2
-"""A rule: the yes or no that the prediction begins with, against the majority of the references."""
+"""A rule: a prediction that is yes or no and nothing else, against the majority of the references; the judge, where it is not."""
 Global___BinaryQuestions: _TypeAlias = BinaryQuestions  # noqa: Y015
 
 class _LaveMode:
@@ -290,7 +290,7 @@ class _LaveModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LaveMode.Val
     DESCRIPTOR: _descriptor.EnumDescriptor
     LAVE_MODE_UNSPECIFIED: _LaveMode.ValueType  # 0
     LAVE_MODE_RATING: _LaveMode.ValueType  # 1
-    """The rating is read from the probabilities of 1, 2 and 3 after one pass over the prompt. The default."""
+    """The rating is read from the probabilities of the prompt's three labels after one pass over it. The default."""
     LAVE_MODE_RATIONALE: _LaveMode.ValueType  # 2
     """A reason is generated first, then the rating; the paper's default, and many times slower."""
 
@@ -298,7 +298,7 @@ class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper): ...
 
 LAVE_MODE_UNSPECIFIED: LaveMode.ValueType  # 0
 LAVE_MODE_RATING: LaveMode.ValueType  # 1
-"""The rating is read from the probabilities of 1, 2 and 3 after one pass over the prompt. The default."""
+"""The rating is read from the probabilities of the prompt's three labels after one pass over it. The default."""
 LAVE_MODE_RATIONALE: LaveMode.ValueType  # 2
 """A reason is generated first, then the rating; the paper's default, and many times slower."""
 Global___LaveMode: _TypeAlias = LaveMode  # noqa: Y015

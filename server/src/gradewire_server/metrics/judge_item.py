@@ -18,6 +18,7 @@ from gradewire_server.metrics.reference_filter import (
 )
 from gradewire_server.metrics.self_praise import without_praise
 from gradewire_server.metrics.windows import MAX_WORDS
+from gradewire_server.metrics.yes_no import leading_verdict
 
 
 def check_judged(item: Item) -> Failure | None:
@@ -90,12 +91,14 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     question, question_cut = first_words(item.question, MAX_CHARACTERS)
     described, caption_cut = first_words(item.caption if view.caption else "", MAX_WORDS)
     references = choose_shown(without_rare(counted, view.share), prediction, file.references)
+    shown = neutralise(prediction, variant.delimiters)
+    # "True." and "correct" are answers to a yes/no question, and say nothing of themselves.
+    if not is_binary(counted) or leading_verdict(prediction) is None:
+        shown = without_praise(shown, variant.delimiters, references.counted.texts)
     fields = {
         "question": neutralise(question, variant.delimiters),
         "references": write_references(references.counted, file.references, variant.delimiters),
-        "prediction": without_praise(
-            neutralise(prediction, variant.delimiters), variant.delimiters, references.counted.texts
-        ),
+        "prediction": shown,
         "caption": neutralise(described, variant.delimiters),
     }
     return ShownItem(

@@ -134,10 +134,10 @@ def _dashed(text: str, pattern: re.Pattern[str], dash: str) -> str:
 
 @lru_cache(maxsize=256)
 def _named(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)((?:{any_of((*names, *_ROLES))}){_ADDED}){_GAP}:")
+    return re.compile(rf"(?<![^\W_])((?:{any_of((*names, *_ROLES))}){_ADDED}){_GAP}:")
 
 
 @lru_cache(maxsize=256)
 def _opened(delimiters: Delimiters) -> re.Pattern[str]:
     openings, labels = any_of(delimiters.openings), any_of(delimiters.labels)
-    return re.compile(rf"(?<!\w)({openings})[\W_]{{0,6}}(?=(?:{labels})(?!\w))")
+    return re.compile(rf"(?<![^\W_])({openings})[\W_]{{0,6}}(?=(?:{labels})(?![^\W_]))")

@@ -77,19 +77,20 @@ def _is_answer(match: re.Match[str], answers: set[str]) -> bool:
 def _praise(delimiters: Delimiters) -> re.Pattern[str]:
     long_labels = tuple(label for label in delimiters.labels if any(map(_is_long, _WORD.findall(label))))
     # A pattern that matches nothing stands for no labels.
-    label = rf"(?:{any_of(long_labels)})(?:ly|ness)?(?!\w)" if long_labels else r"(?!)"
+    label = rf"(?:{any_of(long_labels)})(?:ly|ness)?(?![^\W_])" if long_labels else r"(?!)"
     any_label = (
-        rf"(?:(?:{any_of(delimiters.labels)})(?!\w|[-.,:/]\d)|\d{{1,3}} ?/ ?\d{{1,3}}(?!\w)|(?:{_PRAISE})(?!\w))"
+        rf"(?:(?:{any_of(delimiters.labels)})(?![^\W_]|[-.,:/]\d)"
+        rf"|\d{{1,3}} ?/ ?\d{{1,3}}(?![^\W_])|(?:{_PRAISE})(?![^\W_]))"
     )
     announcing = rf"{any_of(delimiters.announcing)}|{_ANNOUNCING}" if delimiters.announcing else _ANNOUNCING
     return re.compile(
-        rf"(?<!\w)(?:"
+        rf"(?<![^\W_])(?:"
         rf"(?:{_SUBJECT}(?: |(?='))){{1,6}}{_BEING}[\W_]{{0,6}}(?:{_ADVERB}[ ,]{{1,2}}){{0,3}}"
         rf"(?P<clause>{label}|(?:{_PRAISE})(?: {_ANSWER})?{_CLAUSE_END})"
-        rf"|(?:{_SUBJECT} ){{1,6}}(?P<match>{_MATCHING})(?!\w)"
+        rf"|(?:{_SUBJECT} ){{1,6}}(?P<match>{_MATCHING})(?![^\W_])"
         rf"|(?P<scale>{announcing})(?:[ ]?[-:=(\"'*_][\W_]{{0,5}}(?:(?:is|of|as|to) )?|[ ](?:is|of|as|to)[ ](?:- )?)"
         rf"(?P<rating>{any_label})"
-        rf"|(?P<praise>(?:{_PRAISE})(?= {_ANSWER}(?!\w)))"
+        rf"|(?P<praise>(?:{_PRAISE})(?= {_ANSWER}(?![^\W_])))"
         rf"|(?P<label>{label})"
         rf"|^(?P<alone>{_PRAISE})[\W_]{{0,6}}$)"
     )

@@ -43,6 +43,7 @@ _DOUBT: Final = frozenset({
     "sure", "certain", "tell", "say", "determine", "know", "depends", "maybe", "perhaps", "possibly", "probably",
     "likely", "unlikely", "may", "might", "could", "provided", "given", "missing", "attached", "available", "answer",
     "question", "information", "data", "idea", "clue", "comment", "response", "result", "results", "output", "input",
+    "please", "error", "failed", "fails", "blank", "visible", "seen", "see", "timeout",
     "i", "i'm", "i'd", "i'll", "i've", "me", "my", "we", "our", "you", "your", "both", "neither", "either", "mistake",
 })  # fmt: skip
 _AGAINST_YES: Final = frozenset({
