@@ -25,8 +25,8 @@ REFUSALS = [
     "no text", "No, image not provided", "No: insufficient context", "I can't, as an AI model, see images.",
     "I cannot.", "I can't", "I don't.", "I'm not", "I do not: I am an AI", "We do not, sorry", "You are", "You can't",
     "No, please upload the picture", "No, the picture is blank", "No, nothing is visible", "No, failed to load",
-    "Nope: error 500", "No. I cannot see any image.", "Yes, I am sorry.", "It might.", "It could", "It may, it may not.",
-    "It may be",
+    "Nope: error 500", "No. I cannot see any image.", "Yes, I am sorry.", "It might.", "It could",
+    "It may, it may not.", "It may be",
 ]  # fmt: skip
 OPENERS = [
     "Certainly! Looking closely, the answer is no, there is none.", "Sure! Here is my answer: no", "Sure", "Indeed",
