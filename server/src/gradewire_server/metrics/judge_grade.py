@@ -91,7 +91,7 @@ class JudgeGrade:
         needs_model=False,
         needs_judge=True,
         advice="On 600 labelled answers to text questions this agrees less with people than smile, which costs a "
-        "fortieth: AUC .896 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
+        "fortieth: AUC .898 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
     )
     parameters_type = JudgeGradeParameters
 

@@ -139,7 +139,7 @@ class Lave:
         needs_model=False,
         needs_judge=True,
         advice="On 600 labelled answers to text questions this agrees less with people than smile, which costs a "
-        "twentieth: AUC .947 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
+        "twentieth: AUC .946 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
     )
     parameters_type = LaveParameters
 
