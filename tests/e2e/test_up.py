@@ -33,7 +33,7 @@ _ROWS = [
     }
     for row in range(20)
 ]
-# Series that come into being with the first failure, loss, repair or GPU.
+# Series that come into being with the first failure, loss, repair or GPU, or with the first question to a judge.
 _SELDOM = {
     "gradewire_degraded",
     "gradewire_engine_dropped_texts_total",
@@ -44,6 +44,13 @@ _SELDOM = {
     "gradewire_engine_triton_model_switches_total",
     "gradewire_engine_triton_repairs_total",
     "gradewire_engine_unwritten_values_total",
+    "gradewire_judge_answers_total",
+    "gradewire_judge_failures_total",
+    "gradewire_judge_inference_seconds_bucket",
+    "gradewire_judge_queue_seconds_bucket",
+    "gradewire_judge_remote_cost_total",
+    "gradewire_judge_remote_retries_total",
+    "gradewire_judge_remote_tokens_total",
 }
 
 

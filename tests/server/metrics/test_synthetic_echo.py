@@ -72,7 +72,8 @@ def test_relations(sentence: str, question: str, reference: str, about: bool) ->
     assert is_about(sentence, question, reference) is about
 
 
-texts = st.text(min_size=1).filter(str.strip)
+# Unassigned characters are of no script, so that words around them are cut by their neighbours.
+texts = st.text(st.characters(exclude_categories=["Cs", "Cn"]), min_size=1).filter(str.strip)
 
 
 @given(texts, texts)
