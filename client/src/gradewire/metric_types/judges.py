@@ -18,11 +18,11 @@ class Lave(Metric):
     """LAVE: a judge rates the prediction 1 to 3 in the light of question and references; the score is 0 to 1.
 
     Attributes:
-        mode: rating (default: read from the probabilities of 1, 2 and 3) or rationale (a reason is written first, as in
-            the paper, many times slower).
+        mode: rating (default: read from the probabilities of the prompt's three labels) or rationale (a reason is
+            written first, as in the paper, many times slower).
         value: How the labels' probabilities become one value: most_probable or expected; None: the server's default.
-        binary: Who grades answers to yes-no questions: judge (the paper's way) or rule (the prediction's leading yes or
-            no against the references' majority); None: the server's default.
+        binary: Who grades answers to yes-no questions: judge (the paper's way) or rule (a prediction that is yes or no
+            and nothing else against the references' majority, the judge for all others); None: the server's default.
         demonstrations: Which examples stand before the item: auto (default: by the kind of question), binary, short or
             long.
         caption: Whether the judge sees the item's caption; default False.

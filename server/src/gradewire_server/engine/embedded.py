@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -13,6 +14,7 @@ from gradewire_server.engine.batcher import Batcher
 from gradewire_server.engine.config import ComputeConfig, EngineConfig
 from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult, token_ids
 from gradewire_server.engine.flight import Flight
+from gradewire_server.engine.judge.opening import open_judges
 from gradewire_server.engine.keys import ModelSpaces
 from gradewire_server.engine.session import EncoderSession
 from gradewire_server.engine.source import UnusableError
@@ -37,7 +39,8 @@ class EmbeddedEngine(VectorEngine):
         """
         telemetry = EngineTelemetry(registry)
         source = SessionSource(config.model_repository, config.compute)
-        engine = cls(config, await open_stores(config.cache, telemetry), telemetry, source)
+        stores = await open_stores(config.cache, telemetry)
+        engine = cls(config, stores, telemetry, source, partial(open_judges, config.judge, registry))
         await engine.preload()
         return engine
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -16,6 +17,9 @@ from gradewire_server.engine.config import ComputeConfig, EngineConfig, TritonCo
 from gradewire_server.engine.dispatcher import AsyncDispatcher, DispatchLimits
 from gradewire_server.engine.encoder import Encoder, EncoderParts, RunResult
 from gradewire_server.engine.flight import Flight
+from gradewire_server.engine.judge.opening import open_judges
+from gradewire_server.engine.judge.service import JudgeService
+from gradewire_server.engine.judge.verdicts import VerdictCache
 from gradewire_server.engine.keys import ModelSpaces
 from gradewire_server.engine.model_shelf import ModelLibrary
 from gradewire_server.engine.source import NotNowError
@@ -151,18 +155,20 @@ class TritonEngine(VectorEngine):
         stores: What stands behind the cache.
         telemetry: Where it is counted.
         source: Where models come from.
-        keep: Makes what keeps an eye on them, for a library.
+        judges: As for `VectorEngine`.
+        keep: Makes what keeps an eye on the models, for a library.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - independent parts, put together in `open` alone
         self,
         config: EngineConfig,
         stores: Stores,
         telemetry: EngineTelemetry,
         source: TritonSource,
+        judges: Callable[[VerdictCache], JudgeService],
         keep: Callable[[ModelLibrary], TritonKeeper],
     ) -> None:
-        super().__init__(config, stores, telemetry, source)
+        super().__init__(config, stores, telemetry, source, judges)
         self._keeper = keep(self._library)
         source.asked, source.doubted, source.flawed = self._keeper.follow, self._keeper.wake, self._keeper.flawed
 
@@ -187,6 +193,7 @@ class TritonEngine(VectorEngine):
             await open_stores(config.cache, telemetry),
             telemetry,
             source,
+            partial(open_judges, config.judge, registry),
             lambda library: TritonKeeper(library, source, triton, counters),
         )
         await engine.preload()

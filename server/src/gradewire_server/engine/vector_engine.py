@@ -1,6 +1,6 @@
 """The engine whoever runs its encoders and judges: cache, single flight, prepared answers, models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,7 @@ from gradewire_server.engine.cache import VectorCache
 from gradewire_server.engine.config import EngineConfig
 from gradewire_server.engine.corpus_book import CorpusBook
 from gradewire_server.engine.encoder import Encoder
-from gradewire_server.engine.judge.opening import open_judges
-from gradewire_server.engine.judge.service import JudgeHealth
+from gradewire_server.engine.judge.service import JudgeHealth, JudgeService
 from gradewire_server.engine.judge.verdicts import VerdictCache
 from gradewire_server.engine.lru import SegmentedLru
 from gradewire_server.engine.model_shelf import ModelLibrary
@@ -54,9 +53,17 @@ class VectorEngine(Engine):
         stores: What stands behind the cache; the engine closes them.
         telemetry: Where it is counted.
         source: Where models come from; the engine closes it.
+        judges: Makes the judges' service over a cache of verdicts; the engine closes it.
     """
 
-    def __init__(self, config: EngineConfig, stores: Stores, telemetry: EngineTelemetry, source: ModelSource) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        stores: Stores,
+        telemetry: EngineTelemetry,
+        source: ModelSource,
+        judges: Callable[[VerdictCache], JudgeService],
+    ) -> None:
         self._config = config
         self._telemetry = telemetry
         self._stores = stores
@@ -75,7 +82,7 @@ class VectorEngine(Engine):
             namespace=config.cache.namespace,
             max_pending_writes=config.cache.max_pending_writes,
         )
-        self._judges = open_judges(config.judge, verdicts, telemetry.registry)
+        self._judges = judges(verdicts)
         self._source = source
         self._told: dict[str, None] = {}
         self._library = ModelLibrary(

@@ -19,11 +19,11 @@ from gradewire_server.metrics.judge_parameters import (
     BinaryQuestions,
     JudgeParameters,
     LabelValue,
+    advice,
     binary_info,
     value_info,
 )
 from gradewire_server.metrics.judge_rounds import ask_judge
-from gradewire_server.metrics.parameters import member
 
 _HIGHEST: Final = 5.0
 
@@ -59,9 +59,7 @@ class JudgeGradeParameters(JudgeParameters):
     prompt: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "style", member(GradeStyle, "style", self.style))
-        object.__setattr__(self, "value", member(LabelValue, "value", self.value))
-        object.__setattr__(self, "binary", member(BinaryQuestions, "binary", self.binary))
+        self.take_choices(style=GradeStyle, value=LabelValue, binary=BinaryQuestions)
         self.take_prompt(self.style)
 
 
@@ -90,8 +88,7 @@ class JudgeGrade:
         ),
         needs_model=False,
         needs_judge=True,
-        advice="On 600 labelled answers to text questions this agrees less with people than smile, which costs a "
-        "fortieth: AUC .898 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
+        advice=advice("a fortieth", 0.898),
     )
     parameters_type = JudgeGradeParameters
 

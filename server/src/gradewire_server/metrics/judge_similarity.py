@@ -12,9 +12,15 @@ from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.judge_item import View, check_entry, check_judged
-from gradewire_server.metrics.judge_parameters import JUDGE_INFO, PROMPT_INFO, JudgeParameters, LabelValue, value_info
+from gradewire_server.metrics.judge_parameters import (
+    JUDGE_INFO,
+    PROMPT_INFO,
+    JudgeParameters,
+    LabelValue,
+    advice,
+    value_info,
+)
 from gradewire_server.metrics.judge_rounds import ask_judge
-from gradewire_server.metrics.parameters import member
 
 _SIMILARITY = "similarity"
 
@@ -39,7 +45,7 @@ class JudgeSimilarityParameters(JudgeParameters):
     prompt: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", member(LabelValue, "value", self.value))
+        self.take_choices(value=LabelValue)
         self.take_prompt(_SIMILARITY)
 
 
@@ -57,8 +63,7 @@ class JudgeSimilarity:
         parameters=(JUDGE_INFO, value_info(JudgeSimilarityParameters().value), PROMPT_INFO),
         needs_model=False,
         needs_judge=True,
-        advice="On 600 labelled answers to text questions this agrees less with people than smile, which costs a "
-        "twentieth: AUC .938 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
+        advice=advice("a twentieth", 0.938),
     )
     parameters_type = JudgeSimilarityParameters
 

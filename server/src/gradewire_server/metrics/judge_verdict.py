@@ -19,11 +19,11 @@ from gradewire_server.metrics.judge_parameters import (
     BinaryQuestions,
     JudgeParameters,
     LabelValue,
+    advice,
     binary_info,
     value_info,
 )
 from gradewire_server.metrics.judge_rounds import ask_judge
-from gradewire_server.metrics.parameters import member
 
 
 class VerdictStyle(StrEnum):
@@ -58,9 +58,7 @@ class JudgeVerdictParameters(JudgeParameters):
     prompt: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "style", member(VerdictStyle, "style", self.style))
-        object.__setattr__(self, "value", member(LabelValue, "value", self.value))
-        object.__setattr__(self, "binary", member(BinaryQuestions, "binary", self.binary))
+        self.take_choices(style=VerdictStyle, value=LabelValue, binary=BinaryQuestions)
         self.take_prompt(self.style)
 
 
@@ -90,8 +88,7 @@ class JudgeVerdict:
         ),
         needs_model=False,
         needs_judge=True,
-        advice="On 600 labelled answers to text questions this agrees less with people than smile, which costs a "
-        "twentieth: AUC .944 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
+        advice=advice("a twentieth", 0.944),
     )
     parameters_type = JudgeVerdictParameters
 

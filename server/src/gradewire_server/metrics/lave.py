@@ -19,12 +19,12 @@ from gradewire_server.metrics.judge_parameters import (
     BinaryQuestions,
     JudgeParameters,
     LabelValue,
+    advice,
     binary_info,
     value_info,
 )
 from gradewire_server.metrics.judge_prompt import DEFAULT_SHARE
 from gradewire_server.metrics.judge_rounds import ask_judge
-from gradewire_server.metrics.parameters import member
 
 _LOWEST: Final = 1.0
 _HIGHEST: Final = 3.0
@@ -76,10 +76,7 @@ class LaveParameters(JudgeParameters):
     prompt: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mode", member(LaveMode, "mode", self.mode))
-        object.__setattr__(self, "value", member(LabelValue, "value", self.value))
-        object.__setattr__(self, "binary", member(BinaryQuestions, "binary", self.binary))
-        object.__setattr__(self, "demonstrations", member(Demonstrations, "demonstrations", self.demonstrations))
+        self.take_choices(mode=LaveMode, value=LabelValue, binary=BinaryQuestions, demonstrations=Demonstrations)
         if not 0 <= self.reference_filter <= 1:
             raise ParameterError("reference_filter", f"must be a number from 0 to 1, not {self.reference_filter}")
         self.take_prompt(self.mode)
@@ -138,8 +135,7 @@ class Lave:
         ),
         needs_model=False,
         needs_judge=True,
-        advice="On 600 labelled answers to text questions this agrees less with people than smile, which costs a "
-        "twentieth: AUC .946 against .982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more.",
+        advice=advice("a twentieth", 0.946),
     )
     parameters_type = LaveParameters
 

@@ -78,9 +78,9 @@ def is_about(sentence: str, question: str, reference: str) -> bool:
     Inflections count where one word is the beginning of the other ("swim", "swimming"). True where the question has no
     such word, or none that is not in the reference.
     """
-    answer = set(split_words(reference))
+    answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer
-    said = _content(split_words(sentence)) - answer
+    said = _content(split_words(_head(sentence))) - answer
     return not asked or any(_related(one, other) for one in asked for other in said)
 
 

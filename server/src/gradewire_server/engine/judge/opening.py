@@ -36,13 +36,13 @@ class NoJudges:
         """Holds nothing."""
 
 
-def open_judges(config: JudgeConfig, verdicts: VerdictCache, registry: CollectorRegistry) -> JudgeService:
+def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
     """The service; no judge is loaded yet.
 
     Args:
         config: See `JudgeConfig`.
-        verdicts: What is known already; of the engine that the judges belong to.
         registry: Where metrics are registered; one engine per registry.
+        verdicts: What is known already; of the engine that the judges belong to.
 
     Raises:
         ImportError: What the backend runs on is not installed.
