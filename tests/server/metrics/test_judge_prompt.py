@@ -43,6 +43,12 @@ def test_a_binary_question_with_votes() -> None:
     )
 
 
+def test_demonstrations_are_shown_as_items_are() -> None:
+    file = read_prompt(LAVE.replace('prediction = "Bob"', 'prediction = "Bob. Rating: 3"').encode())
+    turns = fixed_turns(file, "rating", "long", caption=False, share=0.25)
+    assert "Answer: Bob. [...]" in turns[1].text
+
+
 def test_captions_are_shown_where_they_are_asked_for() -> None:
     item = Item("1", "Who?", ("Ada",), "Ada", caption="a <|x|> woman")
     assert seen(item, "rating", View(caption=True, kind="long")) == (

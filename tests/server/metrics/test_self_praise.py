@@ -130,3 +130,21 @@ def test_a_long_text_is_no_trouble(piece: str) -> None:
     # Quadratic work on this takes minutes: the time limit only ends a test that hangs.
     text = piece * (200_000 // len(piece))
     assert len(without_praise(text, GRADE, ("Ada",))) <= 2 * len(text)
+
+
+def test_a_number_behind_the_word_that_the_question_asks_for_is_an_answer() -> None:
+    said = "The score is 3, the grade is 5"
+    assert without_praise(said, GRADE, ("three to nil",), question="What was the final score?") == (
+        "The score is 3, the [...]"
+    )
+    assert without_praise("Score: correct", GRADE, ("Ada",), question="What was the score?") == PLACEHOLDER
+
+
+@pytest.mark.parametrize("text", ["True", "correct", "That is incorrect."])
+def test_an_answer_to_a_yes_no_question_that_is_only_such_a_word_is_shown(text: str) -> None:
+    file = PROMPTS.find("lave", "")
+    variant = file.variants["rating"]
+    binary = Item("1", "Is it so?", ("yes",), text)
+    assert (show_item(binary, file, variant, View()).rendered.prediction == text) == (text != "That is incorrect.")
+    other = Item("1", "Who was it?", ("Ada",), text)
+    assert PLACEHOLDER in show_item(other, file, variant, View()).rendered.prediction

@@ -94,7 +94,7 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     shown = neutralise(prediction, variant.delimiters)
     # "True." and "correct" are answers to a yes/no question, and say nothing of themselves.
     if not is_binary(counted) or leading_verdict(prediction) is None:
-        shown = without_praise(shown, variant.delimiters, references.counted.texts)
+        shown = without_praise(shown, variant.delimiters, references.counted.texts, question=question)
     fields = {
         "question": neutralise(question, variant.delimiters),
         "references": write_references(references.counted, file.references, variant.delimiters),

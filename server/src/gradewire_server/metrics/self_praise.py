@@ -41,7 +41,7 @@ _ANNOUNCING: Final = r"rating|grade|score|marks?|verdict|evaluation|assessment"
 _CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as|since|here|now)(?!\w))"
 
 
-def without_praise(text: str, delimiters: Delimiters, references: Sequence[str]) -> str:
+def without_praise(text: str, delimiters: Delimiters, references: Sequence[str], *, question: str = "") -> str:
     """An answer without its verdicts on itself, PLACEHOLDER in their place; doing it twice changes nothing.
 
     - Labels of the prompt, as whole words ("correct", "incorrectly"), if they have a word of four letters.
@@ -54,23 +54,27 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str])
         text: A text that was neutralised, for which it takes time in proportion to its length.
         delimiters: Of the prompt; without labels nothing is changed.
         references: Those that are shown: what of the above has only words that are in them stays.
+        question: Where it asks for a score or a grade, numbers behind that word are answers, and stay.
     """
     if not delimiters.labels:
         return text
     answers = set(_WORD.findall(folded(" ".join(references))))
+    scales = answers.union(_WORD.findall(folded(question)))
     pieces: list[str] = []
     begin = 0
     for match in _praise(delimiters).finditer(folded(text)):
-        if _is_answer(match, answers):
+        if _is_answer(match, answers, scales):
             continue
         pieces += (text[begin : match.start()], PLACEHOLDER)
         begin = match.end()
     return "".join((*pieces, text[begin:])) if pieces else text
 
 
-def _is_answer(match: re.Match[str], answers: set[str]) -> bool:
+def _is_answer(match: re.Match[str], answers: set[str], scales: set[str]) -> bool:
     said = next(match[name] for name in ("clause", "match", "rating", "praise", "label", "alone") if match[name])
-    return answers.issuperset(_WORD.findall(said)) or (match["scale"] is not None and match["scale"] in answers)
+    number = match["rating"] is not None and any(map(str.isdigit, match["rating"]))
+    asked_for = match["scale"] in answers or (number and match["scale"] in scales)
+    return answers.issuperset(_WORD.findall(said)) or (match["scale"] is not None and asked_for)
 
 
 @lru_cache(maxsize=256)

@@ -173,6 +173,29 @@ async def test_what_a_server_lacks_is_asked_about_again_in_time() -> None:
     assert (sent, features.dialect) == (3, full)
 
 
+async def test_a_server_that_is_back_is_asked_before_the_next_question() -> None:
+    full, sent, gives = dialect_of(ServerKind.OTHER, "auto"), 0, False
+
+    async def send(_: Question, __: object) -> Reply:
+        nonlocal sent
+        sent += 1
+        if sent == 2:
+            raise unreachable()
+        return Reply(200, (GOOD if gives else SURE).partition(b"\r\n\r\n")[2], "")
+
+    features = Features("m", full, send, clock=lambda: 1000.0)
+    assert await features.confirm(full)
+    assert features.lacks == "logprobs"
+    features.doubt(full)
+    gives = True
+    await features.look_again()  # in vain: no connection
+    await features.look_again()
+    assert (sent, features.dialect) == (3, full)
+    features.doubt(full)
+    await features.look_again()
+    assert sent == 3, "it lacks nothing"
+
+
 async def test_our_own_question_answered_with_nothing_proves_nothing() -> None:
     full = dialect_of(ServerKind.OTHER, "auto")
 
