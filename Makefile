@@ -104,12 +104,12 @@ proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge -o requirements/run.lock; \
-	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra judge -o requirements/dev.lock; \
+	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra judge --extra calibrate -o requirements/dev.lock; \
 	unemitted="$$(printf -- '--no-emit-package %s ' torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
 	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
-	$$compile pyproject.toml requirements/export.in --extra export -o requirements/export.lock $$unemitted
+	$$compile pyproject.toml requirements/export.in --extra export --extra train -o requirements/export.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
 	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
