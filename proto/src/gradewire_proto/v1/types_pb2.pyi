@@ -82,6 +82,8 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     """A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted."""
     WARNING_UNCALIBRATED: _Warning.ValueType  # 2
     """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
+    WARNING_UNCERTAIN: _Warning.ValueType  # 3
+    """The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
     """Remarks beside a score that stands."""
@@ -91,6 +93,8 @@ WARNING_TRUNCATED: Warning.ValueType  # 1
 """A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted."""
 WARNING_UNCALIBRATED: Warning.ValueType  # 2
 """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
+WARNING_UNCERTAIN: Warning.ValueType  # 3
+"""The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
 
 class _SmilePreset:
@@ -449,6 +453,7 @@ class MetricSpec(_message.Message):
     BLEU_FIELD_NUMBER: _builtins.int
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
+    CALIBRATED_FIELD_NUMBER: _builtins.int
     LAVE_FIELD_NUMBER: _builtins.int
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
     JUDGE_SIMILARITY_FIELD_NUMBER: _builtins.int
@@ -480,6 +485,8 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def cider(self) -> Global___CiderParameters: ...
     @_builtins.property
+    def calibrated(self) -> Global___CalibratedParameters: ...
+    @_builtins.property
     def lave(self) -> Global___LaveParameters: ...
     @_builtins.property
     def judge_grade(self) -> Global___JudgeGradeParameters: ...
@@ -503,16 +510,17 @@ class MetricSpec(_message.Message):
         bleu: Global___BleuParameters | None = ...,
         meteor: Global___MeteorParameters | None = ...,
         cider: Global___CiderParameters | None = ...,
+        calibrated: Global___CalibratedParameters | None = ...,
         lave: Global___LaveParameters | None = ...,
         judge_grade: Global___JudgeGradeParameters | None = ...,
         judge_similarity: Global___JudgeSimilarityParameters | None = ...,
         judge_verdict: Global___JudgeVerdictParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bertscore", b"bertscore", "bleu", b"bleu", "calibrated", b"calibrated", "cider", b"cider", "easy_match", b"easy_match", "exact_match", b"exact_match", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "lave", "judge_grade", "judge_similarity", "judge_verdict"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "exact_match", "easy_match", "sbert", "sfve", "bertscore", "vqa_accuracy", "soft_vqa_accuracy", "lexical_match", "rouge_l", "bleu", "meteor", "cider", "calibrated", "lave", "judge_grade", "judge_similarity", "judge_verdict"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -868,6 +876,42 @@ class CiderParameters(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
+
+@_typing.final
+class CalibratedParameters(_message.Message):
+    """Probability that the answer is right, 0 to 1, from SMILE's terms and cheap features of the texts, fitted on rows that people
+    labelled. Needs a fit that belongs to the model: of the catalog, or of `gradewire calibrate`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    FEATURES_ONLY_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """As SmileParameters.model."""
+    confidence: _builtins.float
+    """Of verdicts, 0.5 to below 1; unset: 0.9. Of right answers at most the share 1 - confidence is called wrong without
+    WARNING_UNCERTAIN, and of wrong ones called right, on rows like those that the fit has seen.
+    """
+    features_only: _builtins.bool
+    """The features alone, as fitting needs them, and no fit: the score is SMILE's (v1), and there is no verdict."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        confidence: _builtins.float | None = ...,
+        features_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "features_only", b"features_only", "model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
+    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
+
+Global___CalibratedParameters: _TypeAlias = CalibratedParameters  # noqa: Y015
 
 @_typing.final
 class LaveParameters(_message.Message):
@@ -1434,6 +1478,92 @@ class JudgeParts(_message.Message):
 Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
+class CalibratedParts(_message.Message):
+    """Of the calibrated probability; terms of SMILE as in SmileParts, preset v1."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class FeaturesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SMILE_FIELD_NUMBER: _builtins.int
+    SENTENCE_FIELD_NUMBER: _builtins.int
+    KEYWORD_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    BEST_WINDOW_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
+    UNCERTAIN_FIELD_NUMBER: _builtins.int
+    LOWER_FIELD_NUMBER: _builtins.int
+    UPPER_FIELD_NUMBER: _builtins.int
+    FIT_FIELD_NUMBER: _builtins.int
+    smile: _builtins.float
+    """SMILE's score."""
+    sentence: _builtins.float
+    keyword: _builtins.float
+    exact: _builtins.float
+    best_window: _builtins.str
+    uncertain: _builtins.bool
+    """Whether the probability lies inside the band; absent for features_only, as all that follows."""
+    lower: _builtins.float
+    """The band in which a verdict is not trusted at the confidence asked for: from `lower` to below `upper`. Empty where they are equal."""
+    upper: _builtins.float
+    fit: _builtins.str
+    """The fit: 12 hex digits of the SHA-256 of its text."""
+    @_builtins.property
+    def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """What the probability rests on, by name; a feature that does not apply to the item is left out."""
+
+    def __init__(
+        self,
+        *,
+        smile: _builtins.float = ...,
+        sentence: _builtins.float = ...,
+        keyword: _builtins.float = ...,
+        exact: _builtins.float = ...,
+        best_window: _builtins.str = ...,
+        features: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+        uncertain: _builtins.bool | None = ...,
+        lower: _builtins.float | None = ...,
+        upper: _builtins.float | None = ...,
+        fit: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_lower", b"_lower", "_uncertain", b"_uncertain", "_upper", b"_upper", "lower", b"lower", "uncertain", b"uncertain", "upper", b"upper"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lower", b"_lower", "_uncertain", b"_uncertain", "_upper", b"_upper", "best_window", b"best_window", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "lower", b"lower", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain", "upper", b"upper"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__lower: _TypeAlias = _typing.Literal["lower"]  # noqa: Y015
+    _WhichOneofArgType__lower: _TypeAlias = _typing.Literal["_lower", b"_lower"]  # noqa: Y015
+    _WhichOneofReturnType__uncertain: _TypeAlias = _typing.Literal["uncertain"]  # noqa: Y015
+    _WhichOneofArgType__uncertain: _TypeAlias = _typing.Literal["_uncertain", b"_uncertain"]  # noqa: Y015
+    _WhichOneofReturnType__upper: _TypeAlias = _typing.Literal["upper"]  # noqa: Y015
+    _WhichOneofArgType__upper: _TypeAlias = _typing.Literal["_upper", b"_upper"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lower) -> _WhichOneofReturnType__lower | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__uncertain) -> _WhichOneofReturnType__uncertain | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__upper) -> _WhichOneofReturnType__upper | None: ...
+
+Global___CalibratedParts: _TypeAlias = CalibratedParts  # noqa: Y015
+
+@_typing.final
 class MetricResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1451,6 +1581,7 @@ class MetricResult(_message.Message):
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
+    CALIBRATED_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
@@ -1487,6 +1618,8 @@ class MetricResult(_message.Message):
     @_builtins.property
     def judge(self) -> Global___JudgeParts: ...
     @_builtins.property
+    def calibrated(self) -> Global___CalibratedParts: ...
+    @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
     @_builtins.property
     def timing(self) -> Global___Timing: ...
@@ -1507,14 +1640,15 @@ class MetricResult(_message.Message):
         meteor: Global___MeteorParts | None = ...,
         cider: Global___CiderParts | None = ...,
         judge: Global___JudgeParts | None = ...,
+        calibrated: Global___CalibratedParts | None = ...,
         correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "calibrated", b"calibrated", "cider", b"cider", "correct", b"correct", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -1524,7 +1658,7 @@ class MetricResult(_message.Message):
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "calibrated"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...
