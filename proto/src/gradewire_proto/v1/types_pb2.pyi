@@ -400,7 +400,7 @@ class Item(_message.Message):
     id: _builtins.str
     """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it."""
     question: _builtins.str
-    """What was asked. Read by sfve and by bertscore with_question; may be empty for all others."""
+    """What was asked. Read by sfve, by bertscore with_question, by calibrated (which does without where it is empty) and by judges."""
     prediction: _builtins.str
     """The answer to grade. Blank is STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
