@@ -14,13 +14,14 @@ from gradewire_models._model_config_pb2 import (
     ModelOutput,
     ModelParameter,
 )
+from gradewire_models.calibration import fitting, to_parameters
 from gradewire_models.digest import DigestParts
-from gradewire_models.facts import Bertscore, EncoderFacts
+from gradewire_models.facts import AdapterFacts, Bertscore, EncoderFacts
 from gradewire_models.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
 # Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
-CONFIG_VERSION = "5"
+CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
 ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
@@ -32,7 +33,7 @@ SENTENCE_OUTPUT = "sentence_embedding"
 TOKENS_OUTPUT = "token_embeddings"
 FINGERPRINT_OUTPUT = "model_fingerprint"
 
-_PREFIX = "gradewire."
+PREFIX = "gradewire."
 _BASELINE = "bertscore_baseline_"
 
 
@@ -90,7 +91,7 @@ def make_config(facts: EncoderFacts, files: FileFacts, serving: Serving) -> Mode
         ],
     )
     for name, value in _parameters(facts, files, digest).items():
-        config.parameters[_PREFIX + name].CopyFrom(ModelParameter(string_value=value))
+        config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=value))
     describe_serving(config, serving, max_tokens=facts.max_tokens, engine_prefix=f"{facts.name}-{digest[:12]}")
     return config
 
@@ -116,9 +117,9 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
 def facts_in(config: ModelConfig) -> dict[str, str]:
     """Our own parameters in a configuration, by their short names."""
     return {
-        key.removeprefix(_PREFIX): value.string_value
+        key.removeprefix(PREFIX): value.string_value
         for key, value in config.parameters.items()
-        if key.startswith(_PREFIX)
+        if key.startswith(PREFIX)
     }
 
 
@@ -134,7 +135,7 @@ def _digest_parts(facts: EncoderFacts, files: FileFacts) -> DigestParts:
 
 
 def _parameters(facts: EncoderFacts, files: FileFacts, digest: str) -> Mapping[str, str]:
-    parameters = {
+    parameters: dict[str, str] = {
         "architecture": facts.architecture,
         "base": facts.base,
         "build_command": facts.build_command,
@@ -156,15 +157,27 @@ def _parameters(facts: EncoderFacts, files: FileFacts, digest: str) -> Mapping[s
         "tokenizer_bytes": str(files.tokenizer_bytes),
         "tokenizer_sha256": files.tokenizer_sha256,
     }
-    if facts.smile_calibration is not None:
-        threshold, sentence_weight = facts.smile_calibration
-        parameters["smile_threshold"] = repr(threshold)
-        parameters["smile_sentence_weight"] = repr(sentence_weight)
+    parameters |= to_parameters(fitting(facts.calibrations, digest))
     if facts.bertscore is not None:
         parameters["bertscore_layer"] = str(facts.bertscore.layer)
         for layer, baseline in facts.bertscore.baselines.items():
             parameters[f"{_BASELINE}{layer}"] = " ".join(map(repr, baseline))
+    if facts.adapter is not None:
+        parameters["adapter_base"] = facts.adapter.base
+        parameters["adapter_sha256"] = facts.adapter.sha256
+        parameters["text_form"] = facts.adapter.text_form
     return parameters
+
+
+def adapter_in(facts: Mapping[str, str]) -> AdapterFacts | None:
+    """What a configuration says of the adapter in the weights, of our own parameters in it.
+
+    Raises:
+        KeyError: It says so in part.
+    """
+    if "adapter_sha256" not in facts:
+        return None
+    return AdapterFacts(facts["adapter_base"], facts["adapter_sha256"], facts["text_form"])
 
 
 def bertscore_in(facts: Mapping[str, str]) -> Bertscore | None:

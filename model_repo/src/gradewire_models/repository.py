@@ -7,6 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
+from gradewire_models.calibration import StoredCalibration, calibrations_in, fitting
 from gradewire_models.catalog import load_catalog
 from gradewire_models.config import (
     CONFIG_FILE,
@@ -16,13 +17,14 @@ from gradewire_models.config import (
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
+    adapter_in,
     bertscore_in,
     layer_output,
     read_config,
 )
 from gradewire_models.digest import DigestParts, file_sha256
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
-from gradewire_models.facts import Bertscore
+from gradewire_models.facts import AdapterFacts, Bertscore
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
@@ -58,8 +60,9 @@ class BuiltModel:
         tokens_output: Output with the last layer's token vectors, float32 [batch, tokens, dims]; rows of padding
             are unspecified.
         layer_outputs: Outputs with earlier layers' token vectors, shaped like `tokens_output`.
-        smile_calibration: SMILE's (threshold, sentence weight) for this encoder, or None.
+        calibrations: Thresholds and fits for metrics with this encoder.
         bertscore: Layer and baselines of BERTScore for this encoder, or None.
+        adapter: What was merged into another model's weights, or None.
     """
 
     name: str
@@ -80,8 +83,9 @@ class BuiltModel:
     sentence_output: str
     tokens_output: str
     layer_outputs: tuple[str, ...]
-    smile_calibration: tuple[float, float] | None
+    calibrations: tuple[StoredCalibration, ...]
     bertscore: Bertscore | None = None
+    adapter: AdapterFacts | None = None
 
     @property
     def token_layers(self) -> tuple[int, ...]:
@@ -209,11 +213,6 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             sizes[onnx_path] = int(facts["onnx_bytes"])
         found = {path: path.stat().st_size for path in sizes}
         outputs = [output.name for output in config.output]
-        calibration = (
-            (float(facts["smile_threshold"]), float(facts["smile_sentence_weight"]))
-            if "smile_threshold" in facts
-            else None
-        )
         model = BuiltModel(
             name=config.name,
             directory=directory,
@@ -233,8 +232,9 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             sentence_output=SENTENCE_OUTPUT,
             tokens_output=TOKENS_OUTPUT,
             layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
-            smile_calibration=calibration,
+            calibrations=fitting(calibrations_in(facts), facts["digest"]),
             bertscore=bertscore_in(facts),
+            adapter=adapter_in(facts),
         )
     except KeyError as error:
         raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error

@@ -1,5 +1,6 @@
 """The description of a model that is there: where it differs from what a build would write, and writing it anew."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from google.protobuf import text_format
@@ -11,6 +12,7 @@ from gradewire_models.build.place import workspace
 from gradewire_models.build.progress import Report, ignore
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.seal import read_fingerprint
+from gradewire_models.calibration import merge, of_users
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import (
     CONFIG_FILE,
@@ -131,7 +133,9 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     )
     wanted = _over(copies, _copies_of(standing))
     if expected is not None:
-        return make_config(expected.facts, files, serving_of(expected, wanted))
+        # What users fitted is nowhere else.
+        kept = merge(expected.facts.calibrations, of_users(model.calibrations))
+        return make_config(replace(expected.facts, calibrations=kept), files, serving_of(expected, wanted))
     return make_config(_facts(model, said), files, serving_on_cpus(wanted))
 
 
@@ -155,8 +159,9 @@ def _facts(model: BuiltModel, said: dict[str, str]) -> EncoderFacts:
         catalog_version=0,
         build_command=said.get("build_command", ""),
         base=model.base,
-        smile_calibration=model.smile_calibration,
+        calibrations=model.calibrations,
         bertscore=model.bertscore,
+        adapter=model.adapter,
     )
 
 
