@@ -536,12 +536,19 @@ class SmileParameters(_message.Message):
     SYNTHETIC_FIELD_NUMBER: _builtins.int
     SENTENCE_WEIGHT_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
     preset: Global___SmilePreset.ValueType
     synthetic: Global___SyntheticMode.ValueType
     sentence_weight: _builtins.float
-    """Weight of the sentence term, 0 to 1; unset: the preset's (0.3; 0.5 for REFERENCE_CODE)."""
+    """Weight of the sentence term, 0 to 1; unset: the one that was fitted for the model, else the preset's (0.3; 0.5 for
+    REFERENCE_CODE).
+    """
     model: _builtins.str
     """Encoder: a name of Models.List, or NAME@DIGEST with at least 8 hex digits to insist on exact weights. Empty: the default model."""
+    threshold: _builtins.float
+    """Score from which the answer counts as right; unset: the one that was fitted for the model and these parameters, else 2/3
+    with WARNING_UNCALIBRATED.
+    """
     def __init__(
         self,
         *,
@@ -549,14 +556,20 @@ class SmileParameters(_message.Message):
         synthetic: Global___SyntheticMode.ValueType = ...,
         sentence_weight: _builtins.float | None = ...,
         model: _builtins.str = ...,
+        threshold: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_sentence_weight", b"_sentence_weight", "sentence_weight", b"sentence_weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_sentence_weight", b"_sentence_weight", "_threshold", b"_threshold", "sentence_weight", b"sentence_weight", "threshold", b"threshold"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sentence_weight", b"_sentence_weight", "model", b"model", "preset", b"preset", "sentence_weight", b"sentence_weight", "synthetic", b"synthetic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sentence_weight", b"_sentence_weight", "_threshold", b"_threshold", "model", b"model", "preset", b"preset", "sentence_weight", b"sentence_weight", "synthetic", b"synthetic", "threshold", b"threshold"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sentence_weight: _TypeAlias = _typing.Literal["sentence_weight"]  # noqa: Y015
     _WhichOneofArgType__sentence_weight: _TypeAlias = _typing.Literal["_sentence_weight", b"_sentence_weight"]  # noqa: Y015
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__sentence_weight) -> _WhichOneofReturnType__sentence_weight | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
 
 Global___SmileParameters: _TypeAlias = SmileParameters  # noqa: Y015
 
@@ -601,18 +614,24 @@ class SbertParameters(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As SmileParameters.model."""
+    threshold: _builtins.float
+    """Score from which the answer counts as right; unset: the one that was fitted for the model, else no verdict."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
+        threshold: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "threshold", b"threshold"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "model", b"model", "threshold", b"threshold"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
 
 Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
@@ -623,18 +642,24 @@ class SfveParameters(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As SmileParameters.model; SFVE's own checkpoints are trained for it, any other encoder works too."""
+    threshold: _builtins.float
+    """As SbertParameters.threshold."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
+        threshold: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "threshold", b"threshold"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "model", b"model", "threshold", b"threshold"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
 
 Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
@@ -663,7 +688,7 @@ class BertscoreParameters(_message.Message):
     with_question: _builtins.bool
     """Compare "Q R" with "Q Y" (KNVQA-Eval's form) in place of the answers alone."""
     threshold: _builtins.float
-    """Score from which the answer counts as right; unset: no verdict. KNVQA-Eval takes 0.5."""
+    """As SbertParameters.threshold. KNVQA-Eval takes 0.5."""
     def __init__(
         self,
         *,
@@ -888,6 +913,7 @@ class CalibratedParameters(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     FEATURES_ONLY_FIELD_NUMBER: _builtins.int
+    FIT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """As SmileParameters.model."""
     confidence: _builtins.float
@@ -896,16 +922,19 @@ class CalibratedParameters(_message.Message):
     """
     features_only: _builtins.bool
     """The features alone, as fitting needs them, and no fit: the score is SMILE's (v1), and there is no verdict."""
+    fit: _builtins.str
+    """Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit); empty: the one that the model has."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         confidence: _builtins.float | None = ...,
         features_only: _builtins.bool = ...,
+        fit: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "features_only", b"features_only", "model", b"model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "features_only", b"features_only", "fit", b"fit", "model", b"model"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
@@ -1077,6 +1106,7 @@ class Provenance(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
+    CALIBRATION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """smile, exact_match, …"""
     version: _builtins.int
@@ -1093,6 +1123,8 @@ class Provenance(_message.Message):
     """Name and version of the prompt, for metrics of a judge: "lave/1"."""
     prompt_digest: _builtins.str
     """64 hex digits over the prompt file (SHA-256)."""
+    calibration: _builtins.str
+    """Whose fit filled in what the request left unset (threshold, sentence_weight), for people; empty where none did."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is."""
@@ -1109,10 +1141,11 @@ class Provenance(_message.Message):
         reference_set: _builtins.str = ...,
         prompt: _builtins.str = ...,
         prompt_digest: _builtins.str = ...,
+        calibration: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1522,7 +1555,7 @@ class CalibratedParts(_message.Message):
     uncertain: _builtins.bool
     """Whether the probability lies inside the band; absent for features_only, as all that follows."""
     lower: _builtins.float
-    """The band in which a verdict is not trusted at the confidence asked for: from `lower` to below `upper`. Empty where they are equal."""
+    """The band in which a verdict is not trusted at the confidence asked for, both ends included; 0.5 is always in it."""
     upper: _builtins.float
     fit: _builtins.str
     """The fit: 12 hex digits of the SHA-256 of its text."""
