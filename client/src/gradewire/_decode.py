@@ -151,6 +151,7 @@ def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], 
     names = kind.__slots__
     values = attrgetter(*names)
     lists = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is tuple]
+    maps = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is Mapping]
     optional = [(position, field) for position, field in enumerate(names) if on_wire[field].has_presence]
 
     def read(result: types_pb2.MetricResult) -> Parts:
@@ -158,6 +159,8 @@ def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], 
         found: list[Any] = list(values(message))
         for position in lists:
             found[position] = tuple(found[position])
+        for position in maps:
+            found[position] = dict(sorted(found[position].items()))  # on the wire a map has no order
         for position, field in optional:
             if not message.HasField(field):
                 found[position] = None
@@ -204,4 +207,5 @@ def _provenance(message: types_pb2.Provenance) -> Provenance:
         reference_set=message.reference_set,
         prompt=message.prompt,
         prompt_digest=message.prompt_digest,
+        calibration=message.calibration,
     )

@@ -152,7 +152,46 @@ class JudgeParts:
     generated_tokens: int = 0
 
 
-Parts = SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts | JudgeParts
+@dataclass(frozen=True, slots=True)
+class CalibratedParts:
+    """What a calibrated probability rests on; terms of SMILE as in `SmileParts`, preset v1.
+
+    Attributes:
+        smile: SMILE's score.
+        sentence: Similarity of prediction and reference.
+        keyword: Similarity of the best window and the reference's words.
+        exact: Share of the reference's words found.
+        best_window: The prediction's words, normalised, that came closest.
+        features: By name, in alphabetical order; one that does not apply to the item is left out.
+        uncertain: Whether the probability lies inside the band; None for `features_only`, as all that follows.
+        band_lower: The band in which the verdict is not trusted; both ends belong to it.
+        band_upper: See `band_lower`.
+        fit: Identity of the fit, 12 hex digits.
+    """
+
+    smile: float
+    sentence: float
+    keyword: float
+    exact: float
+    best_window: str
+    features: Mapping[str, float]
+    uncertain: bool | None = None
+    band_lower: float | None = None
+    band_upper: float | None = None
+    fit: str = ""
+
+
+Parts = (
+    SmileParts
+    | BertscoreParts
+    | VqaParts
+    | RougeLParts
+    | BleuParts
+    | MeteorParts
+    | CiderParts
+    | JudgeParts
+    | CalibratedParts
+)
 
 PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
     {
@@ -164,6 +203,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "meteor": MeteorParts,
         "cider": CiderParts,
         "judge": JudgeParts,
+        "calibrated": CalibratedParts,
     }
 )
 """By the name of their field in MetricResult; a new kind of parts is a dataclass and its place here."""

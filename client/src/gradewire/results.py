@@ -38,6 +38,8 @@ class ScoreWarning(StrEnum):
     TRUNCATED = "TRUNCATED"
     # Threshold and weights are not calibrated for this model: trust the order, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
+    # The probability lies where the metric's verdict is not to be trusted.
+    UNCERTAIN = "UNCERTAIN"
     # The server is newer and says something that this client does not know.
     UNKNOWN = "UNKNOWN"
 
@@ -85,6 +87,7 @@ class Provenance:
         reference_set: The prepared set that the score depends on (synthetic answers, weights of words); else empty.
         prompt: NAME/VERSION of the prompt that a judge was shown; empty for metrics without one.
         prompt_digest: SHA-256 of that prompt file, 64 hex digits, or empty.
+        calibration: Whose fit filled in the threshold or the weight that was left open, for people; or empty.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Provenance:
     reference_set: str = ""
     prompt: str = ""
     prompt_digest: str = ""
+    calibration: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,11 @@ class ScoreReport(Sequence[ItemScores]):
             float | None: pa.float64(),
             tuple[float, ...]: pa.list_(pa.float64()),
             tuple[str, ...]: pa.list_(pa.string()),
+            Mapping[str, float]: pa.map_(pa.string(), pa.float64()),
             int: pa.int64(),
             str: pa.string(),
             bool: pa.bool_(),
+            bool | None: pa.bool_(),
         }
         types: dict[str, pa.DataType] = {
             **dict.fromkeys(("id", "metric", "status", "message", "line"), pa.string()),

@@ -4,6 +4,7 @@ from typing import get_args
 
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.base import Metric
+from gradewire.metric_types.calibrated import Calibrated
 from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
 from gradewire.metric_types.judges import (
     BinaryQuestions,
@@ -40,6 +41,7 @@ __all__ = [
     "Bertscore",
     "BinaryQuestions",
     "Bleu",
+    "Calibrated",
     "Cider",
     "Corpus",
     "Demonstrations",
@@ -79,6 +81,7 @@ METRIC_TYPES: dict[str, type[Metric]] = {
         *(Smile, Sbert, Sfve, Bertscore),
         *(ExactMatch, EasyMatch, LexicalMatch, VqaAccuracy, SoftVqaAccuracy),
         *(RougeL, Bleu, Meteor, Cider),
+        Calibrated,
         *(Lave, JudgeGrade, JudgeSimilarity, JudgeVerdict),
     )
 }

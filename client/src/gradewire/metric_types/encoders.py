@@ -20,7 +20,8 @@ class Smile(Metric):
         synthetic: What the sentence is compared with: the reference itself (none, default), the item's
             `synthetic_answers` (inline), or those stored by `prepare` (prepared).
         reference_set: Where prepared synthetic answers are looked up, and means them; None: the call's. A call has one.
-        sentence_weight: Weight of the sentence term, 0 to 1; None: the preset's.
+        sentence_weight: Weight of the sentence term, 0 to 1; None: the one fitted for the model, else the preset's.
+        threshold: Score from which the answer counts as right; None: the one fitted for the model, else 2/3.
         model: Encoder, NAME or NAME@DIGEST (at least 8 hex digits); None: the server's default.
         version: Insist on this version of the metric's definition; None: any.
     """
@@ -30,14 +31,22 @@ class Smile(Metric):
     synthetic: Synthetic | None = None
     reference_set: str | None = None
     sentence_weight: float | None = None
+    threshold: float | None = None
     model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sbert(Metric):
-    """Largest cosine of the sentence vectors of prediction and references, -1 to 1; attributes as in `Smile`."""
+    """Largest cosine of the sentence vectors of prediction and references, -1 to 1.
+
+    Attributes:
+        threshold: Score from which the answer counts as right; None: the one fitted for the model, else no verdict.
+        model: As in `Smile`.
+        version: As in `Smile`.
+    """
 
     name: ClassVar[Literal["sbert"]] = "sbert"
+    threshold: float | None = None
     model: str | None = None
 
 
@@ -45,10 +54,11 @@ class Sbert(Metric):
 class Sfve(Metric):
     """SFVE: cosine of question with prediction and question with reference, -1 to 1; needs the question.
 
-    Attributes as in `Smile`.
+    Attributes as in `Sbert`.
     """
 
     name: ClassVar[Literal["sfve"]] = "sfve"
+    threshold: float | None = None
     model: str | None = None
 
 
@@ -64,7 +74,7 @@ class Bertscore(Metric):
         reference_set: Of prepared weights, and means them; None: the call's. A call has one.
         rescale: Whether values are stretched with the model's baseline for the layer; default False.
         with_question: Whether question with prediction is compared with question with reference; default False.
-        threshold: Score from which the answer counts as right; None: no verdict.
+        threshold: As in `Sbert`.
         model: As in `Smile`.
         version: As in `Smile`.
     """

@@ -1543,8 +1543,8 @@ class CalibratedParts(_message.Message):
     BEST_WINDOW_FIELD_NUMBER: _builtins.int
     FEATURES_FIELD_NUMBER: _builtins.int
     UNCERTAIN_FIELD_NUMBER: _builtins.int
-    LOWER_FIELD_NUMBER: _builtins.int
-    UPPER_FIELD_NUMBER: _builtins.int
+    BAND_LOWER_FIELD_NUMBER: _builtins.int
+    BAND_UPPER_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     smile: _builtins.float
     """SMILE's score."""
@@ -1554,9 +1554,9 @@ class CalibratedParts(_message.Message):
     best_window: _builtins.str
     uncertain: _builtins.bool
     """Whether the probability lies inside the band; absent for features_only, as all that follows."""
-    lower: _builtins.float
+    band_lower: _builtins.float
     """The band in which a verdict is not trusted at the confidence asked for, both ends included; 0.5 is always in it."""
-    upper: _builtins.float
+    band_upper: _builtins.float
     fit: _builtins.str
     """The fit: 12 hex digits of the SHA-256 of its text."""
     @_builtins.property
@@ -1573,26 +1573,26 @@ class CalibratedParts(_message.Message):
         best_window: _builtins.str = ...,
         features: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         uncertain: _builtins.bool | None = ...,
-        lower: _builtins.float | None = ...,
-        upper: _builtins.float | None = ...,
+        band_lower: _builtins.float | None = ...,
+        band_upper: _builtins.float | None = ...,
         fit: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_lower", b"_lower", "_uncertain", b"_uncertain", "_upper", b"_upper", "lower", b"lower", "uncertain", b"uncertain", "upper", b"upper"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "uncertain", b"uncertain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lower", b"_lower", "_uncertain", b"_uncertain", "_upper", b"_upper", "best_window", b"best_window", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "lower", b"lower", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain", "upper", b"upper"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__lower: _TypeAlias = _typing.Literal["lower"]  # noqa: Y015
-    _WhichOneofArgType__lower: _TypeAlias = _typing.Literal["_lower", b"_lower"]  # noqa: Y015
+    _WhichOneofReturnType__band_lower: _TypeAlias = _typing.Literal["band_lower"]  # noqa: Y015
+    _WhichOneofArgType__band_lower: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower"]  # noqa: Y015
+    _WhichOneofReturnType__band_upper: _TypeAlias = _typing.Literal["band_upper"]  # noqa: Y015
+    _WhichOneofArgType__band_upper: _TypeAlias = _typing.Literal["_band_upper", b"_band_upper"]  # noqa: Y015
     _WhichOneofReturnType__uncertain: _TypeAlias = _typing.Literal["uncertain"]  # noqa: Y015
     _WhichOneofArgType__uncertain: _TypeAlias = _typing.Literal["_uncertain", b"_uncertain"]  # noqa: Y015
-    _WhichOneofReturnType__upper: _TypeAlias = _typing.Literal["upper"]  # noqa: Y015
-    _WhichOneofArgType__upper: _TypeAlias = _typing.Literal["_upper", b"_upper"]  # noqa: Y015
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__lower) -> _WhichOneofReturnType__lower | None: ...
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__band_lower) -> _WhichOneofReturnType__band_lower | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__band_upper) -> _WhichOneofReturnType__band_upper | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__uncertain) -> _WhichOneofReturnType__uncertain | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__upper) -> _WhichOneofReturnType__upper | None: ...
 
 Global___CalibratedParts: _TypeAlias = CalibratedParts  # noqa: Y015
 

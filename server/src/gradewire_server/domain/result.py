@@ -1,5 +1,6 @@
 """What a metric says of an item, and what it cost."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
@@ -25,6 +26,7 @@ class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning
 
     TRUNCATED = 1
     UNCALIBRATED = 2
+    UNCERTAIN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +144,45 @@ class JudgeParts:
     generated_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CalibratedParts:
+    """What a probability rests on; fields as in gradewire.v1.CalibratedParts.
+
+    Attributes:
+        smile: SMILE's score, preset v1.
+        sentence: Its term of that name.
+        keyword: Likewise.
+        exact: Likewise.
+        best_window: Likewise.
+        features: By name, in the metric's order; those that do not apply are left out.
+        uncertain: Whether the probability lies inside the band; None where there is no probability, as all below.
+        band_lower: Where the band begins.
+        band_upper: Where it ends.
+        fit: Identity of the fit.
+    """
+
+    smile: float
+    sentence: float
+    keyword: float
+    exact: float
+    best_window: str
+    features: Mapping[str, float]
+    uncertain: bool | None = None
+    band_lower: float | None = None
+    band_upper: float | None = None
+    fit: str = ""
+
+
 Parts: TypeAlias = (
-    SmileParts | BertscoreParts | VqaParts | RougeLParts | BleuParts | MeteorParts | CiderParts | JudgeParts
+    SmileParts
+    | BertscoreParts
+    | VqaParts
+    | RougeLParts
+    | BleuParts
+    | MeteorParts
+    | CiderParts
+    | JudgeParts
+    | CalibratedParts
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from gradewire_server.domain.metric import Metric
 from gradewire_server.metrics.bertscore import Bertscore
 from gradewire_server.metrics.bleu import Bleu
+from gradewire_server.metrics.calibrated import Calibrated
 from gradewire_server.metrics.cider import Cider
 from gradewire_server.metrics.easy_match import EasyMatch
 from gradewire_server.metrics.exact_match import ExactMatch
@@ -37,6 +38,7 @@ _METRICS: tuple[Metric[Any], ...] = (
     Bleu(),
     Meteor(),
     Cider(),
+    Calibrated(),
     Lave(),
     JudgeGrade(),
     JudgeSimilarity(),

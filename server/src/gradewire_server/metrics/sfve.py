@@ -5,13 +5,14 @@ paper's own encoders are trained for this form; any other can be asked in it.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, PlainParameters
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.checks import check_item, check_question, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, check_threshold, with_fitted_threshold
 from gradewire_server.metrics.rounds import ask_together
 from gradewire_server.metrics.ties import first_of_the_highest
 
@@ -20,9 +21,18 @@ _SHORTEST_ANSWER = "a"
 
 @dataclass(frozen=True, slots=True)
 class SfveParameters(PlainParameters):
-    """Parameters of `sfve`: `model` is the plain name of the encoder."""
+    """Parameters of `sfve`; attributes and errors as of `sbert`."""
 
     model: str = ""
+    threshold: float | None = None
+    calibration: str = ""
+
+    def __post_init__(self) -> None:
+        check_threshold(self.threshold)
+
+    def resolved(self, facts: ModelFacts) -> Self:
+        """With the threshold that was fitted for the model."""
+        return with_fitted_threshold(self, facts)
 
 
 class Sfve:
@@ -36,7 +46,7 @@ class Sfve:
         maximum=1.0,
         higher_is_better=True,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
-        parameters=(MODEL_INFO,),
+        parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,
     )
     parameters_type = SfveParameters
@@ -49,7 +59,7 @@ class Sfve:
             return MetricResult.failed(failure)
         model, question = parameters.model, item.question
         answers = yield from ask_together(
-            Embed(model, (_with_question(question, item.prediction),), Tier.PREDICTION),
+            Embed(model, (with_question(question, item.prediction),), Tier.PREDICTION),
             Embed(model, _texts(question, item.references), Tier.REFERENCE),
         )
         if isinstance(answers, Failure):
@@ -58,7 +68,7 @@ class Sfve:
         cut = bool(prediction.truncated.any() or references.truncated.any())
         if cut:
             # Cut inside the question, all texts are equal, whatever the answers are.
-            probe = yield from ask(Embed(model, (_with_question(question, _SHORTEST_ANSWER),), Tier.WINDOW))
+            probe = yield from ask(Embed(model, (with_question(question, _SHORTEST_ANSWER),), Tier.WINDOW))
             if isinstance(probe, Failure):
                 return MetricResult.failed(probe)
             if probe.truncated.any():
@@ -67,8 +77,12 @@ class Sfve:
                 )
         cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
         best = first_of_the_highest(cosines)
+        score = float(cosines[best])
         return MetricResult(
-            score=float(cosines[best]), warnings=(Warning.TRUNCATED,) if cut else (), matched_reference=best
+            score=score,
+            warnings=(Warning.TRUNCATED,) if cut else (),
+            matched_reference=best,
+            correct=None if parameters.threshold is None else score >= parameters.threshold,
         )
 
     def prepare(self, entry: ReferenceEntry, parameters: SfveParameters) -> Preparation:
@@ -81,8 +95,9 @@ class Sfve:
 
 
 def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_with_question(question, answer) for answer in answers)
+    return tuple(with_question(question, answer) for answer in answers)
 
 
-def _with_question(question: str, answer: str) -> str:
+def with_question(question: str, answer: str) -> str:
+    """The text that SFVE compares."""
     return f"Question: {question} Answer: {answer}"

@@ -10,6 +10,7 @@ from gradewire_server.domain.result import (
     BertscoreParts,
     BleuParts,
     CacheHits,
+    CalibratedParts,
     CiderParts,
     Failure,
     JudgeParts,
@@ -36,6 +37,7 @@ _PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
         MeteorParts: "meteor",
         CiderParts: "cider",
         JudgeParts: "judge",
+        CalibratedParts: "calibrated",
     }
 )
 
@@ -141,6 +143,8 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
         value = getattr(parts, name)
         if isinstance(value, tuple):
             getattr(target, name).extend(value)
+        elif isinstance(value, Mapping):
+            getattr(target, name).update(value)
         elif value is not None:
             setattr(target, name, value)
 

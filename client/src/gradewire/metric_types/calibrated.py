@@ -1,0 +1,26 @@
+"""The metric that says how probable it is that an answer is right."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gradewire.metric_types.base import Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated(Metric):
+    """Probability that the answer is right, 0 to 1, fitted on labelled answers; UNCERTAIN where not to be trusted.
+
+    Attributes:
+        confidence: Of verdicts without that warning, 0.5 to below 1: of right answers at most the share 1 - confidence
+            is called wrong without it, and of wrong ones called right, on rows like the fit's; None: 0.9.
+        features_only: The features alone, for fitting; the score is SMILE's then, and there is no verdict.
+        fit: Insist on a fit by 8 hex digits or more of its identity; None: the one that the model has.
+        model: Encoder, NAME or NAME@DIGEST (at least 8 hex digits), that has a fit; None: the server's default.
+        version: Insist on this version of the metric's definition; None: any.
+    """
+
+    name: ClassVar[Literal["calibrated"]] = "calibrated"
+    confidence: float | None = None
+    features_only: bool | None = None
+    fit: str | None = None
+    model: str | None = None

@@ -1,0 +1,175 @@
+"""Boosted trees whose splits may be ramps, evaluated for one item in a few numpy operations.
+
+A hard split on a cosine would let the last bit of a vector move a probability by points: the same item in another batch
+would get another score. A split on a feature of width w therefore sends the share
+
+    clip((x - threshold) / w + 1/2, 0, 1)
+
+of an item to the right and the rest to the left, and a tree's value is the mean of its leaves, weighted by the shares
+that reach them. That is the mean of the hard tree over thresholds shifted independently by up to w/2, so where every
+such tree is monotone in a feature, the soft one is too. Width 0 is the ordinary hard split: x <= threshold goes left.
+
+Source: trees as in Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine"; soft splits as in
+Irsoy, Yildiz and Alpaydin 2012, "Soft Decision Trees", with ramps in place of sigmoids.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_LEVELS: Final = 64
+"""Levels of a tree; each costs every item a few operations."""
+
+
+class TreeError(ValueError):
+    """The nodes are no trees, or not monotone where they must be; says which node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Nodes of all trees in one array; a child stands behind its parent.
+
+    Attributes:
+        roots: int[trees], positions.
+        feature: int[nodes], which feature splits the node; -1 for a leaf.
+        threshold: float[nodes], finite.
+        missing_left: bool[nodes], where an item without the feature goes.
+        left: int[nodes], position of the left child; -1 for a leaf.
+        right: int[nodes], likewise.
+        value: float[nodes], log-odds that a leaf adds; 0 elsewhere.
+    """
+
+    roots: NDArray[np.intp]
+    feature: NDArray[np.intp]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.intp]
+    right: NDArray[np.intp]
+    value: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """Nodes of one depth: what they add, which of them split, and where those stand in the arrays of splits."""
+
+    values: NDArray[np.float64]
+    splits: NDArray[np.intp]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftTrees:
+    """Trees laid out level by level.
+
+    Attributes:
+        levels: From the roots down.
+        feature: intp[splits]; as in `Nodes`, level by level.
+        threshold: float64[splits].
+        missing_left: bool[splits].
+        scale: float64[splits], 1 / width; 0 where the split is hard.
+        hard: bool[splits].
+    """
+
+    levels: tuple[_Level, ...]
+    feature: NDArray[np.intp]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    scale: NDArray[np.float64]
+    hard: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, nodes: Nodes, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
+        """Checks the nodes and lays them out.
+
+        Args:
+            nodes: As read, any integers.
+            widths: float64[features], 0 or more.
+            monotone: int8[features]: 1 where the sum must not fall as the feature grows, -1 where it must not rise.
+
+        Raises:
+            TreeError: They are no trees, or a split on such a feature does not keep its sides apart.
+        """
+        levels = _levels(nodes, len(widths))
+        _check_monotone(nodes, levels, monotone)
+        splits = [level[nodes.feature[level] >= 0] for level in levels]
+        order = np.concatenate(splits)
+        bounds = np.cumsum([0, *map(len, splits)]).tolist()
+        width = widths[nodes.feature[order]]
+        hard = width <= 0
+        return cls(
+            levels=tuple(
+                _Level(nodes.value[level], np.flatnonzero(nodes.feature[level] >= 0), bounds[row], bounds[row + 1])
+                for row, level in enumerate(levels)
+            ),
+            feature=nodes.feature[order],
+            threshold=nodes.threshold[order],
+            missing_left=nodes.missing_left[order],
+            scale=np.divide(1.0, width, out=np.zeros_like(width), where=~hard),
+            hard=hard,
+        )
+
+    def value(self, features: NDArray[np.float64]) -> float:
+        """Sum over all trees for float64[features]; NaN is a feature that does not apply."""
+        found = features[self.feature]
+        with np.errstate(over="ignore"):  # a split that only asks whether the feature is there has a huge threshold
+            ramp = ((found - self.threshold) * self.scale + 0.5).clip(0.0, 1.0)
+        share = np.where(self.hard, found > self.threshold, ramp)
+        missing = np.isnan(found)
+        share[missing] = ~self.missing_left[missing]
+        total = 0.0
+        weight = np.ones(len(self.levels[0].values))
+        for level in self.levels:
+            total += float(weight @ level.values)
+            parent = weight[level.splits]
+            right = parent * share[level.start : level.stop]
+            weight = np.concatenate((parent - right, right))
+        return total
+
+
+def _levels(nodes: Nodes, features: int) -> list[NDArray[np.intp]]:
+    """Positions of the nodes by depth: of a level's splits first all left children, then all right ones.
+
+    Raises:
+        TreeError: A node has two parents or none, stands before its parent, or splits by what is no feature.
+    """
+    count = len(nodes.feature)
+    inner = nodes.feature >= 0
+    parents = np.flatnonzero(inner)
+    children = np.concatenate((nodes.left[inner], nodes.right[inner]))
+    if children.size and (np.any(children <= np.tile(parents, 2)) or children.max() >= count):
+        raise TreeError("a child stands before its parent or is not there")
+    if nodes.roots.size == 0 or nodes.roots.min() < 0 or nodes.roots.max() >= count:
+        raise TreeError("there is no root, or one that is no node")
+    if nodes.feature.max() >= features:
+        raise TreeError(f"a node splits by feature {int(nodes.feature.max())}, of {features}")
+    if np.any(np.bincount(np.concatenate((nodes.roots, children)), minlength=count) != 1):
+        raise TreeError("a node is the child of two, or of none and no root")
+    levels = [nodes.roots]
+    while np.any(inner[levels[-1]]):
+        if len(levels) == MAX_LEVELS:
+            raise TreeError(f"a tree has more than {MAX_LEVELS} levels")
+        splits = levels[-1][inner[levels[-1]]]
+        levels.append(np.concatenate((nodes.left[splits], nodes.right[splits])))
+    return levels
+
+
+def _check_monotone(nodes: Nodes, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
+    """Raises TreeError unless all leaves on the low side of a monotone feature's split are bounded by the high side's.
+
+    Wherever the thresholds stand, more of the feature then never takes an item to a worse leaf.
+    """
+    lowest, highest = nodes.value.copy(), nodes.value.copy()
+    for level in reversed(levels):
+        at = level[nodes.feature[level] >= 0]
+        left, right = nodes.left[at], nodes.right[at]
+        lowest[at] = np.minimum(lowest[left], lowest[right])
+        highest[at] = np.maximum(highest[left], highest[right])
+        direction = monotone[nodes.feature[at]]
+        falls = (direction > 0) & (highest[left] > lowest[right])
+        rises = (direction < 0) & (lowest[left] < highest[right])
+        if np.any(falls | rises):
+            node = int(at[falls | rises][0])
+            raise TreeError(f"node {node} breaks the direction of feature {int(nodes.feature[node])}")
