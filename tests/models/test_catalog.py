@@ -18,7 +18,6 @@ def test_the_default_is_minilm_and_everything_is_pinned() -> None:
         assert re.fullmatch("[0-9a-f]{64}", model.digest)
         assert all(re.fullmatch(r"[\w.-]+==[\w.]+", source.requirement) for source in model.sources)
         assert model.build_hint == f"gradewire models build {model.name}"
-        assert model.smile_calibration is None
 
 
 def test_published_facts_of_the_models() -> None:
@@ -34,10 +33,61 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         find_model("ember-v1")
 
 
-def test_calibration_is_a_pair_of_numbers(tmp_path: Path) -> None:
+FITTED = """
+[[model.calibrations]]
+metric = "bertscore"
+metric_version = 1
+threshold = 0.5
+parameters = { layer = "6" }
+rows = 12
+
+[[model.calibrations]]
+metric = "rouge_l"
+metric_version = 1
+fit_file = "fit.json"
+
+[model.files]
+"model.safetensors" = "53"""
+
+
+def test_calibrations_are_the_models_and_its_variants(tmp_path: Path) -> None:
     path = tmp_path / "catalog.toml"
-    path.write_text(TEXT.replace("dims = 384", "smile_calibration = [0.61, 0.25]\ndims = 384", 1), encoding="utf-8")
-    assert load_catalog(path)["all-MiniLM-L6-v2"].smile_calibration == (0.61, 0.25)
+    (tmp_path / "fit.json").write_text('{"trees": []}', encoding="utf-8")
+    path.write_text(TEXT.replace('[model.files]\n"model.safetensors" = "53', FITTED, 1), encoding="utf-8")
+    models = load_catalog(path)
+    minilm = models["all-MiniLM-L6-v2"]
+    fitted = {each.metric: each for each in minilm.calibrations}
+    assert (fitted["bertscore"].threshold, fitted["bertscore"].parameters) == (0.5, (("layer", "6"),))
+    assert (fitted["bertscore"].origin, fitted["bertscore"].model_digest) == ("catalog", minilm.digest)
+    assert fitted["rouge_l"].fit == '{"trees":[]}'
+    assert models["all-MiniLM-L6-v2-int8"].calibrations == minilm.calibrations
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"rouge_l"', '"bertscore"', "there is a threshold or a fit|cannot read"),
+        ("threshold = 0.5", "threshold = nan", "threshold is a finite number"),
+        ("threshold = 0.5", "", "a threshold or a fit"),
+        ("rows = 12", "colour = 12", "colour"),
+        ("metric_version = 1\nthreshold", "threshold", "metric_version"),
+        ('{ layer = "6" }', '"6"', "should be a table"),
+        ("fit.json", "nowhere.json", "cannot read"),
+        (
+            'metric = "rouge_l"\nmetric_version = 1\nfit_file = "fit.json"',
+            'metric = "bertscore"\nmetric_version = 1\nthreshold = 0.5\nparameters = { layer = "6" }',
+            "two calibrations",
+        ),
+    ],
+)
+def test_an_unsound_calibration_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
+    path = tmp_path / "catalog.toml"
+    (tmp_path / "fit.json").write_text("[]", encoding="utf-8")
+    assert old in FITTED
+    fitted = FITTED.replace(old, new, 1)
+    path.write_text(TEXT.replace('[model.files]\n"model.safetensors" = "53', fitted, 1), encoding="utf-8")
+    with pytest.raises(CatalogError, match=says):
+        load_catalog(path)
 
 
 def test_every_encoder_says_what_bertscore_takes() -> None:
@@ -59,7 +109,6 @@ def test_every_encoder_says_what_bertscore_takes() -> None:
         ("dims = 384", "dims = 384.0", "dims should be int"),
         ("dims = 384", "dims = 385", "multiple of heads"),
         ("dims = 384", "dims = 384\ncolour = 1", "colour"),
-        ("dims = 384", "dims = 384\nsmile_calibration = [1]", "smile_calibration|unpack"),
         ('name = "all-MiniLM-L6-v2"', 'name = "../up"', "a name is letters"),
         ('name = "all-MiniLM-L6-v2"', 'name = "all-mpnet-base-v2"', "listed twice"),
         ("default = true", "default = false", "exactly one model"),

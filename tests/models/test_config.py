@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.tiny_models import Package
+from tests.support.calibrations import SMILE
 
 from gradewire_models.config import FileFacts, bertscore_in, make_config, read_config, write_config
 from gradewire_models.digest import DigestParts
@@ -36,7 +37,7 @@ def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
 
 def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, make_config(replace(bert.model.facts, smile_calibration=(0.61, 0.25)), FILES, Serving()))
+    write_config(path, make_config(replace(bert.model.facts, calibrations=(SMILE,)), FILES, Serving()))
     _, facts = read_config(path)
     expected = {
         "digest": DIGEST,
@@ -47,8 +48,6 @@ def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
         "numeric_class": "fp32-cpu",
         "onnx_bytes": "7",
         "pooling": "mean",
-        "smile_sentence_weight": "0.25",
-        "smile_threshold": "0.61",
         "source": "tiny-single==1.0",
     }
     assert {key: facts[key] for key in expected} == expected

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from google.protobuf import text_format
 from tests.models.tiny_models import Package
+from tests.support.calibrations import SMILE
 
 from gradewire_models._model_config_pb2 import ModelConfig
 from gradewire_models.build import build_model, verify_built
@@ -74,10 +75,10 @@ def test_what_matters_is_named_and_written_anew(
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("licence", "MIT"), ("smile_threshold", "0.1"), ("source", "elsewhere"), ("invented", "1")]
+    ("field", "value"), [("licence", "MIT"), ("calibration.smile", "[]"), ("source", "elsewhere"), ("invented", "1")]
 )
 def test_facts_are_those_of_the_catalog(directory: Path, bert: Package, field: str, value: str) -> None:
-    expected = replace(bert.model, smile_calibration=(0.5, 0.25))
+    expected = replace(bert.model, calibrations=(SMILE,))
     assert renew(load_built(directory.parent, NAME), expected)
     config, _ = read_config(directory / "config.pbtxt")
     config.parameters[f"gradewire.{field}"].string_value = value

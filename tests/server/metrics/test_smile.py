@@ -6,7 +6,8 @@ import pytest
 from tests.support.programs import Table, at
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Calibration, ModelFacts, ParameterError
+from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, SmileParts, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.parameters import SmileParameters
@@ -30,9 +31,15 @@ VECTORS = {
 }
 
 
+def fitted(threshold: float, sentence_weight: float = 0.3, preset: str = "v1", synthetic: str = "none") -> Calibration:
+    parameters = (("preset", preset), ("synthetic", synthetic))
+    return Calibration("smile", 1, parameters, threshold, sentence_weight, "by hand")
+
+
 def smile(item: Item = ITEM, calibration: Calibration | None = None, *, table: Table | None = None, **kw: Any) -> Any:
     table = table or Table(VECTORS)
-    return table.run(Smile().score(item, SmileParameters(**kw), ModelFacts(calibration)))
+    facts = NO_MODEL if calibration is None else ModelFacts((calibration,))
+    return table.run(Smile().score(item, SmileParameters(**kw).resolved(facts), facts))
 
 
 def test_v1() -> None:
@@ -135,14 +142,16 @@ def test_correct_from_two_thirds() -> None:
 
 def test_a_fitted_threshold_decides_and_takes_the_warning_away() -> None:
     assert smile().parts.correct is False
-    result = smile(calibration=Calibration(threshold=0.66, sentence_weight=0.3))
+    result = smile(calibration=fitted(0.66))
     assert (result.parts.correct, result.parts.bin, result.warnings) == (True, 3, ())
-    assert smile(calibration=Calibration(threshold=0.67, sentence_weight=0.3)).parts.correct is False
+    assert smile(calibration=fitted(0.67)).parts.correct is False
 
 
-@pytest.mark.parametrize("values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}])
+@pytest.mark.parametrize(
+    "values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}, {"synthetic": "inline"}]
+)
 def test_a_threshold_fitted_for_another_formula_does_not_count(values: Any) -> None:
-    result = smile(calibration=Calibration(threshold=0.0, sentence_weight=0.3), **values)
+    result = smile(calibration=fitted(0.0), **values)
     assert Warning.UNCALIBRATED in result.warnings
     assert result.parts.correct is False
 

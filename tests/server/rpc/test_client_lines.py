@@ -11,14 +11,18 @@ from tests.client.metric_values import MODELS, metrics_named
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.wire import Kind, wire_parameters
-from gradewire_server.domain.metric import Calibration, ModelFacts, ParameterError, TokenLayer
+from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.metric import ModelFacts, ParameterError, TokenLayer
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.parameters import read_parameters, write_line, write_spec
 
 SCORES_PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
 DIGEST = "0a1b2c3d4e5f" + "6" * 52
 FACTS = ModelFacts(
-    calibration=Calibration(threshold=0.6, sentence_weight=0.3),
+    calibrations=(
+        Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
+        Calibration("sbert", 1, (), 0.7),
+    ),
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),
     bertscore_layer=5,
 )

@@ -1,8 +1,9 @@
 """What the rest of the server knows of a metric."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, Self, TypeVar
 
+from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.needs import Corpus, Preparation, Program
 
@@ -46,6 +47,10 @@ class Parameters(Protocol):
     def prompt_digest(self) -> str:
         """SHA-256 of that file, 64 hex digits, or ""."""
 
+    @property
+    def calibration(self) -> str:
+        """Whose fit `resolved` filled in, one line for people; "" where none did."""
+
     def resolved(self, facts: "ModelFacts") -> Self:
         """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
 
@@ -80,6 +85,11 @@ class PlainParameters:
     @property
     def prompt_digest(self) -> str:
         """No judge."""
+        return ""
+
+    @property
+    def calibration(self) -> str:
+        """Nothing that could be fitted."""
         return ""
 
     def resolved(self, facts: "ModelFacts") -> Self:
@@ -120,14 +130,6 @@ class MetricInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """Threshold and weight of SMILE fitted for one encoder (catalog); without it results carry UNCALIBRATED."""
-
-    threshold: float
-    sentence_weight: float
-
-
-@dataclass(frozen=True, slots=True)
 class TokenLayer:
     """A hidden layer whose token vectors a model gives.
 
@@ -145,14 +147,25 @@ class ModelFacts:
     """What a metric may know of the model it runs on; all empty for metrics without one.
 
     Attributes:
-        calibration: Of SMILE, or None.
+        calibrations: Thresholds fitted for it, for any metric; in the order in which they are looked for.
+        calibrated: The fit of metric `calibrated` for it, its JSON as it was stored; "" where there is none.
         token_layers: Layers that token vectors can be had of, ascending.
         bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
     """
 
-    calibration: Calibration | None = None
+    calibrations: tuple[Calibration, ...] = ()
+    calibrated: str = ""
     token_layers: tuple[TokenLayer, ...] = ()
     bertscore_layer: int = 0
+
+    def seen_by(self, metric: "MetricInfo") -> Self:
+        """Without what was fitted for other metrics, or for another version of this one."""
+        own = (metric.name, metric.version)
+        return replace(
+            self,
+            calibrations=tuple(each for each in self.calibrations if (each.metric, each.metric_version) == own),
+            calibrated=self.calibrated if metric.name == "calibrated" else "",
+        )
 
 
 NO_MODEL = ModelFacts()

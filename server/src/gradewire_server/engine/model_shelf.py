@@ -10,8 +10,9 @@ from typing import Final, TypeAlias
 from gradewire_models.catalog import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
 from gradewire_models.repository import BuiltModel
+from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.engine import ModelStatus
-from gradewire_server.domain.metric import Calibration, ModelFacts, TokenLayer
+from gradewire_server.domain.metric import ModelFacts, TokenLayer
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.engine.encoder import Encoder, EncoderParts
 from gradewire_server.engine.source import ModelSource, NotNowError, UnusableError
@@ -266,6 +267,7 @@ def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
         licence=model.licence,
         numeric_class=model.numeric_class,
         facts=_facts(model),
+        remarks=tuple(each.told for each in model.calibrations),
     )
 
 
@@ -273,7 +275,19 @@ def _facts(model: BuiltModel) -> ModelFacts:
     measured = model.bertscore
     baselines = measured.baselines if measured else {}
     return ModelFacts(
-        calibration=Calibration(*model.smile_calibration) if model.smile_calibration else None,
+        calibrations=tuple(
+            Calibration(
+                metric=each.metric,
+                metric_version=each.metric_version,
+                parameters=each.parameters,
+                threshold=each.threshold,
+                sentence_weight=each.sentence_weight,
+                described=each.described,
+            )
+            for each in model.calibrations
+            if each.threshold is not None
+        ),
+        calibrated=next((each.fit for each in model.calibrations if each.fit), ""),
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
         # Of a model that nobody has looked into the last layer is the one that its training shaped.
         bertscore_layer=measured.layer if measured else model.layers,

@@ -4,7 +4,6 @@ Source: Zhang, Kishore, Wu, Weinberger and Artzi 2020, "BERTScore: Evaluating Te
 form that compares the question with either answer behind it is KNVQA-Eval's.
 """
 
-import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -36,7 +35,15 @@ from gradewire_server.domain.result import (
 )
 from gradewire_server.metrics.bertscore_match import behind_question, match, rescaled, weights
 from gradewire_server.metrics.checks import check_item, check_question, check_references
-from gradewire_server.metrics.parameters import MEASURE_INFO, MODEL_INFO, Measure, member
+from gradewire_server.metrics.parameters import (
+    MEASURE_INFO,
+    MODEL_INFO,
+    THRESHOLD_INFO,
+    Measure,
+    check_threshold,
+    member,
+    with_fitted_threshold,
+)
 from gradewire_server.metrics.rounds import ask_together
 from gradewire_server.metrics.ties import first_of_the_highest
 
@@ -57,6 +64,7 @@ class BertscoreParameters(PlainParameters):
         rescale: Whether to stretch values so that unrelated texts come near 0.
         with_question: Whether the question stands before both answers.
         threshold: Score from which the answer counts as right; None for no verdict.
+        calibration: Whose fit filled it in.
 
     Raises:
         ParameterError: A measure or corpus that does not exist, or a threshold that is not a finite number.
@@ -69,12 +77,12 @@ class BertscoreParameters(PlainParameters):
     rescale: bool = False
     with_question: bool = False
     threshold: float | None = None
+    calibration: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measure", member(Measure, "measure", self.measure))
         object.__setattr__(self, "idf", member(Corpus, "idf", self.idf))
-        if self.threshold is not None and not math.isfinite(self.threshold):
-            raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
+        check_threshold(self.threshold)
 
     @property
     def corpus(self) -> Corpus:
@@ -82,7 +90,7 @@ class BertscoreParameters(PlainParameters):
         return self.idf
 
     def resolved(self, facts: ModelFacts) -> Self:
-        """With the layer filled in; ParameterError where the model lacks it, or a baseline that is asked for."""
+        """With layer and threshold filled in; ParameterError for a layer or a baseline that the model lacks."""
         layers = {each.number: each for each in facts.token_layers}
         number = facts.bertscore_layer if self.layer is None else self.layer
         if number not in layers:
@@ -94,7 +102,7 @@ class BertscoreParameters(PlainParameters):
                 f"the built model has no baseline for layer {number}; where the catalog has one, "
                 "`gradewire models build` writes it; otherwise leave rescaling out",
             )
-        return replace(self, layer=number)
+        return with_fitted_threshold(replace(self, layer=number), facts)
 
 
 class Bertscore:
@@ -136,12 +144,7 @@ class Bertscore:
                 default_value="false",
                 allowed="false, true",
             ),
-            ParameterInfo(
-                name="threshold",
-                description="Score from which the answer counts as right; KNVQA-Eval takes 0.5.",
-                default_value="",
-                allowed="a number; empty: no verdict",
-            ),
+            THRESHOLD_INFO,
         ),
         needs_model=True,
     )

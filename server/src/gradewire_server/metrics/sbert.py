@@ -8,7 +8,7 @@ from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, SbertParameters
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, SbertParameters
 from gradewire_server.metrics.rounds import ask_together
 from gradewire_server.metrics.ties import first_of_the_highest
 
@@ -24,7 +24,7 @@ class Sbert:
         maximum=1.0,
         higher_is_better=True,
         citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
-        parameters=(MODEL_INFO,),
+        parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,
     )
     parameters_type = SbertParameters
@@ -45,8 +45,12 @@ class Sbert:
         cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
         best = first_of_the_highest(cosines)
         cut = bool(prediction.truncated.any() or references.truncated.any())
+        score = float(cosines[best])
         return MetricResult(
-            score=float(cosines[best]), warnings=(Warning.TRUNCATED,) if cut else (), matched_reference=best
+            score=score,
+            warnings=(Warning.TRUNCATED,) if cut else (),
+            matched_reference=best,
+            correct=None if parameters.threshold is None else score >= parameters.threshold,
         )
 
     def prepare(self, entry: ReferenceEntry, parameters: SbertParameters) -> Preparation:

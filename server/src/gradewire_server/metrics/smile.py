@@ -4,13 +4,15 @@ Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evalu
 what it leaves open.
 """
 
+from dataclasses import replace
+
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.lemmas import lemmatizer
-from gradewire_server.metrics.parameters import MODEL_INFO, SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile_evidence import gather
 from gradewire_server.metrics.smile_formula import grade
 from gradewire_server.metrics.smile_texts import reference_sentences, smile_texts
@@ -36,8 +38,13 @@ class Smile:
                 SyntheticMode.NONE,
                 ", ".join(SyntheticMode),
             ),
-            ParameterInfo("sentence_weight", "Weight of the sentence term.", "0.3; 0.5 for reference_code", "0 to 1"),
+            ParameterInfo(
+                "sentence_weight", "Weight of the sentence term.", "0.3, 0.5 for reference_code, or fitted", "0 to 1"
+            ),
             MODEL_INFO,
+            replace(
+                THRESHOLD_INFO, default_value="2/3 of the bins, unless one was fitted for the model", allowed="a number"
+            ),
         ),
         needs_model=True,
     )
@@ -51,6 +58,7 @@ class Smile:
 
         One more round before them where synthetic answers are prepared ones.
         """
+        del facts
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -63,7 +71,7 @@ class Smile:
         evidence = yield from gather(texts, parameters)
         if isinstance(evidence, Failure):
             return MetricResult.failed(evidence)
-        return grade(texts, evidence, parameters, facts.calibration)
+        return grade(texts, evidence, parameters)
 
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
         """Asks for the sentence and the keywords of every reference."""

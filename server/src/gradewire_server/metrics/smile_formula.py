@@ -5,13 +5,12 @@ Source: SMILE, eqs. 1 to 3, without the further ½ of eq. 3 (a slip: the score i
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.metric import Calibration
 from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.easy_match import contained
 from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
@@ -24,10 +23,19 @@ _TOP_BIN = 5
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """The keyword term of one reference: cosine of its closest window, -1 … 1, and that window's words."""
+    """The keyword term of one reference.
+
+    Attributes:
+        cosine: Of its closest window, -1 to 1.
+        window: That window's words.
+        windows: All that were looked at, in order of position; empty where none had to be.
+        cosines: float[windows], theirs.
+    """
 
     cosine: float
     window: str
+    windows: Sequence[str] = field(default=(), compare=False)
+    cosines: NDArray[np.floating[Any]] = field(default_factory=lambda: np.empty(0), compare=False)
 
 
 def smile_bin(score: float) -> int:
@@ -97,7 +105,7 @@ def closest_windows(
         cosines = vectors[length] @ keywords[rows].T
         for row, column in zip(rows, cosines.T, strict=True):
             best = first_of_the_highest(column)
-            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best])
+            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best], windows[length], column)
     return found
 
 
@@ -115,13 +123,10 @@ def can_still_win(texts: SmileTexts, sentences: NDArray[np.float64], parameters:
     return tuple(index for index in texts.asked if highest[index] >= least)
 
 
-def grade(
-    texts: SmileTexts, evidence: Evidence, parameters: SmileParameters, calibration: Calibration | None
-) -> MetricResult:
-    """The score of the best reference and its parts.
+def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) -> MetricResult:
+    """The score of the best reference and its parts; equal scores name the lowest reference index.
 
-    Equal scores name the lowest reference index. `calibration` is the threshold for `correct` that was fitted for the
-    encoder, or None.
+    Without a threshold (the caller's, or one fitted for the encoder) bins decide, and the result is UNCALIBRATED.
     """
     indices = sorted(evidence.keywords)
     sentence = _similarity(evidence.sentences[indices], parameters.preset)
@@ -131,7 +136,7 @@ def grade(
     scores = _scores(sentence, exact, keyword, parameters.weight)
     best = first_of_the_highest(scores)
     score, s, lex = float(scores[best]), float(sentence[best]), float((exact[best] + keyword[best]) / 2)
-    threshold = _threshold(parameters, calibration)
+    threshold = parameters.threshold
     bin_ = smile_bin(score)
     correct = bin_ >= CORRECT_BIN if threshold is None else score >= threshold
     warnings = (Warning.TRUNCATED,) if evidence.truncated else ()
@@ -169,10 +174,3 @@ def harmonic_mean(sentence: float, lexical: float) -> float | None:
 def _similarity(cosines: NDArray[np.floating[Any]], preset: SmilePreset) -> NDArray[np.float64]:
     clipped = cosines.astype(np.float64).clip(-1.0, 1.0)
     return clipped if preset is SmilePreset.REFERENCE_CODE else (1.0 + clipped) / 2.0
-
-
-def _threshold(parameters: SmileParameters, calibration: Calibration | None) -> float | None:
-    """The fitted threshold, where it was fitted for this formula: the default one, with this weight."""
-    if calibration is None or parameters.preset not in {SmilePreset.V1, SmilePreset.FAST}:
-        return None
-    return calibration.threshold if math.isclose(parameters.weight, calibration.sentence_weight) else None

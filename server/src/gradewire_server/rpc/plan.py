@@ -185,7 +185,7 @@ def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatu
     name = model.name if model else ""
     digest = model.digest if model else ""
     parameters = read_parameters(message, metric, path, model=name)
-    facts = model.facts if model else NO_MODEL
+    facts = (model.facts if model else NO_MODEL).seen_by(metric.info)
     parameters = parameters.resolved(facts)
     provenance = types_pb2.Provenance(
         metric=write_spec(metric.info.name, parameters),
@@ -196,6 +196,7 @@ def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatu
         prompt=parameters.prompt_name,
         prompt_digest=parameters.prompt_digest,
         line=write_line(metric, parameters, digest),
+        calibration=parameters.calibration,
     )
     pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
     return MetricPlan(MetricRequest(metric=metric, parameters=pinned, facts=facts), provenance)

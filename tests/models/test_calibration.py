@@ -1,0 +1,114 @@
+"""What was fitted for a model: written into its description and read back."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.models.test_config import FILES
+from tests.models.tiny_models import Package
+from tests.support.calibrations import SMILE, calibration, stored_calibrations
+
+from gradewire_models.calibration import StoredCalibration, calibrations_in, fitting, merge, of_users, to_parameters
+from gradewire_models.config import make_config, read_config, write_config
+from gradewire_models.serving import Serving
+
+
+@given(found=st.lists(stored_calibrations(), max_size=4))
+def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibration]) -> None:
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "config.pbtxt"
+        kept = merge([replace(each, origin="catalog") for each in found], ())
+        write_config(path, make_config(replace(bert.model.facts, calibrations=kept), FILES, Serving()))
+        assert calibrations_in(read_config(path)[1]) == kept
+
+
+@given(below=st.lists(stored_calibrations(), max_size=4), above=st.lists(stored_calibrations(), max_size=4))
+def test_the_one_above_takes_the_place(below: list[StoredCalibration], above: list[StoredCalibration]) -> None:
+    merged = merge(below, above)
+    assert len({each.place for each in merged}) == len(merged)
+    assert {each.place for each in merged} == {each.place for each in [*below, *above]}
+    last = {each.place: each for each in [*below, *above]}
+    assert all(each == last[each.place] for each in merged)
+    assert calibrations_in(to_parameters(merged)) == merged
+
+
+def test_a_users_fit_holds_for_the_vectors_it_was_fitted_on(bert: Package, tmp_path: Path) -> None:
+    path = tmp_path / "config.pbtxt"
+    write_config(path, make_config(bert.model.facts, FILES, Serving()))
+    digest = read_config(path)[1]["digest"]
+    own, other = (calibration(origin="user", model_digest=each) for each in (digest, "f" * 64))
+    elsewhere = replace(other, parameters=(("preset", "paper"),))
+    write_config(path, make_config(replace(bert.model.facts, calibrations=(own, elsewhere)), FILES, Serving()))
+    assert calibrations_in(read_config(path)[1]) == (own,)
+    # A variant has its base's from the catalog.
+    assert fitting((SMILE, elsewhere), digest) == (SMILE,)
+    assert of_users((SMILE, own)) == (own,)
+
+
+def test_the_digest_is_that_of_the_vectors_alone(bert: Package) -> None:
+    plain = make_config(bert.model.facts, FILES, Serving())
+    fitted = make_config(replace(bert.model.facts, calibrations=(SMILE,)), FILES, Serving())
+    assert plain != fitted
+    assert plain.parameters["gradewire.digest"] == fitted.parameters["gradewire.digest"]
+
+
+def test_equal_fits_have_equal_texts_however_they_were_written() -> None:
+    one, two = (
+        calibration(metric="calibrated", threshold=None, fit=text)
+        for text in ('{"b": 1.0, "a": []}', '{"a":[],\n"b":1.0}')
+    )
+    assert one == two
+
+
+def test_what_a_description_before_version_6_said_is_read() -> None:
+    (found,) = calibrations_in({"smile_threshold": "0.6", "smile_sentence_weight": "0.3", "digest": "1" * 64})
+    assert (found.threshold, found.sentence_weight, found.origin) == (0.6, 0.3, "user")
+    assert found.place == SMILE.place
+
+
+RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, "format is 2"),
+        ({"colour": 1}, "unknown 'colour'"),
+        ({"threshold": "0.5"}, "threshold is a finite number"),
+        ({"threshold": None}, "a threshold or a fit"),
+        ({"fit": {}}, "a threshold or a fit"),
+        ({"fit": [1], "threshold": None}, "a JSON object"),
+        ({"sentence_weight": 2}, "0 to 1"),
+        ({"parameters": [1]}, "parameters is an object"),
+        ({"parameters": {"preset": 1}}, "are texts"),
+        ({"figures": {"x": "y"}}, "figures"),
+        ({"rows": -1}, "rows"),
+        ({"rows": True}, "rows"),
+        ({"metric_version": 0}, "metric_version"),
+        ({"metric": "../up"}, "a name"),
+        ({"model_digest": "12"}, "64 lower-case hex"),
+        ({"origin": "nobody"}, "origin is one of"),
+    ],
+)
+def test_what_is_no_calibration_is_named(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says) as caught:
+        calibrations_in({"calibration.smile": json.dumps([RECORD | change])})
+    assert "gradewire.calibration.smile" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "1", '"x"', "[1]", "[[]]", "[" * 100_000, '[{"format": NaN}]'])
+def test_what_is_no_list_of_records_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="gradewire.calibration.smile is no calibration"):
+        calibrations_in({"calibration.smile": text})
+
+
+def test_it_is_told_in_one_line() -> None:
+    assert SMILE.told == (
+        "calibrated for smile (preset=v1,synthetic=none): threshold 0.61, sentence_weight 0.25; "
+        "catalog: fitted on seven rows, SHA-256 aaaaaaaaaaaa, 2026-11-22"
+    )
