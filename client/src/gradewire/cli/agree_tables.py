@@ -126,4 +126,4 @@ def cells_mean(mean: CellsMean) -> str:
 
 def _bound(value: float) -> str:
     """As `number`, without the 0 before the point: intervals are read by their digits."""
-    return number(value).replace("0.", ".", 1)
+    return re.sub(r"^(-?)0\.", r"\1.", number(value))

@@ -8,6 +8,8 @@ from gradewire.cli.lazy_group import LazyGroup
 
 _COMMANDS = {
     "accuracy": ("gradewire.cli.bench_accuracy", "Accuracy of models as each metric sees it, and as people do."),
+    "ave": ("gradewire.cli.bench_ave", "AVE: alignment, consistency and generalisation of evaluators."),
+    "ave-stand-in": ("gradewire.cli.bench_ave_stand_in", "Make a file for ave from labelled short answers."),
     "knvqa": ("gradewire.cli.bench_knvqa", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
     "pairs": ("gradewire.cli.bench_pairs", "VisIT-Bench: which of two answers people prefer, and who foretells it."),
 }

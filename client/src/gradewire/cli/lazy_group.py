@@ -15,7 +15,8 @@ class LazyGroup(click.Group):
     """For `click.group(cls=LazyGroup, modules=…)`.
 
     Args:
-        modules: By subcommand: the module that holds `NAME_command`, and its line in the list of commands.
+        modules: By subcommand: the module that holds `NAME_command` (a hyphen is an underscore there), and its line in
+            the list of commands.
     """
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
@@ -32,7 +33,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._modules:
             return None
-        command = getattr(import_module(self._modules[cmd_name][0]), f"{cmd_name}_command")
+        command = getattr(import_module(self._modules[cmd_name][0]), f"{cmd_name.replace('-', '_')}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name} is not a command")
         return command

@@ -64,7 +64,11 @@ class _PartOfSpeech:
         """Single words that share a sense with `word` or one of its base forms, in no order, repeated."""
         for form in dict.fromkeys((word, *self._base_forms(word))):
             for offset in self._senses(form):
-                yield from self._members(offset)
+                yield from (name for name in self._members(offset) if "_" not in name)
+
+    def senses(self, lemma: str) -> Iterator[tuple[str, ...]]:
+        """Members of each sense of a lemma as the index writes it, most frequent sense first."""
+        return (tuple(self._members(offset)) for offset in self._senses(lemma))
 
     def _base_forms(self, word: str) -> list[str]:
         if word in self._exceptions:
@@ -98,7 +102,7 @@ class _PartOfSpeech:
         except (IndexError, ValueError) as error:
             raise WordNetError(f"data at {offset} cannot be read") from error
         # Adjectives may carry where they stand: galore(ip).
-        return (name.partition("(")[0] for name in names if "_" not in name)
+        return (name.partition("(")[0] for name in names)
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -135,6 +139,18 @@ class WordNet:
         self.synonyms = lru_cache(maxsize=_REMEMBERED_WORDS)(self._synonyms)
         if "cat" not in self.synonyms("cat"):
             raise WordNetError("these are not WordNet's files: there is no cat in them")
+
+    def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
+        """Members of each sense of a noun or a name, most frequent sense first; words of several are separated by blanks.
+
+        Args:
+            phrase: A base form in lower case; empty without senses where WordNet does not know it.
+
+        Raises:
+            WordNetError: The files are broken.
+        """
+        senses = self._parts[0].senses("_".join(phrase.split()))
+        return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)
 
     def _synonyms(self, word: str) -> frozenset[str]:
         """Single words that share a sense with a lower-case word, itself among them where WordNet knows it; else none.
