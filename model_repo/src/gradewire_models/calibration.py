@@ -181,8 +181,8 @@ def _record(calibration: StoredCalibration) -> dict[str, Any]:
     record: dict[str, Any] = {"format": FORMAT}
     record |= {name: getattr(calibration, name) for name in StoredCalibration.__dataclass_fields__}
     record |= {"parameters": dict(calibration.parameters), "figures": dict(calibration.figures)}
-    record["fit"] = json.loads(calibration.fit) if calibration.fit else None
-    return {name: value for name, value in record.items() if value not in (None, "", {})}
+    kept = {name: value for name, value in record.items() if value not in (None, "", {})}
+    return kept | ({"fit": json.loads(calibration.fit)} if calibration.fit else {})
 
 
 def _read(record: Any) -> StoredCalibration:

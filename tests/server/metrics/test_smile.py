@@ -10,7 +10,7 @@ from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, SmileParts, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.parameters import SmileParameters
+from gradewire_server.metrics.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile import Smile
 
 # N(y) = "a red cat here"; windows of 1: a, red, cat, here; of 2: "a red", "red cat", "cat here".
@@ -123,9 +123,9 @@ def test_a_parameter_out_of_range_is_named(field: str, values: Any) -> None:
 
 
 def test_defaults_are_resolved() -> None:
-    assert SmileParameters().sentence_weight == 0.3
-    assert SmileParameters(preset="paper").sentence_weight == 0.3
-    assert SmileParameters(preset="reference_code").sentence_weight == 0.5
+    for preset, weight in {"v1": 0.3, "paper": 0.3, "reference_code": 0.5}.items():
+        parameters = SmileParameters(preset=SmilePreset(preset))
+        assert parameters.resolved(NO_MODEL).sentence_weight == parameters.weight == weight
 
 
 def test_correct_from_two_thirds() -> None:
@@ -148,12 +148,34 @@ def test_a_fitted_threshold_decides_and_takes_the_warning_away() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}, {"synthetic": "inline"}]
+    "values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}]
 )
 def test_a_threshold_fitted_for_another_formula_does_not_count(values: Any) -> None:
     result = smile(calibration=fitted(0.0), **values)
     assert Warning.UNCALIBRATED in result.warnings
     assert result.parts.correct is False
+    assert SmileParameters(synthetic=SyntheticMode.INLINE).resolved(ModelFacts((fitted(0.5),))).threshold is None
+
+
+def test_a_fitted_weight_is_what_an_unset_one_means() -> None:
+    facts = ModelFacts((fitted(0.6, sentence_weight=0.45),))
+    resolved = SmileParameters().resolved(facts)
+    assert (resolved.sentence_weight, resolved.threshold, resolved.calibration) == (0.45, 0.6, "by hand")
+    assert SmileParameters(preset=SmilePreset.FAST).resolved(facts).threshold == 0.6
+    usual = SmileParameters(sentence_weight=0.3).resolved(facts)
+    assert (usual.sentence_weight, usual.threshold, usual.calibration) == (0.3, None, "")
+    own = SmileParameters(threshold=0.5).resolved(facts)
+    assert (own.sentence_weight, own.threshold, own.calibration) == (0.45, 0.5, "by hand")
+    assert SmileParameters(threshold=0.5, sentence_weight=0.45).resolved(facts).calibration == ""
+    # .45 · .75 + .55 · .625 = .68125
+    assert smile(calibration=fitted(0.6, sentence_weight=0.45)).score == pytest.approx(0.68125, abs=1e-6)
+
+
+def test_a_threshold_of_the_callers_own_needs_no_fit() -> None:
+    result = smile(threshold=0.66)
+    assert (result.correct, result.warnings) == (True, ())
+    with pytest.raises(ParameterError, match="threshold"):
+        SmileParameters(threshold=float("nan"))
 
 
 def test_equal_scores_name_the_first_reference_and_the_first_window() -> None:

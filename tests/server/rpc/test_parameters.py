@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.metric import ParameterError
+from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.metrics.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.rpc.errors import InvalidRequestError
@@ -42,9 +42,9 @@ def test_defaults_can_be_read_and_written_for_every_metric(name: str) -> None:
 
 def test_what_is_unset_takes_the_default() -> None:
     parameters = read_parameters(types_pb2.SmileParameters(), SMILE, "p", model="m")
-    assert parameters == SmileParameters(SmilePreset.V1, SyntheticMode.NONE, 0.3, "m")
+    assert parameters == SmileParameters(SmilePreset.V1, SyntheticMode.NONE, None, "m")
     reference_code = types_pb2.SmileParameters(preset=types_pb2.SMILE_PRESET_REFERENCE_CODE)
-    assert read_parameters(reference_code, SMILE, "p", model="m").sentence_weight == 0.5  # type: ignore[attr-defined]
+    assert read_parameters(reference_code, SMILE, "p", model="m").weight == 0.5  # type: ignore[attr-defined]
 
 
 def test_a_weight_of_zero_is_not_an_unset_one() -> None:
@@ -54,7 +54,7 @@ def test_a_weight_of_zero_is_not_an_unset_one() -> None:
 
 @given(MESSAGES)
 def test_what_is_written_reads_back_the_same(message: types_pb2.SmileParameters) -> None:
-    parameters = read_parameters(message, SMILE, "p", model="m")
+    parameters = read_parameters(message, SMILE, "p", model="m").resolved(NO_MODEL)
     spec = write_spec("smile", parameters)
     assert read_parameters(spec.smile, SMILE, "p", model="m") == parameters
     assert spec.smile.preset
@@ -88,7 +88,7 @@ def test_a_value_out_of_range_is_the_metrics_to_refuse(weight: float) -> None:
 
 def test_lines_by_hand() -> None:
     digest = "0a1b2c3d4e5f" + "0" * 52
-    smile = SmileParameters(model="all-MiniLM-L6-v2")
+    smile = SmileParameters(model="all-MiniLM-L6-v2").resolved(NO_MODEL)
     assert write_line(SMILE, smile, digest) == (
         "smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none"
     )
