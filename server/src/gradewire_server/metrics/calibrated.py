@@ -24,7 +24,7 @@ from gradewire_server.domain.result import (
 )
 from gradewire_server.metrics.calibrated_features import FEATURES, features
 from gradewire_server.metrics.calibrated_fit import VERDICT, CalibratedFit, cached_fit
-from gradewire_server.metrics.calibrated_inputs import CalibratedInputs, gather_inputs, question_texts
+from gradewire_server.metrics.calibrated_inputs import CalibratedInputs, gather_inputs, readable_question
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.lemmas import lemmatizer
 from gradewire_server.metrics.parameters import MODEL_INFO
@@ -108,7 +108,7 @@ class Calibrated:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
     def score(self, item: Item, parameters: CalibratedParameters, facts: ModelFacts) -> Program:
-        """SMILE's rounds (preset v1), and one for the best reference behind the question."""
+        """SMILE's rounds (preset v1)."""
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -121,12 +121,13 @@ class Calibrated:
         return _result(inputs, features(inputs), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
-        """Asks for every reference, its keywords, and both behind the question."""
+        """Asks for every reference, its keywords, and the question."""
         failure = check_references(entry.references)
         if failure is not None:
             return failure
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        texts = (*entry.references, *keywords, *question_texts(entry.question, entry.references))
+        question = (entry.question,) if readable_question(entry.question) else ()
+        texts = (*entry.references, *keywords, *question)
         vectors = yield from ask(Embed(parameters.model, texts, Tier.REFERENCE))
         return vectors if isinstance(vectors, Failure) else None
 
@@ -174,8 +175,6 @@ def _result(
         probability,
         warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,
         matched_reference=inputs.best,
-        parts=replace(
-            parts, uncertain=uncertain, band_lower=band.lower, band_upper=band.upper, fit=fit.identity
-        ),
+        parts=replace(parts, uncertain=uncertain, band_lower=band.lower, band_upper=band.upper, fit=fit.identity),
         correct=probability >= VERDICT,
     )
