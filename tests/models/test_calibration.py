@@ -103,7 +103,7 @@ def test_what_is_no_calibration_is_named(change: dict[str, Any], says: str) -> N
 
 @pytest.mark.parametrize("text", ["", "{", "1", '"x"', "[1]", "[[]]", "[" * 100_000, '[{"format": NaN}]'])
 def test_what_is_no_list_of_records_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="gradewire.calibration.smile is no calibration"):
+    with pytest.raises(ValueError, match=r"gradewire\.calibration\.smile is no calibration"):
         calibrations_in({"calibration.smile": text})
 
 

@@ -2,6 +2,7 @@
 
 from gradewire_models.build.accept import check_acceptance
 from gradewire_models.build.adapted import user_adapted
+from gradewire_models.build.fitted import forget_calibrations, store_calibration
 from gradewire_models.build.install import BuildResult, build_model, downloads_directory
 from gradewire_models.build.progress import Progress, Report
 from gradewire_models.build.renew import renew_exported
@@ -15,7 +16,9 @@ __all__ = [
     "build_model",
     "check_acceptance",
     "downloads_directory",
+    "forget_calibrations",
     "renew_exported",
+    "store_calibration",
     "user_adapted",
     "verify_built",
 ]

@@ -19,6 +19,7 @@ from gradewire_models.build.tokenizer import write_tokenizer
 from gradewire_models.build.unpack import unpack
 from gradewire_models.build.verify import Check, verify_built
 from gradewire_models.build.weights import read_encoder
+from gradewire_models.calibration import StoredCalibration
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import TOKENIZER_FILE
 from gradewire_models.errors import (
@@ -41,12 +42,14 @@ class BuildResult:
         built: False when it was there already and nothing had to be done.
         renewed: Whether the description of a model that was there was written anew.
         checks: What was verified; empty when nothing was built.
+        dropped: What users had fitted for a model of this name that had another digest; it holds no more.
     """
 
     model: BuiltModel
     built: bool
     renewed: bool
     checks: tuple[Check, ...]
+    dropped: tuple[StoredCalibration, ...] = ()
 
 
 def downloads_directory() -> Path:
@@ -99,13 +102,15 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
             failed = [check for check in checks if not check.passed]
             if failed:
                 raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
-            place(directory / model.name, repository)
+            carried = place(directory / model.name, repository)
     except OSError as error:
         raise BuildError(
             f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
             "are needed while it is built; nothing was changed"
         ) from error
-    return BuildResult(load_built(repository, model.name), built=True, renewed=False, checks=checks)
+    return BuildResult(
+        load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=carried.dropped
+    )
 
 
 def _download_and_unpack(model: CatalogModel, source: Path, *, keep_downloads: bool, report: Report) -> None:

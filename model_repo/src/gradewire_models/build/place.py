@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gradewire_models.build.exchange import exchange
+from gradewire_models.build.fitted import Carried, carry_calibrations
 from gradewire_models.build.lock import exclusive
 from gradewire_models.build.progress import Report
 from gradewire_models.config import CONFIG_FILE, FIRST_VERSION, read_config
@@ -40,23 +41,29 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
             shutil.rmtree(path)
 
 
-def place(target: Path, repository: Path) -> None:
+def place(target: Path, repository: Path) -> Carried:
     """Puts a finished model in the place of its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
-    repository serves it as a new version and lets requests under way finish on the old one.
+    repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
+    model of the same digest goes with it.
 
     Args:
         target: The model's directory in the workspace, its graph in version folder 1.
         repository: Where it goes.
 
+    Returns:
+        What became of users' calibrations.
+
     Raises:
         OSError: The disk is full or cannot be written; the model that was there is still there.
     """
     standing = repository / target.name
+    carried = carry_calibrations(standing, target)
     version = _next_version(standing, _digest(target))
     (target / FIRST_VERSION).rename(target / version)
     settle(target, repository)
+    return carried
 
 
 def settle(target: Path, repository: Path) -> None:
