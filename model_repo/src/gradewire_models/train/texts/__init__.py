@@ -1,0 +1,63 @@
+"""What encoders are trained on: examples from the user's files and from the built-in generator; no torch."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gradewire_models.train.examples import TASKS, Example
+from gradewire_models.train.texts.errors import TextsError
+from gradewire_models.train.texts.generate import Generator
+from gradewire_models.train.texts.lexicon import Lexicon
+from gradewire_models.train.texts.user import Files, user_examples
+from gradewire_models.train.texts.wordnet import WordNet, usual_directory
+
+__all__ = ["TextsError", "examples_digest", "make_examples"]
+
+
+def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
+    counts: Mapping[str, int],
+    *,
+    seed: int,
+    wordnet: Path | None = None,
+    questions: Sequence[Path] = (),
+    nli: Sequence[Path] = (),
+    columns: Mapping[str, str] | None = None,
+    skip_bad_lines: bool = False,
+) -> list[Example]:
+    """The examples that an encoder is trained on, task after task: the user's first, then generated ones.
+
+    Args:
+        counts: Number of examples by task (`gradewire_models.train.examples.TASKS`).
+        seed: The same files, counts and seed give the same examples.
+        wordnet: Directory of WordNet's files (data.*, cntlist.rev); the usual one unless given, see `wordnet.usual_directory`.
+        questions: JSON lines of questions with answers, for candidates, synonyms and descriptions; see
+            `readers.questions`.
+        nli: JSON lines of sentence pairs, for nli; see `readers.nli`.
+        columns: The files' own names of fields, by ours.
+        skip_bad_lines: Leaves bad lines out, with a warning, where they are an error otherwise.
+
+    Raises:
+        TextsError: WordNet's files or the user's cannot be read or used; the message says where and what to do.
+    """
+    if unknown := set(counts) - set(TASKS):
+        raise TextsError(f"there is no task {', '.join(sorted(unknown))}; tasks: {', '.join(TASKS)}")
+    lexicon = Lexicon(WordNet(wordnet or usual_directory()))
+    files = Files(questions, nli, columns or {}, skip_bad_lines)
+    brought = user_examples(files, counts, lexicon, seed=seed)
+    generator = Generator(lexicon)
+    examples: list[Example] = []
+    for task, count in counts.items():
+        own = brought.get(task, [])
+        examples += own
+        examples += generator.examples(task, count - len(own), seed=seed)
+    return examples
+
+
+def examples_digest(examples: Iterable[Example]) -> str:
+    """SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(json.dumps(asdict(example), ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n")
+    return digest.hexdigest()

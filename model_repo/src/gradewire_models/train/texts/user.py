@@ -1,0 +1,69 @@
+"""Examples from the user's files, before the generator fills what is left."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from gradewire_models.train.examples import Example
+from gradewire_models.train.texts.draw import Draw, checked
+from gradewire_models.train.texts.lexicon import Lexicon
+from gradewire_models.train.texts.readers.nli import read_nli
+from gradewire_models.train.texts.readers.questions import question_draws, read_questions
+from gradewire_models.train.texts.sound import sound
+from gradewire_models.train.texts.tasks import candidate, contrasted, described
+
+_TASKS = ("candidates", "synonyms", "descriptions")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the user brings.
+
+    Attributes:
+        questions: Files of questions with answers, in JSON lines.
+        nli: Files of sentence pairs, in JSON lines.
+        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
+            `positive`, `negative`, `negatives`, where they are named otherwise.
+        skip_bad_lines: Leaves bad lines out, with a warning.
+    """
+
+    questions: Sequence[Path] = ()
+    nli: Sequence[Path] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    skip_bad_lines: bool = False
+
+
+def user_examples(
+    files: Files, counts: Mapping[str, int], lexicon: Lexicon, *, seed: int
+) -> Mapping[str, list[Example]]:
+    """Examples by task, at most `counts` of each; a task that the files give nothing for is left out.
+
+    Raises:
+        TextsError: A file or a line is not as it should be.
+    """
+    found: dict[str, list[Example]] = {}
+    most = max((counts.get(task, 0) for task in _TASKS), default=0)
+    if files.questions and most:
+        questions = read_questions(
+            files.questions, 3 * most, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines
+        )
+        draws = [draw for each in question_draws(questions, lexicon, seed=seed) if (draw := checked(each))]
+        for task in _TASKS:
+            rng = Random(f"{seed}/user/{task}")  # noqa: S311 - texts, not secrets
+            made = [example for example in _made(rng, task, draws) if sound(example)]
+            found[task] = made[: counts.get(task, 0)]
+    if files.nli and (asked := counts.get("nli", 0)):
+        pairs = read_nli(files.nli, 2 * asked, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines)
+        found["nli"] = [example for example in pairs if sound(example)][:asked]
+    return found
+
+
+def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
+    for draw in draws:
+        if task == "descriptions":
+            yield described(rng, draw)
+        elif task == "candidates" and draw.looser:
+            yield candidate(rng, draw, rng.choice(draws).answer)
+        elif task == "synonyms" and draw.same:
+            yield contrasted(rng, task, draw)

@@ -1,0 +1,1 @@
+"""Draws over values: numbers, dates, names, titles, colours, yes and no, lists."""

@@ -1,0 +1,1 @@
+"""Draws over WordNet: things, terms by their definitions, people, places, activities, qualities."""
