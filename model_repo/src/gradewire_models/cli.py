@@ -17,6 +17,7 @@ from gradewire_models.cli_judges import (
     verify_judges,
 )
 from gradewire_models.cli_options import REPOSITORY_OPTION
+from gradewire_models.cli_train import train
 from gradewire_models.errors import ModelError
 from gradewire_models.export.command import export
 from gradewire_models.judges import default_judge_repository
@@ -37,6 +38,7 @@ def models() -> None:
 
 models.add_command(build)
 models.add_command(export)
+models.add_command(train)
 
 
 @models.command(name="list")
@@ -50,12 +52,17 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
         click.echo(f"{entry.name}{mark}: {entry.title}")
         click.echo(f"  {entry.licence}, {entry.dims} dims, at most {entry.max_tokens} tokens")
         click.echo(f"  {_state(entry, built.get(entry.name))}")
+        _tell_calibrations(built.get(entry.name), indent="  ")
         for variant in load_catalog().values():
             if variant.base == entry.name:
                 click.echo(f"  variant {variant.name}: {variant.title}")
                 click.echo(f"    {_state(variant, built.get(variant.name))}")
+                _tell_calibrations(built.get(variant.name), indent="    ")
     for name in sorted(set(built) - set(load_catalog())):
-        click.echo(f"{name}: not in the catalog, digest {built[name].digest}")
+        adapter = built[name].adapter
+        made = f"adapter on {adapter.base}, " if adapter else ""
+        click.echo(f"{name}: not in the catalog, {made}digest {built[name].digest}")
+        _tell_calibrations(built[name], indent="  ")
     click.echo(f"repository: {repository}")
     show_judges(judge_repository or default_judge_repository(repository))
 
@@ -122,3 +129,8 @@ def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
     if entry.digest not in {"", built.digest}:
         return f"built with another digest than the catalog's; renew it: {entry.build_hint}"
     return f"built, digest {built.digest}"
+
+
+def _tell_calibrations(model: BuiltModel | None, *, indent: str) -> None:
+    for fitted in model.calibrations if model is not None else ():
+        click.echo(f"{indent}{fitted.told}")

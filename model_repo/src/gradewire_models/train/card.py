@@ -1,0 +1,130 @@
+"""What lies beside trained weights: the model card, the recipe and the curve."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradewire_models.train.encoder import TrainedEncoder
+from gradewire_models.train.examples import GROUPS, Example
+from gradewire_models.train.loop import Outcome
+from gradewire_models.train.recipe import Recipe
+from gradewire_models.train.recipe_file import recipe_text
+
+FACTS_FILE = "gradewire.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What the card says of a training besides its recipe.
+
+    Attributes:
+        examples: What was trained on.
+        data_sha256: Of them.
+        outcome: How it ended.
+        figures: Dev Spearman by part of base and result; empty without dev rows.
+        dev: Where the dev rows come from, with their number and digest; "" without.
+        versions: Of what computed it.
+        command: What made it.
+    """
+
+    examples: Sequence[Example]
+    data_sha256: str
+    outcome: Outcome
+    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    dev: str = ""
+    versions: Mapping[str, str]
+    command: str
+
+
+def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, account: Account) -> None:
+    """Writes README.md, recipe.toml, curve.jsonl and the facts that ``gradewire models build --adapter`` reads."""
+    (directory / "README.md").write_text(card(encoder, recipe, account), encoding="utf-8")
+    (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
+    curve = "".join(json.dumps(row) + "\n" for row in account.outcome.curve)
+    (directory / "curve.jsonl").write_text(curve, encoding="utf-8")
+    facts = {
+        "base": encoder.base.name,
+        "base_sha256": encoder.base.weights_sha256,
+        "data_sha256": account.data_sha256,
+        "licence": encoder.base.licence,
+        "max_tokens": recipe.training.max_tokens,
+        "recipe_sha256": recipe.digest,
+        "text_form": "sfve",
+    }
+    (directory / FACTS_FILE).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
+    """The model card, in Markdown; nothing in it but the figures differs between two runs of one recipe."""
+    counts = Counter(example.task for example in account.examples)
+    tasks = [
+        f"| {group} | {task} | {counts[task]} |" for group, names in GROUPS.items() for task in names if counts[task]
+    ]
+    kind = "a low-rank adapter" if recipe.training.method == "adapter" else "all weights"
+    licence = encoder.base.licence or "unknown"
+    return "\n".join(
+        [
+            "---",
+            f"license: {licence.lower()}",
+            f"base_model: {encoder.base.origin}",
+            "---",
+            f"# SFVE on {encoder.base.name}: {kind}",
+            "",
+            'An encoder for the metric `sfve` of gradewire: the cosine of "Question: … Answer: …" of prediction',
+            f"and reference, at most {recipe.training.max_tokens} tokens. Scheme: Ji, Si, Lin et al. 2024,",
+            '"Towards Flexible Evaluation for Generative Visual Question Answering".',
+            "",
+            f"- Base: {encoder.base.origin}, weights SHA-256 `{encoder.base.weights_sha256}`, licence {licence}",
+            f"- Texts: {len(account.examples)} examples, SHA-256 `{account.data_sha256}`",
+            f"- Recipe: SHA-256 `{recipe.digest}`, seed {recipe.training.seed}, {recipe.training.threads} thread(s)",
+            f"- Kept: step {account.outcome.best_step} of {recipe.training.steps}",
+            f"- Made by: `{account.command}`",
+            f"- With: {', '.join(f'{name} {version}' for name, version in account.versions.items())}",
+            "- No human label was trained on"
+            + (f"; the step was selected on {account.dev}" if account.dev else "; the last step was kept"),
+            "",
+            "| group | task | examples |",
+            "|---|---|---|",
+            *tasks,
+            "",
+            *_figures(account),
+            "## Recipe",
+            "",
+            "```toml",
+            recipe_text(recipe).rstrip(),
+            "```",
+            "",
+        ]
+    )
+
+
+def _figures(account: Account) -> list[str]:
+    if not account.figures:
+        return []
+    parts = list(next(iter(account.figures.values())))
+    rows = [
+        f"| {name} | " + " | ".join(_number(values[part]) for part in parts) + " |"
+        for name, values in account.figures.items()
+    ]
+    heads = [part or "all" for part in parts]
+    looked = [row for row in account.outcome.curve if "dev" in row]
+    curve = [f"| {row['step']:.0f} | {_number(row.get('loss', math.nan))} | {_number(row['dev'])} |" for row in looked]
+    return [
+        f"Spearman on {account.dev} (they selected the step, so they flatter it):",
+        "",
+        f"| | {' | '.join(heads)} |",
+        "|---|" + "---|" * len(heads),
+        *rows,
+        "",
+        "| step | loss | mean Spearman |",
+        "|---|---|---|",
+        *curve,
+        "",
+    ]
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"

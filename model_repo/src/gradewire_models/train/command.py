@@ -1,0 +1,136 @@
+"""What ``gradewire models train sfve`` does: reads, trains, shows how it goes, writes."""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+# Nothing here talks to a hub, and the libraries are not to try.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+from rich.console import Console
+
+from gradewire_models.build.console import ConsoleProgress
+from gradewire_models.train.adapter import save_trained
+from gradewire_models.train.batches import chosen
+from gradewire_models.train.card import Account, write_account
+from gradewire_models.train.console import TrainingConsole
+from gradewire_models.train.encoder import load_base
+from gradewire_models.train.errors import TrainingError
+from gradewire_models.train.examples import TASKS, Example
+from gradewire_models.train.examples_file import read_examples
+from gradewire_models.train.loop import Plan, train
+from gradewire_models.train.recipe import Recipe
+from gradewire_models.train.recipe_file import read_recipe, with_settings
+from gradewire_models.train.selection import Selection, labelled_digest, read_labelled, sample
+from gradewire_models.train.texts import examples_digest, make_examples
+
+_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The command's options; `settings` are those of the recipe that were given."""
+
+    directory: Path
+    recipe_path: Path | None
+    resume: bool
+    questions: tuple[Path, ...]
+    nli_files: tuple[Path, ...]
+    skip_bad_lines: bool
+    wordnet: Path
+    examples_path: Path | None
+    dev: Path | None
+    dev_half: str | None
+    dev_rows: int
+    evaluate_every: int
+    checkpoint_every: int
+    wheels: Path | None
+    settings: Mapping[str, Any]
+
+
+def run(request: Request) -> bool:
+    """Trains, and writes what comes out into the directory.
+
+    Returns:
+        False where it was interrupted: a checkpoint is there.
+
+    Raises:
+        ModelError: Something cannot be read, fetched or trained; the message says what to do.
+        OSError: The directory cannot be written.
+    """
+    console = Console(stderr=True)
+    recipe = read_recipe(request.recipe_path) if request.recipe_path else Recipe()
+    recipe = with_settings(recipe, dict(request.settings))
+    rows = []
+    if request.dev is not None:
+        rows = sample(
+            read_labelled(request.dev, half=request.dev_half), count=request.dev_rows, seed=recipe.training.seed
+        )
+    request.directory.mkdir(parents=True, exist_ok=True)
+    console.print("making the texts", highlight=False)
+    examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
+    with ConsoleProgress(console, recipe.training.base) as progress:
+        encoder = load_base(
+            recipe.training.base, max_tokens=recipe.training.max_tokens, wheels=request.wheels, report=progress.report
+        )
+    selection = Selection(rows, encoder) if rows else None
+    plan = Plan(
+        recipe=recipe,
+        examples=examples,
+        directory=request.directory,
+        selection=selection,
+        selection_digest=labelled_digest(rows) if rows else "",
+        evaluate_every=request.evaluate_every,
+        checkpoint_every=request.checkpoint_every,
+        resume=request.resume,
+    )
+    before = selection.spearman(encoder) if selection else {}
+    with TrainingConsole(console, recipe.training.steps) as shown:
+        outcome = train(encoder, plan, shown.report)
+    if not outcome.finished:
+        console.print(
+            f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
+        )
+        return False
+    figures = {"base": before, "trained": selection.spearman(encoder)} if selection else {}
+    save_trained(encoder, recipe.training, request.directory)
+    account = Account(
+        examples=examples,
+        data_sha256=examples_digest(examples),
+        outcome=outcome,
+        figures=figures,
+        dev=f"{len(rows)} rows of {request.dev.name}, SHA-256 {plan.selection_digest[:12]}" if request.dev else "",
+        versions={name: version(name) for name in _PACKAGES},
+        command=shlex.join(["gradewire", *sys.argv[1:]]),
+    )
+    write_account(request.directory, encoder, recipe, account)
+    for name, values in figures.items():
+        console.print(
+            f"{name}: " + ", ".join(f"{part or 'all'} {value:.4f}" for part, value in values.items()), highlight=False
+        )
+    console.print(
+        f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
+        highlight=False,
+    )
+    return True
+
+
+def _examples(request: Request, recipe: Recipe) -> list[Example]:
+    if request.examples_path is not None:
+        return read_examples(request.examples_path)
+    counts = {task: getattr(recipe.texts, task) for task in TASKS}
+    if not any(counts.values()):
+        raise TrainingError("texts: no example of any task is asked for")
+    return make_examples(
+        counts,
+        seed=recipe.training.seed,
+        wordnet=request.wordnet,
+        questions=request.questions,
+        nli=request.nli_files,
+        skip_bad_lines=request.skip_bad_lines,
+    )
