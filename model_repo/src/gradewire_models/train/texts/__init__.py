@@ -31,7 +31,7 @@ def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
     Args:
         counts: Number of examples by task (`gradewire_models.train.examples.TASKS`).
         seed: The same files, counts and seed give the same examples.
-        wordnet: Directory of WordNet's files (data.*, cntlist.rev); the usual one unless given, see `wordnet.usual_directory`.
+        wordnet: Directory of WordNet's files (data.*, cntlist.rev); None: `wordnet.usual_directory`.
         questions: JSON lines of questions with answers, for candidates, synonyms and descriptions; see
             `readers.questions`.
         nli: JSON lines of sentence pairs, for nli; see `readers.nli`.

@@ -40,25 +40,26 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 
 
 def described(rng: Random, draw: Draw) -> Example:
-    """A sentence around the answer as the positive; the same sentence around a wrong one as the negative.
+    """A sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
+
+    A training may ask by them that an answer in a sentence is scored as it is alone: mostly the second negative is the
+    answer that the first one puts into a sentence. The others have a sentence that says right and wrong the other way
+    round, or a refusal.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """
     statement = draw.statement if len(draw.statement) <= _DESCRIPTION_CHARACTERS else ""
     template = sentence(rng, statement)
     said = rng.choice((draw.answer, *draw.same)) if rng.random() < 0.5 else draw.answer
+    if draw.looser and rng.random() < 0.1:
+        said = rng.choice(draw.looser)
     wrong = rng.choice(draw.wrong)
-    positive, negative = filled(template, said), filled(template, wrong)
-    if rng.random() < 0.08:
-        positive, negative = contrast(rng, said, wrong)
-    other = rng.choice(draw.wrong)
-    second = other
+    positive, negatives = filled(template, said), (filled(template, wrong), wrong)
     drawn = rng.random()
-    if drawn < 0.5:
-        second = filled(sentence(rng, statement), other)
-    elif drawn < 0.62:
-        second = refusal(rng)
-    anchor = draw.answer
-    if rng.random() < 0.15:  # two sentences of one meaning
-        anchor = filled(sentence(rng, ""), draw.answer)
-    return Example("descriptions", styled(rng, draw).question, anchor, positive, (negative, second))
+    if drawn < 0.05:
+        positive, turned = contrast(rng, said, wrong)
+        negatives = (turned, wrong)
+    elif drawn < 0.12:
+        negatives = (negatives[0], refusal(rng))
+    anchor = draw.answer if rng.random() < 0.9 else filled(sentence(rng, ""), draw.answer)
+    return Example("descriptions", styled(rng, draw).question, anchor, positive, negatives)
