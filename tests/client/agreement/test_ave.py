@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gradewire.agreement.ave import AveOptions, AveRows, ave_properties, merged_descriptions
+from gradewire.agreement.ave import AveOptions, AveRows, ave_differences, ave_properties, merged_descriptions
 
 NAMES = ("okvqa", "a-okvqa", "vqa v2", "gqa")
 
@@ -82,10 +82,82 @@ def test_descriptions_merge_without_those_that_failed() -> None:
     np.testing.assert_allclose(merged_descriptions(scores, how="max"), [0.9, 0.6, np.nan])
 
 
+def test_the_same_scores_merge_to_the_same_in_any_order() -> None:
+    # .1 + .2 + .3 is not .3 + .2 + .1 in binary: a tie of Spearman would be none.
+    scores = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.3, 0.1]])
+    assert len(set(merged_descriptions(scores).tolist())) == 1
+
+
+def test_relative_consistency_is_that_of_scores_divided_by_their_spread() -> None:
+    table = rows(failed=0.1)
+    found = ave_properties(table, resamples=10)
+    complete = table.scores[~np.isnan(table.scores).any(axis=1)]
+    standard = (complete - complete.mean()) / complete.std()
+    assert found.relative_consistency.value == pytest.approx(math.log2(1 / np.mean(standard.var(axis=1))))
+    # Another scale of the scores moves the paper's figure alone, and far from 0 no digits are lost.
+    for scale, shift in ((0.01, 0.98), (100.0, 0.0), (1.0, 1e4)):
+        other = AveRows(scale * table.scores + shift, table.labels, table.datasets)
+        moved = ave_properties(other, resamples=10)
+        assert moved.relative_consistency.value == pytest.approx(found.relative_consistency.value, abs=1e-4)
+        assert moved.consistency.value == pytest.approx(found.consistency.value - 2 * math.log2(scale), abs=1e-4)
+    constant = AveRows(np.full((12, 3), 0.5), np.arange(12.0), ["one"] * 12)
+    assert math.isnan(ave_properties(constant, resamples=10).relative_consistency.value)
+
+
+def test_the_bootstrap_draws_whole_questions() -> None:
+    single = rows(60)
+    copies = AveRows(
+        np.repeat(single.scores, 5, axis=0),
+        np.repeat(single.labels, 5),
+        list(np.repeat(np.array(single.datasets), 5)),
+        [f"question {row // 5}" for row in range(300)],
+    )
+    one, five = (ave_properties(table, resamples=300, seed=1) for table in (single, copies))
+    blind = ave_properties(AveRows(copies.scores, copies.labels, copies.datasets), resamples=300, seed=1)
+    assert five.alignment.questions == one.alignment.questions == 57
+    # Five answers to a question that are one answer say no more than it does.
+    widths = [found.alignment.high - found.alignment.low for found in (one, five, blind)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)
+    assert widths[2] < 0.7 * widths[0]
+
+
+def test_differences_are_those_of_the_properties_and_paired() -> None:
+    base = rows()
+    random = np.random.default_rng(4)
+    closer = AveRows(
+        (base.scores + base.labels[:, None] / 10) / 2 + random.normal(size=(240, 3)) * 0.01, base.labels, base.datasets
+    )
+    gain = ave_differences(closer, base, resamples=200)
+    found, before = (ave_properties(table, resamples=200) for table in (closer, base))
+    assert gain.alignment.value == pytest.approx(found.alignment.value - before.alignment.value)
+    assert gain.consistency.value == pytest.approx(found.consistency.value - before.consistency.value)
+    assert [each.value for each in gain.parts] == pytest.approx(
+        [after.value - earlier.value for after, earlier in zip(found.parts, before.parts, strict=True)]
+    )
+    assert gain.alignment.low > 0
+    assert gain.alignment.at_floor
+    # Scores that go along with each other differ by less than either moves.
+    assert gain.alignment.high - gain.alignment.low < before.alignment.high - before.alignment.low
+    same = ave_differences(base, base, resamples=50)
+    assert (same.alignment.value, same.alignment.low, same.alignment.high) == (0, 0, 0)
+
+
+def test_differences_are_on_what_both_scored() -> None:
+    base, other = rows(failed=0.2), rows()
+    gain = ave_differences(other, base, resamples=10)
+    kept = ~np.isnan(base.scores[:, 0])
+    expected = [stats.spearmanr(table.scores[kept, 0], table.labels[kept]).statistic for table in (other, base)]
+    assert gain.parts[0].value == pytest.approx(expected[0] - expected[1])
+    with pytest.raises(ValueError, match="compare the same samples"):
+        ave_differences(other, rows(8))
+
+
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match="there are 2 samples, 1 labels"):
         ave_properties(AveRows(np.zeros((2, 3)), np.zeros(1), ["a", "b"]))
     with pytest.raises(ValueError, match="not a number"):
         ave_properties(AveRows(np.zeros((1, 3)), np.array([np.nan]), ["a"]))
+    with pytest.raises(ValueError, match="2 labels and 1 questions"):
+        ave_properties(AveRows(np.zeros((2, 3)), np.zeros(2), ["a", "b"], ["q"]))
     with pytest.raises(ValueError, match="must be above 1"):
         ave_properties(rows(8), AveOptions(log_base=1.0))

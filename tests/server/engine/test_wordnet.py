@@ -144,3 +144,15 @@ def test_data_that_do_not_fit_the_index_are_told(tmp_path: Path) -> None:
     data.write_bytes(b"x" + data.read_bytes())
     with pytest.raises(WordNetError, match="data at"):
         WordNet(tmp_path)
+
+
+def test_the_senses_of_nouns_are_nltks_in_its_order(wordnet: WordNet, reader: Any) -> None:
+    for phrase in ("car", "seed", "united kingdom", "edward iv", "hot dog", "turkey", "goose"):
+        senses = wordnet.noun_senses(phrase)
+        lemma = phrase.replace(" ", "_")
+        expected = [synset.lemma_names() for synset in reader.synsets(lemma, "n")]
+        assert [[name.replace(" ", "_") for name in sense] for sense in senses] == expected
+        assert expected
+    assert wordnet.noun_senses("United  Kingdom".lower()) == wordnet.noun_senses("united kingdom")
+    for unknown in ("", " ", "zzxy", "caf\u00e9 x", "x" * 10**6):
+        assert wordnet.noun_senses(unknown) == ()

@@ -93,7 +93,8 @@ def merged_descriptions(
     found = np.full(len(scores), np.nan)
     some = (~np.isnan(scores)).any(axis=1)
     if some.any():
-        given = scores[some]
+        # In one order, so that the same scores have the same sum: a rounding would break ties of Spearman.
+        given = np.sort(scores[some], axis=1)
         merged = {
             "mean": np.nanmean(given, axis=1),
             "median": np.nanmedian(given, axis=1),

@@ -83,10 +83,8 @@ def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAns
         given = item.get("references", [])
         references = [text for text in given if isinstance(text, str) and text.strip()]
         prediction, question = item.get("prediction"), item.get("question", "")
-        if not isinstance(prediction, str) or not isinstance(question, str) or not references:
-            unlabelled.append(row.place)
-            continue
-        if len(references) < len(given) or row.human.value is None:
+        whole = bool(references) and len(references) == len(given)
+        if not whole or not isinstance(prediction, str) or not isinstance(question, str) or row.human.value is None:
             unlabelled.append(row.place)
             continue
         yield LabelledAnswer(

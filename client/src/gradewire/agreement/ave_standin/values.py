@@ -19,8 +19,8 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-# In full or by three letters.
-MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if len(month) > 3 else month for month in _MONTHS)
+# In full or by three letters, September also by four.
+MONTH = "|".join((*(f"{month[:3]}(?:{month[3:]})?" for month in _MONTHS), "Sept"))
 DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>[0-9]{3,4})"
 _DATES = (
