@@ -38,6 +38,7 @@ class Connection:
         tls_ca: Authorities to believe; given, the connection is encrypted.
         cache_dir: Store of the engine in this process; None: its default.
         deadline_s: Of one batch of rows, seconds.
+        models_dir: Built models of the engine in this process; None: its default.
     """
 
     server: str | None
@@ -45,6 +46,7 @@ class Connection:
     tls_ca: Path | None
     cache_dir: Path | None
     deadline_s: float
+    models_dir: Path | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
         """A client for these options; `transport`, from tests, takes the place of either connection.
@@ -60,6 +62,8 @@ class Connection:
         settings: dict[str, Any] = {"max_deadline_s": max(self.deadline_s, BATCH_DEADLINE_S)}
         if self.cache_dir is not None:
             settings["disk_directory"] = self.cache_dir
+        if self.models_dir is not None:
+            settings["model_repository"] = self.models_dir
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
 
     @property

@@ -62,9 +62,13 @@ class InputFile:
 
 def input_options(command: Command) -> Command:
     """Adds FILE and the options of its reading."""
+    return click.argument("file")(column_options(command))
+
+
+def column_options(command: Command) -> Command:
+    """Adds the options of reading FILE, without FILE itself."""
     for option in reversed(
         (
-            click.argument("file"),
             click.option(
                 "--input-format",
                 type=click.Choice(FORMATS),

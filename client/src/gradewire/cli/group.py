@@ -13,6 +13,7 @@ from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_s
 _COMMANDS = {
     "agree": ("gradewire.cli.agree", "Compare scores with human labels."),
     "bench": ("gradewire.cli.bench", "Make the tables by which papers compare evaluators."),
+    "calibrate": ("gradewire.cli.calibrate", "Fit thresholds on labelled answers."),
     "models": ("gradewire.cli.models", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire.cli.prepare", "Get references ready before answers come."),
     "prompt": ("gradewire.cli.prompt", "Look at what judges are shown."),

@@ -1,0 +1,132 @@
+"""Labelled rows with their scores as arrays, and which of them are fitted on and which are read on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.agreement.halves import half_of
+from gradewire.agreement.point import right
+from gradewire.cli.problems import InputError
+from gradewire.cli.summary import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.halves import Half
+    from gradewire.cli.judged_rows import JudgedColumns
+    from gradewire.cli.rows import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledScores:
+    """Rows that have a score, in the order of the file.
+
+    Attributes:
+        scores: float64[rows], finite.
+        verdicts: float64[rows] of the metric as it stands: 1 right, 0 wrong, NaN where it gave none.
+        labels: float64[rows] in [0, 1].
+        questions: Of each row.
+        question_keys: What tells questions apart (`JudgedRows.questions`).
+        datasets: Of each row.
+        results: Of each row, as an output file has it.
+        line: What reproduces the scores.
+        failed: Rows without a score, which are left out.
+        sha256: Over question, references, prediction and label of these rows, 64 hex digits.
+    """
+
+    scores: NDArray[np.float64]
+    verdicts: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    questions: Sequence[str]
+    question_keys: Sequence[str]
+    datasets: Sequence[str]
+    results: Sequence[Mapping[str, Any]]
+    line: str
+    failed: int
+    sha256: str
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """bool[rows], whether people called the answer right."""
+        return self.labels >= 0.5
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        """float64[rows], a number that every result has."""
+        return np.array([result[name] for result in self.results], dtype=np.float64)
+
+
+def labelled_scores(columns: JudgedColumns, *, half: Half | None) -> tuple[LabelledScores, LabelledScores | None]:
+    """The rows that are fitted on, and those that the fit is read on.
+
+    Args:
+        columns: Of one metric, with their rows.
+        half: Which half of the questions is fitted on; None: all.
+
+    Returns:
+        The first with the digest of its own rows; the second, the other half, None without halves.
+
+    Raises:
+        InputError: There are several metrics, no row, labels outside [0, 1], or a half is empty.
+    """
+    judged = columns.judged()
+    if len(judged.scores) != 1:
+        raise InputError(f"calibrate fits one metric at a time, the scores are of {', '.join(judged.scores)}")
+    (label,) = judged.scores
+    lines = dict.fromkeys(str(output["scores"][label].get("line", "")) for _, output in columns.kept)
+    if len(lines) > 1:
+        raise InputError(f"the scores are of several metrics: {', '.join(lines)}: score the file again")
+    scores = judged.scores[label]
+    if right(judged.labels) is None:
+        raise InputError("labels lie outside [0, 1]: nobody said which answers are right; scale them, 0.5 is right")
+    kept = [
+        (row, output["scores"][label], value)
+        for (row, output), score, value in zip(columns.kept, scores, judged.labels, strict=True)
+        if np.isfinite(score)
+    ]
+    if not kept:
+        raise InputError(f"no row has a score of {label}: {_reasons(columns, label)}")
+    if half is not None:
+        fitted, read = (
+            [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
+        )
+        if not fitted or not read:
+            raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
+        return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
+    return _gathered(label, kept, len(scores) - len(kept)), None
+
+
+def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int) -> LabelledScores:
+    judged = [verdict(label, result) for _, result, _ in rows]
+    digest = hashlib.sha256()
+    for row, _, value in rows:
+        item = row.item or {}
+        said = [item.get("question", ""), item.get("references"), item.get("prediction"), value]
+        digest.update(json.dumps(said, ensure_ascii=True).encode("ascii") + b"\n")
+    return LabelledScores(
+        scores=np.array([result["score"] for _, result, _ in rows], dtype=np.float64),
+        verdicts=np.array([np.nan if each is None else float(each) for each in judged]),
+        labels=np.array([value for _, _, value in rows], dtype=np.float64),
+        questions=[_question(row) for row, _, _ in rows],
+        question_keys=[row.question_key for row, _, _ in rows],
+        datasets=[row.dataset for row, _, _ in rows],
+        results=[result for _, result, _ in rows],
+        line=str(rows[0][1].get("line", "")),
+        failed=failed,
+        sha256=digest.hexdigest(),
+    )
+
+
+def _question(row: Row) -> str:
+    return str((row.item or {}).get("question", ""))
+
+
+def _reasons(columns: JudgedColumns, label: str) -> str:
+    tally = columns.tallies[label]
+    return ", ".join(f"{status} {count}" for status, count in tally.failures.items())
