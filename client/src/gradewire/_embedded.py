@@ -206,8 +206,8 @@ def open_wordnet(directory: Path | None) -> WordNet:
         return WordNet(place.expanduser())
     except (OSError, ValueError) as error:
         raise InvalidRequest(
-            f"WordNet's files in {place} cannot be read ({error}): install them (Debian: apt-get install wordnet-base) or "
-            "name their directory"
+            f"WordNet's files in {place} cannot be read ({error}): install them (Debian: apt-get install wordnet-base) "
+            "or name their directory"
         ) from error
 
 
