@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_values import MODELS, metrics_named
+from tests.support.calibrated_fits import fit_text
 
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.metric_types import METRIC_TYPES
@@ -23,6 +24,7 @@ FACTS = ModelFacts(
         Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
         Calibration("sbert", 1, (), 0.7),
     ),
+    calibrated=fit_text(),
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),
     bertscore_layer=5,
 )

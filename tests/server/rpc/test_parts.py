@@ -1,5 +1,6 @@
 """Parts of every kind, and verdicts, from a metric's result to what a user of the client reads."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_args, get_type_hints
 
@@ -22,8 +23,12 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     float | None: st.none() | st.floats(allow_nan=False, allow_infinity=False),
     int: st.integers(0, 2**32 - 1),
     bool: st.booleans(),
+    bool | None: st.none() | st.booleans(),
     str: st.text(max_size=20),
     tuple[str, ...]: st.lists(st.text(max_size=8), max_size=4).map(tuple),
+    Mapping[str, float]: st.dictionaries(
+        st.text(max_size=8), st.floats(allow_nan=False, allow_infinity=False), max_size=4
+    ),
     tuple[float, ...]: st.lists(st.floats(0, 10), max_size=4).map(tuple),
 }
 

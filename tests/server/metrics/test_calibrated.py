@@ -1,0 +1,205 @@
+"""P(right) of an item: what it asks for, what it is made of, when it is uncertain, and when there is none."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.calibrated_fits import DIGEST, FORM, fit_text
+from tests.support.programs import Table, at
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
+from gradewire_server.domain.needs import Embed, Tier
+from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.calibrated import Calibrated, CalibratedParameters
+from gradewire_server.metrics.calibrated_features import FEATURES
+from gradewire_server.metrics.calibrated_fit import fit_id
+from gradewire_server.metrics.parameters import SmileParameters
+from gradewire_server.metrics.smile import Smile
+
+METRIC = Calibrated()
+MODEL = f"m@{DIGEST}"
+FACTS = ModelFacts(calibrated=fit_text())
+PARAMETERS = CalibratedParameters(model=MODEL)
+VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40), "Which?": at(90)}
+
+
+def graded(
+    prediction: str = "red cat",
+    *references: str,
+    question: str = "Which?",
+    table: Table | None = None,
+    parameters: CalibratedParameters = PARAMETERS,
+    facts: ModelFacts = FACTS,
+) -> Any:
+    item = Item("1", question, references or ("dog",), prediction)
+    return (table or Table(VECTORS)).run(METRIC.score(item, parameters, facts))
+
+
+def test_the_terms_are_smiles() -> None:
+    """Closest window of "dog" is "red": cosine of 20 degrees, so the ramp at 0.8 is passed, and exact is 0."""
+    result = graded()
+    smile = Table(VECTORS).run(
+        Smile().score(Item("1", "Which?", ("dog",), "red cat"), SmileParameters(model=MODEL), NO_MODEL)
+    )
+    assert isinstance(result.parts, CalibratedParts)
+    for name in ("sentence", "keyword", "exact", "best_window"):
+        assert getattr(result.parts, name) == getattr(smile.parts, name)
+    assert (result.parts.smile, result.matched_reference) == (smile.score, smile.matched_reference)
+    assert result.parts.keyword == pytest.approx((1 + math.cos(math.radians(20))) / 2, abs=1e-6)
+    # 0.25 + 1 - 0.5 = 0.75 log-odds
+    assert result.score == pytest.approx(0.5 + 0.225 * 0.75, abs=1e-9)
+    assert (result.status, result.correct) == (Status.OK, True)
+
+
+def test_a_verdict_inside_the_band_is_uncertain() -> None:
+    result = graded()  # 0.66875, and wrong answers up to 0.7 are not rare enough at 0.9
+    assert (result.parts.band_lower, result.parts.band_upper) == (0.2, 0.7)
+    assert result.parts.uncertain is True
+    assert result.warnings == (Warning.UNCERTAIN,)
+    certain = graded(parameters=CalibratedParameters(model=MODEL, confidence=0.8))
+    assert (certain.parts.uncertain, certain.warnings, certain.score) == (False, (), result.score)
+    assert (certain.correct, certain.parts.fit) == (True, fit_id(fit_text()))
+
+
+def test_a_right_word_is_surely_right() -> None:
+    result = graded("red cat", "dog", "cat")
+    assert result.matched_reference == 1
+    assert result.score == pytest.approx(0.95)  # 0.25 + 1 + 0.75 log-odds: the end of the map
+    assert (result.correct, result.parts.uncertain) == (True, False)
+
+
+def test_beside_smiles_texts_only_the_question_is_asked_for() -> None:
+    mine, smiles = Table(VECTORS), Table(VECTORS)
+    graded(table=mine)
+    smiles.run(Smile().score(Item("1", "Which?", ("dog",), "red cat"), SmileParameters(model=MODEL), NO_MODEL))
+    assert len(mine.rounds) == len(smiles.rounds) == 1
+    assert mine.embedded[0] - smiles.embedded[0] == {"Which?"}
+    assert mine.rounds[0][: len(smiles.rounds[0])] == smiles.rounds[0]
+
+
+@pytest.mark.parametrize("question", ["", "  ", "\u200b", "x" * 40_000])
+def test_without_a_question_that_can_be_read_there_is_a_score_all_the_same(question: str) -> None:
+    table = Table(VECTORS)
+    result = graded(question=question, table=table)
+    assert result.score == graded().score  # this fit reads no feature of the question
+    assert all(question not in texts for texts in table.embedded)
+
+
+def test_a_feature_that_does_not_apply_is_left_out() -> None:
+    known = {feature.name for feature in FEATURES}
+    for question in ("Which?", ""):
+        features = graded(question=question).parts.features
+        assert set(features) <= known
+        assert all(map(math.isfinite, features.values()))
+    assert {"keyword", "exact", "sentence"} <= set(features)
+
+
+def test_features_alone_need_no_fit() -> None:
+    result = graded(parameters=CalibratedParameters(model=MODEL, features_only=True), facts=NO_MODEL)
+    with_fit = graded()
+    assert result.score == with_fit.parts.smile
+    assert (result.correct, result.warnings) == (None, ())
+    assert result.parts == replace(with_fit.parts, uncertain=None, band_lower=None, band_upper=None, fit="")
+
+
+def test_a_cut_text_is_a_warning_beside_the_other() -> None:
+    result = graded(table=Table(VECTORS, truncated=frozenset({"red cat"})))
+    assert result.warnings == (Warning.TRUNCATED, Warning.UNCERTAIN)
+
+
+@pytest.mark.parametrize("question", ["Which?", ""])
+def test_a_failure_of_the_engine_is_the_result(question: str) -> None:
+    failure = Failure(Status.TIMEOUT, "late")
+    result = graded(table=Table(VECTORS, failure=failure), question=question)
+    assert (result.status, result.message, result.score) == (Status.TIMEOUT, "late", None)
+    assert Table(failure=failure).run(METRIC.prepare(ReferenceEntry("q", ("x",)), PARAMETERS)) == failure
+
+
+def test_bad_items_have_a_status_and_no_score() -> None:
+    assert graded(" ").status is Status.EMPTY_PREDICTION
+    assert graded("red cat", " ").status is Status.INVALID_INPUT
+    assert Table().run(METRIC.prepare(ReferenceEntry("q", ()), PARAMETERS)).status is Status.INVALID_INPUT
+
+
+@pytest.mark.parametrize(("question", "asked"), [("Which?", {"A Cat", "a cat", "Which?"}), ("", {"A Cat", "a cat"})])
+def test_prepare_asks_for_all_that_scoring_asks_of_references(question: str, asked: set[str]) -> None:
+    table = Table(dict.fromkeys(("A Cat", "a cat", "Which?"), at(0)))
+    assert table.run(METRIC.prepare(ReferenceEntry(question, ("A Cat",)), PARAMETERS)) is None
+    assert table.embedded == [asked]
+    ((need,),) = table.rounds
+    assert isinstance(need, Embed)
+    assert need.tier is Tier.REFERENCE
+
+
+@pytest.mark.parametrize("confidence", [0.49, 1.0, math.nan, math.inf, -1])
+def test_a_confidence_out_of_range_is_refused(confidence: float) -> None:
+    with pytest.raises(ParameterError, match="confidence"):
+        CalibratedParameters(confidence=confidence)
+
+
+@pytest.mark.parametrize("fit", ["1234567", "x" * 12, "A" * 12, "1" * 65])
+def test_what_cannot_name_a_fit_is_refused(fit: str) -> None:
+    with pytest.raises(ParameterError, match="fit"):
+        CalibratedParameters(fit=fit)
+
+
+def test_the_models_fit_is_named_and_insisted_on() -> None:
+    identity = fit_id(fit_text())
+    assert CalibratedParameters(model="m").resolved(FACTS).fit == identity
+    assert CalibratedParameters(model="m", fit=identity[:8]).resolved(FACTS).fit == identity
+    with pytest.raises(ParameterError, match=f"fit is {identity} here"):
+        CalibratedParameters(model="m", fit="0" * 12).resolved(FACTS)
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("", "no fit for calibrated: fit one with `gradewire calibrate"),
+        ("{", "cannot be used"),
+        (fit_text(metric_version=9), "version 9"),
+        (fit_text(features=[{"name": "of_tomorrow", "monotone": 0, "width": 0.0}] * 2), "twice"),
+    ],
+)
+def test_a_model_without_a_usable_fit_fails_the_metric_and_says_what_to_do(stored: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        CalibratedParameters(model="m").resolved(ModelFacts(calibrated=stored))
+    only = CalibratedParameters(model="m", features_only=True)
+    assert only.resolved(ModelFacts(calibrated=stored)) == only
+
+
+def test_a_fit_for_other_vectors_is_not_used() -> None:
+    result = graded(parameters=CalibratedParameters(model="m@" + "6" * 64))
+    assert (result.status, result.score) == (Status.INVALID_PARAMETER, None)
+    assert "was made for the digest 555555555555, and it has 666666666666" in result.message
+
+
+ANGLES = st.integers(0, 180)
+
+
+@given(ANGLES, ANGLES, ANGLES, ANGLES)
+def test_a_better_keyword_match_never_lowers_it(sentence: int, near: int, nearer: int, question: int) -> None:
+    """Windows move, all else stays: the sentence term, the exact term, the question."""
+    found = []
+    for degrees in sorted((near, nearer), reverse=True):
+        table = Table(
+            {"red cat": at(sentence), "dog": at(0), "red": at(degrees), "cat": at(180), "Which?": at(question)}
+        )
+        found.append(graded(table=table, facts=ModelFacts(calibrated=fit_text())))
+    far, close = found
+    assert close.parts.keyword >= far.parts.keyword - 1e-7
+    assert close.score >= far.score - 1e-6
+
+
+def test_every_direction_that_is_promised_is_one_of_the_metric() -> None:
+    names = [feature.name for feature in FEATURES]
+    assert len(set(names)) == len(names)
+    assert {feature.monotone for feature in FEATURES} <= {-1, 0, 1}
+    assert all(feature.width >= 0 and np.isfinite(feature.width) for feature in FEATURES)
+    promised = {feature.name: feature.monotone for feature in FEATURES}
+    assert promised["keyword"] == promised["exact"] == promised["sentence"] == 1
+    assert all(promised[feature["name"]] == feature["monotone"] for feature in FORM["features"])
