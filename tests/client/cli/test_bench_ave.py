@@ -40,7 +40,7 @@ def samples(count: int = 60, **columns: Any) -> list[dict[str, Any]]:
 
 
 def score(item: types_pb2.Item) -> float | None:
-    """Letters of the answer and of its reference, over 128, which rounds nothing; none where the answer begins with z."""
+    """Letters of answer and reference over 128, which rounds nothing; none where the answer begins with z."""
     return None if item.prediction.startswith("z") else (len(item.prediction) + len(item.references[0])) / 128
 
 
