@@ -29,7 +29,7 @@ from gradewire.cli.group import gradewire as gradewire_command
 from gradewire.metric_types import METRIC_TYPES
 
 VARIANTS = (
-    *("smile:fast", "smile:paper", "smile:reference_code"),
+    *("smile:fast", "smile:one_pass", "smile:paper", "smile:reference_code"),
     *("bertscore?layer=5&measure=recall", "bertscore?idf=request", "bertscore?threshold=0.5&with_question=true"),
     *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
     *("rouge_l?stem=true", "rouge_l?measure=precision", "bleu?max_ngram=2", "meteor?synonyms=none"),

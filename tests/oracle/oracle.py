@@ -14,7 +14,7 @@ from lemminflect import getAllLemmas
 from tokenizers import Tokenizer
 
 MAX_TOKENS = 256
-PRESETS = ("v1", "fast", "paper", "reference_code")
+PRESETS = ("v1", "fast", "one_pass", "paper", "reference_code")
 
 
 class Encoder:
@@ -148,21 +148,43 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / math.sqrt(a @ a) / math.sqrt(b @ b))
 
 
+def tokens_of_words(encoder: Encoder, text: str, words: list[Word]) -> list[list[np.ndarray]]:
+    """For every word the vectors of the tokens that cover some of its characters; none where it was not read."""
+    tokens = encoder.tokens(text)
+    return [[vector for begin, end, vector in tokens if begin < w.end and end > w.begin] for w in words]
+
+
+def mean_of(parts: list[list[np.ndarray]]) -> np.ndarray:
+    """Of the tokens of some words."""
+    return np.mean([vector for part in parts for vector in part], axis=0)  # type: ignore[no-any-return] # of arrays
+
+
+def in_context(
+    encoder: Encoder, text: str, words: list[Word], of_word: list[list[np.ndarray]], n: int, keyword: np.ndarray
+) -> dict[str, float]:
+    """Every window's cosine with a keyword, in context; e(y) for the first one where none was read whole."""
+    close: dict[str, float] = {}
+    for start in range(len(words) - n + 1):
+        parts = of_word[start : start + n]
+        if all(parts):
+            window = " ".join(word.lemma for word in words[start : start + n])
+            close[window] = max(close.get(window, -2.0), cosine(mean_of(parts), keyword))
+    return close or {" ".join(word.lemma for word in words[:n]): cosine(encoder.vector(text), keyword)}
+
+
 def shortlist(
     encoder: Encoder, text: str, words: list[Word], n: int, windows: dict[str, list[int]], keywords: list[np.ndarray]
 ) -> set[str]:
     """The three windows that are closest in context, and those within 1e-3 of the third."""
     if len(windows) <= 3 or not keywords:
         return set(windows) if len(windows) <= 3 else set()
-    tokens = encoder.tokens(text)
-    of_word = [[vector for begin, end, vector in tokens if begin < w.end and end > w.begin] for w in words]
+    of_word = tokens_of_words(encoder, text, words)
     closeness: dict[str, float] = {}
     for window, starts in windows.items():
         for start in starts:
             parts = of_word[start : start + n]
             if all(parts):
-                mean = np.mean([vector for part in parts for vector in part], axis=0)
-                value = max(cosine(mean, keyword) for keyword in keywords)
+                value = max(cosine(mean_of(parts), keyword) for keyword in keywords)
                 closeness[window] = max(closeness.get(window, -2.0), value)
     if not closeness:
         return set(list(windows)[:3])
@@ -197,8 +219,11 @@ def references_of(encoder: Encoder, references: tuple[str, ...], prediction: str
             )
             for n, found in windows.items()
         }
+    elif preset == "one_pass":
+        looked_at = {n: set() for n in windows}
     else:
         looked_at = {n: set(found) for n, found in windows.items()}
+    of_word = tokens_of_words(encoder, prediction, said[:1024]) if preset == "one_pass" else []
     raw = preset == "reference_code"
     encoder.learn({prediction, *references, *(text for texts in looked_at.values() for text in texts)})
     results = []
@@ -209,6 +234,8 @@ def references_of(encoder: Encoder, references: tuple[str, ...], prediction: str
         itself = {text_of(reference, words)} & set(windows[n])
         encoder.learn(itself)
         close = {w: cosine(encoder.vector(w), keyword_vector) for w in looked_at[n] | itself}
+        if preset == "one_pass" and not itself:
+            close = in_context(encoder, prediction, said[:1024], of_word, n, keyword_vector)
         best = max(close.values())
         s = cosine(encoder.vector(prediction), encoder.vector(reference))
         k = best

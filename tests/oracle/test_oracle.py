@@ -121,7 +121,10 @@ MUTANTS = {
     "shortlist": ("smile_fast.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
     "closest in context": ("smile_fast.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
     "any reference of the length": ("smile_fast.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
-    "tokens of the words": ("smile_fast.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
+    "tokens of the words": ("smile_context.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
+    "windows in context": ("smile_context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
+    "best in context": ("smile_context.py", "float(column.max())", "float(column.mean())", "one_pass"),
+    "name in context": ("smile_context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
 }
 
 

@@ -112,6 +112,8 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     """As the paper's text has it: exact is 0 or 1."""
     SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
     """As the authors' program computes it: raw cosines, score = (sentence + lexical) / 2."""
+    SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
+    """As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
 
 class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper): ...
 
@@ -124,6 +126,8 @@ SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
 """As the paper's text has it: exact is 0 or 1."""
 SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
 """As the authors' program computes it: raw cosines, score = (sentence + lexical) / 2."""
+SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
+"""As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
 Global___SmilePreset: _TypeAlias = SmilePreset  # noqa: Y015
 
 class _SyntheticMode:

@@ -31,6 +31,7 @@ class SmilePreset(StrEnum):
 
     V1 = "v1"
     FAST = "fast"
+    ONE_PASS = "one_pass"
     PAPER = "paper"
     REFERENCE_CODE = "reference_code"
 

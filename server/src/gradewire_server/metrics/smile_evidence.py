@@ -16,6 +16,7 @@ from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vector
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.rounds import ask_together
+from gradewire_server.metrics.smile_context import closest_in_context
 from gradewire_server.metrics.smile_fast import needs_ranking, shortlist
 from gradewire_server.metrics.smile_formula import (
     Evidence,
@@ -48,8 +49,8 @@ def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
 
 def _look(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
     """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
-    if parameters.preset is SmilePreset.FAST and needs_ranking(texts):
-        return (yield from _ranked(texts, parameters, known))
+    if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
+        return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known))
 
 
@@ -70,7 +71,7 @@ def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence
     return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=_cut(keywords, vectors))
 
 
-def _ranked(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
@@ -83,6 +84,9 @@ def _ranked(texts: SmileTexts, parameters: SmileParameters, known: Evidence | No
         (sentences,) = rest
         cosines = _cosines(prediction.sentence, sentences)
         known = Evidence(cosines, {}, texts.windows.truncated or prediction.truncated or _cut(sentences))
+    if parameters.preset is SmilePreset.ONE_PASS:
+        closest = closest_in_context(texts, prediction, keywords.values)
+        return known.joined_by(closest, truncated=_cut(keywords))
     windows = shortlist(texts, prediction, keywords.values)
     vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
     if isinstance(vectors, Failure):
