@@ -1,7 +1,7 @@
 """Questions about WordNet's neighbourhoods: which words mean the same, and which are safely something else."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 
@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[a-z][a-z'-]{1,20}( [a-z][a-z'-]{1,20}){0,2}")
 
 
 class Lexicon:
-    """WordNet with what the generator asks of it.
+    """WordNet with what the generator asks of it; `decent` are all synsets that may be drawn.
 
     A sibling that is a synonym in another sense, or is broader or narrower in one, would be a negative that is right:
     `siblings` leaves all of these out.
@@ -23,6 +23,7 @@ class Lexicon:
 
     def __init__(self, wordnet: WordNet) -> None:
         self.wordnet = wordnet
+        self.decent: Sequence[Synset] = [synset for synset in wordnet.synsets.values() if not synset.coarse]
         self.ancestors: Callable[[Key], frozenset[Key]] = lru_cache(maxsize=50_000)(self._ancestors)
 
     def synset(self, key: Key) -> Synset:
@@ -45,7 +46,7 @@ class Lexicon:
         for _ in range(_TRIES * most if cousins else 0):
             other = self.synset(rng.choice(cousins))
             word = other.words[0].text
-            if other.key != synset.key and word not in found and self.differs(word, synset):
+            if other.key != synset.key and not other.coarse and word not in found and self.differs(word, synset):
                 found.append(word)
                 if len(found) == most:
                     break
@@ -91,14 +92,14 @@ def plain(word: str) -> bool:
     return _PLAIN.fullmatch(word) is not None
 
 
-def by_topic(wordnet: WordNet, topics: Mapping[int, str]) -> Mapping[int, tuple[list[Synset], list[Synset]]]:
+def by_topic(lexicon: Lexicon, topics: Iterable[int]) -> Mapping[int, tuple[list[Synset], list[Synset]]]:
     """Nouns of kinds, by topic: those met in WordNet's tagged texts, and all whose first word is plain."""
     found: dict[int, tuple[list[Synset], list[Synset]]] = {topic: ([], []) for topic in topics}
-    for synset in wordnet.synsets.values():
+    for synset in lexicon.decent:
         if synset.key[0] == "n" and synset.topic in found and plain(synset.words[0].text) and synset.linked("@"):
             met, every = found[synset.topic]
             every.append(synset)
-            if synset.count:
+            if synset.met:
                 met.append(synset)
     return found
 

@@ -31,9 +31,9 @@ class Sentences:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        nouns = [each for each in lexicon.wordnet.synsets.values() if each.key[0] == "n" and each.linked("@")]
+        nouns = [each for each in lexicon.decent if each.key[0] == "n" and each.linked("@")]
         self._met = {
-            topic: [each for each in nouns if each.topic == topic and each.count and plain(each.words[0].text)]
+            topic: [each for each in nouns if each.topic == topic and each.met and plain(each.words[0].text)]
             for topic in (_ANIMAL, _ARTEFACT, _PERSON)
         }
         self._defined = [

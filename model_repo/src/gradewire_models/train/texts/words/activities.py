@@ -22,8 +22,8 @@ class Activities:
         self._lexicon = lexicon
         self._verbs = [
             synset
-            for synset in lexicon.wordnet.synsets.values()
-            if synset.key[0] == "v" and synset.topic in _TOPICS and synset.words[0].count and _one(synset.words[0].text)
+            for synset in lexicon.decent
+            if synset.key[0] == "v" and synset.topic in _TOPICS and synset.words[0].met and _one(synset.words[0].text)
         ]
 
     def doing(self, rng: Random) -> Draw | None:

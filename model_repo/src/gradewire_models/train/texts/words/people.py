@@ -24,7 +24,7 @@ class People:
     def __init__(self, lexicon: Lexicon) -> None:
         self._people = [
             synset
-            for synset in lexicon.wordnet.synsets.values()
+            for synset in lexicon.decent
             if synset.key[0] == "n" and synset.topic == _PERSON and synset.linked("@i") and len(synset.words) > 1
         ]
         self._by_class: dict[str, list[Synset]] = {}

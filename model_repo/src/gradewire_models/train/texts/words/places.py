@@ -25,7 +25,7 @@ class Places:
         self._lexicon = lexicon
         self._places = [
             synset
-            for synset in lexicon.wordnet.synsets.values()
+            for synset in lexicon.decent
             if synset.key[0] == "n" and synset.topic == _LOCATION and synset.linked("@i") and synset.linked("#p")
         ]
         self._by_class: dict[str, list[Synset]] = {}

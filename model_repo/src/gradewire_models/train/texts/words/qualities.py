@@ -20,10 +20,10 @@ class Qualities:
         self._lexicon = lexicon
         self._heads = [
             synset
-            for synset in lexicon.wordnet.synsets.values()
+            for synset in lexicon.decent
             if synset.key[0] == "a" and lexicon.antonyms(synset, 1) and plain(synset.words[0].text)
         ]
-        self._met = [synset for synset in self._heads if synset.words[0].count >= _USUAL]
+        self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
         """How something is: "large", "big"; looser: a similar word; wrong: the antonym and what is similar to that."""

@@ -33,7 +33,7 @@ class Things:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        self._topics = by_topic(lexicon.wordnet, dict.fromkeys(BY_TOPIC, ""))
+        self._topics = by_topic(lexicon, BY_TOPIC)
         self._weights = [_TOPIC_WEIGHTS.get(topic, 1) for topic in BY_TOPIC]
         self._defined = [
             synset
