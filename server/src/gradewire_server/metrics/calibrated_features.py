@@ -1,13 +1,35 @@
-"""The features of `calibrated`: cheap numbers about an item, from its texts and what SMILE found in them."""
+"""The features of `calibrated`: cheap numbers about an item, from its texts and what SMILE found in them.
 
+All of them are made in time linear in the texts, of bounded beginnings of them: 16 384 characters and 1 024 words of
+prediction and question, 512 characters of the first 256 references and of SMILE's best one.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import nan, sqrt
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.metrics.calibrated_features_cues import asks_for, cue_features, first_sentence, name_features
+from gradewire_server.metrics.calibrated_features_numbers import number_features, values_of
+from gradewire_server.metrics.calibrated_features_spelling import initials, joined, spelling_features
+from gradewire_server.metrics.calibrated_features_words import (
+    MAX_REFERENCE_CHARACTERS,
+    Said,
+    core_of,
+    parts_of,
+    recall,
+    share,
+)
 from gradewire_server.metrics.calibrated_inputs import CalibratedInputs
+
+MAX_REFERENCES: Final = 256
+_CANDIDATES: Final = 8
+"""References whose spelling is compared."""
+_LEAST_SPREAD: Final = 1e-4
+_WIDTH: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +50,120 @@ class Feature:
 
 
 FEATURES: Final = (
-    Feature("sentence", 1, 0.02, "SMILE's sentence term"),
-    Feature("keyword", 1, 0.02, "SMILE's keyword term"),
+    Feature("sentence", 1, _WIDTH, "SMILE's sentence term"),
+    Feature("keyword", 1, _WIDTH, "SMILE's keyword term"),
     Feature("exact", 1, 0.0, "SMILE's exact term"),
-    Feature("question_cosine", 0, 0.02, "cosine of prediction and question"),
-    Feature("reference_question_cosine", 0, 0.02, "cosine of best reference and question"),
-    Feature("prediction_words", 0, 0.0, "words of the prediction"),
-    Feature("reference_words", 0, 0.0, "words of the best reference"),
-    Feature("references", 0, 0.0, "number of references"),
+    Feature(
+        "beyond_question", 1, _WIDTH, "cosine of prediction and best reference, less what both share with the question"
+    ),
+    Feature("question_cosine", 0, _WIDTH, "cosine of prediction and question"),
+    Feature("contained", 1, 0.0, "a reference stands in the prediction word for word, asides in brackets left out"),
+    Feature("joined", 1, 0.0, "a reference stands in the prediction when blanks and punctuation do not count"),
+    Feature("initials", 1, 0.0, "the prediction has a reference's initials, or the words of one that is initials"),
+    Feature(
+        "recall", 1, 0.0, "weighed share of a reference's words that the prediction has, of the best such reference"
+    ),
+    Feature("recall_best", 1, 0.0, "the same of SMILE's best reference"),
+    Feature("last_word", 1, 0.0, "the prediction has the last word of a reference, a surname often"),
+    Feature(
+        "first_sentence", 1, 0.0, "share of the best reference's new words (not in the question) in the first sentence"
+    ),
+    Feature("new_recall", 1, 0.0, "share of the best reference's new words in the prediction"),
+    Feature("echo", 0, 0.0, "share of the best reference's words that the question has already"),
+    Feature("parts_least", 1, 0.0, "recall of the best reference's parts between commas and 'and', the lowest"),
+    Feature("parts_most", 1, 0.0, "the same, the highest"),
+    Feature("spelling", 1, 0.0, "similarity of the best reference's words to their closest words, by edits"),
+    Feature("spelling_least", 1, 0.0, "the same, of the word that is farthest"),
+    Feature("spelling_closest", 1, 0.0, "the same, of the reference that shares most words too"),
+    Feature("spelling_begin", 1, 0.0, "the same by Jaro-Winkler, which forgives endings"),
+    Feature(
+        "spelling_within", 1, 0.0, "similarity of a reference to the stretch of the prediction that is closest by edits"
+    ),
+    Feature("spelling_whole", 1, 0.0, "similarity of a reference to the whole prediction, by edits"),
+    Feature("spelling_words", 1, 0.0, "the same with the words that both have counted once"),
+    Feature("number_recall", 1, 0.0, "share of a reference's numbers that the prediction has, as values"),
+    Feature("year_recall", 1, 0.0, "the same, years alone"),
+    Feature("month_recall", 1, 0.0, "the same, months alone"),
+    Feature("number_near", 1, 0.0, "how close the closest number comes"),
+    Feature("number_conflict", -1, 0.0, "none of the references' numbers, but others that are not in the question"),
+    Feature("numbers_beside", 0, 0.0, "how many of those"),
+    Feature("years_beside", 0, 0.0, "how many years among them"),
+    Feature("asks_for", 0, 0.0, "0 a person, 1 a time, 2 a number, 3 a place, 4 a reason or meaning, 5 anything else"),
+    Feature("names", 0, 0.0, "words with a capital that are not in the question"),
+    Feature("names_beside", 0, 0.0, "how many of them no reference has"),
+    Feature("names_known", 0, 0.0, "share of them that a reference has"),
+    Feature("reference_names", 0, 0.0, "share of references with a capital"),
+    Feature("known_words", 0, 0.0, "share of the prediction's new words that a reference has"),
+    Feature("refusals", -1, 0.0, "phrases of refusal or not knowing"),
+    Feature("negated", -1, 0.0, "a negation shortly before the first new word of the best reference"),
+    Feature("list", 0, 0.0, "the prediction is a list"),
+    Feature("references", 0, 0.0, "number of distinct references"),
 )
+_NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
-    """float64[len(FEATURES)]; NaN where a feature does not apply."""
-    return np.array(
-        (
-            inputs.terms.sentence,
-            inputs.terms.keyword,
-            inputs.terms.exact,
-            nan if inputs.question_cosine is None else inputs.question_cosine,
-            nan if inputs.reference_question_cosine is None else inputs.reference_question_cosine,
-            len(inputs.texts.words.words),
-            len(inputs.texts.keywords[inputs.best].words),
-            len(inputs.references),
+    """float64[len(FEATURES)]; NaN where a feature does not apply, as do those of the question where there is none."""
+    order = [inputs.best, *(index for index in range(len(inputs.references)) if index != inputs.best)][:MAX_REFERENCES]
+    question, answer = Said.of(inputs.question), Said.of(inputs.prediction)
+    references = [Said.of(inputs.references[index], MAX_REFERENCE_CHARACTERS) for index in order]
+    found = {
+        **_of_vectors(inputs),
+        **_of_words(question, references, answer),
+        **number_features(
+            values_of(question.raw), [values_of(reference.raw) for reference in references], values_of(answer.raw)
         ),
-        dtype=np.float64,
-    )
+        **name_features(references, answer, question.distinct),
+        "asks_for": asks_for(question) if question.words else nan,
+        "references": float(len({reference.words for reference in references})),
+    }
+    return np.array([found[name] for name in _NAMES], dtype=np.float64)
+
+
+def _of_vectors(inputs: CalibratedInputs) -> dict[str, float]:
+    terms = inputs.terms
+    return {
+        "sentence": terms.sentence,
+        "keyword": terms.keyword,
+        "exact": terms.exact,
+        "question_cosine": nan if inputs.question_cosine is None else inputs.question_cosine,
+        "beyond_question": _beyond_question(inputs),
+    }
+
+
+def _beyond_question(inputs: CalibratedInputs) -> float:
+    """The partial correlation of prediction and best reference, the question's vector held fixed."""
+    of_answer, of_reference = inputs.question_cosine, inputs.reference_question_cosine
+    if of_answer is None or of_reference is None:
+        return nan
+    between = 2 * inputs.terms.sentence - 1
+    spread = max(_LEAST_SPREAD, (1 - of_answer**2) * (1 - of_reference**2))
+    return min(1.0, max(-1.0, (between - of_answer * of_reference) / sqrt(spread)))
+
+
+def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
+    """`references` begin with SMILE's best one."""
+    asked, said, best = question.distinct, answer.distinct, references[0]
+    cores = [core_of(reference) for reference in references]
+    recalls = [recall(reference, said, asked) for reference in references]
+    closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
+    parts = [recall(part, said, asked) for part in parts_of(best)]
+    new = [word for word in dict.fromkeys(best.content) if word not in asked]
+    begin = first_sentence(answer)
+    known = frozenset().union(*(reference.distinct for reference in references))
+    return {
+        "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
+        "joined": joined(references, answer),
+        "initials": initials(references, answer),
+        "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
+        "recall_best": recalls[0],
+        "last_word": float(any(core.content[-1] in said for core in cores)),
+        "first_sentence": share(word in begin for word in new),
+        "new_recall": share(word in said for word in new),
+        "echo": share(word in asked for word in best.content),
+        "parts_least": min(parts),
+        "parts_most": max(parts),
+        **spelling_features([references[index] for index in closest], best, answer, asked),
+        **cue_features(answer, frozenset(new)),
+        "known_words": share(word in known for word in dict.fromkeys(answer.content) if word not in asked),
+    }
