@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gradewire.errors import MissingExtra
 from gradewire.parts import PART_FIELDS
-from gradewire.results import CacheHits, ItemScores, Provenance, Status, Timing
+from gradewire.results import CacheHits, ItemScores, Provenance, ScoreWarning, Status, Timing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +27,8 @@ class MetricSummary:
         mean_empty_as_wrong: The same with every empty prediction counted as 0; None when there is neither.
         accuracy: Share of scored items that the metric calls correct, of those with a verdict; None without any.
         scored: Number of items with a score.
+        uncertain: Number of scored items whose verdict is not to be trusted (UNCERTAIN).
+        accuracy_certain: As `accuracy`, of the others; None without any.
         counts: Number of items by status.
     """
 
@@ -35,6 +37,8 @@ class MetricSummary:
     accuracy: float | None
     scored: int
     counts: Mapping[Status, int]
+    uncertain: int = 0
+    accuracy_certain: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +80,9 @@ class ScoreReport(Sequence[ItemScores]):
         counts = Counter(result.status for result in results)
         scored = [result for result in results if result.status is Status.OK]
         scores = [result.score for result in scored if result.score is not None and isfinite(result.score)]
-        verdicts = [result.correct for result in scored if result.correct is not None]
+        judged = [result for result in scored if result.correct is not None]
+        verdicts = [result.correct is True for result in judged]
+        certain = [result.correct is True for result in judged if ScoreWarning.UNCERTAIN not in result.warnings]
         with_empty = len(scores) + counts[Status.EMPTY_PREDICTION]
         return MetricSummary(
             mean=sum(scores) / len(scores) if scores else None,
@@ -84,6 +90,8 @@ class ScoreReport(Sequence[ItemScores]):
             accuracy=sum(verdicts) / len(verdicts) if verdicts else None,
             scored=len(scores),
             counts=dict(counts),
+            uncertain=len(verdicts) - len(certain),
+            accuracy_certain=sum(certain) / len(certain) if certain else None,
         )
 
     def to_records(self) -> list[dict[str, Any]]:

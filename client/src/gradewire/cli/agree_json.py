@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS
 from gradewire.cli.agree_draws import draws_by_statistic
+from gradewire.cli.agree_text import abstention_of
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def agreement_document(found: Finding) -> dict[str, Any]:
         **judged,
         "bootstrap": judged["bootstrap"] | draws,
         "annotators": found.annotators,
-        "metrics": {metric.metric: _metric(metric, found.columns) for metric in found.report.metrics},
+        "metrics": {metric.metric: _metric(metric, found) for metric in found.report.metrics},
         "comparisons": found.report.comparisons,
     }
 
@@ -59,12 +60,13 @@ def what_was_judged(judging: Judging, columns: JudgedColumns) -> dict[str, Any]:
     }
 
 
-def _metric(metric: MetricAgreement, columns: JudgedColumns) -> dict[str, Any]:
-    tally = columns.tallies[metric.metric]
+def _metric(metric: MetricAgreement, found: Finding) -> dict[str, Any]:
+    tally = found.columns.tallies[metric.metric]
     return {
         "line": tally.line,
         "statuses": dict(tally.statuses),
         "headline": metric.headline,
+        "abstention": abstention_of(found, metric.metric),
         "cells": [_flat(cell, "estimates") for cell in metric.cells],
     }
 

@@ -10,6 +10,7 @@ import click
 
 from gradewire.agreement.point import ALL_STATISTICS
 from gradewire.cli.agree_draws import interval_lines
+from gradewire.cli.agree_text import abstention_lines
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def write_page(path: Path, found: Finding) -> None:
         notes=[
             *map(_sentence, interval_lines(found.report, ALL_STATISTICS)),
             f"Seed of the draws: {judging.seed}.",
+            *map(_sentence, abstention_lines(found)),
             *map(_sentence, columns.left_out()),
         ],
     )

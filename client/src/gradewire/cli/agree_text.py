@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gradewire.agreement.abstention import abstention
 from gradewire.agreement.labels import SHOWN_PAIRS
 from gradewire.cli.agree_tables import FigureTable, cells_mean, differing, estimated, of_cells
 from gradewire.cli.terminal import number
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire.agreement.abstention import Abstention
     from gradewire.agreement.labels import AnnotatorAgreement
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.tables import Level
@@ -127,6 +129,7 @@ def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[st
         yield f"{metric.metric}: {tally.line}{f' ({failures})' if failures else ''}"
     for metric in found.report.metrics:
         yield from _undefined(metric, statistics)
+    yield from abstention_lines(found)
     if found.annotators is not None:
         alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in found.annotators.alpha.items())
         yield (
@@ -134,6 +137,22 @@ def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[st
             f"Krippendorff's alpha {alphas}; Cohen's kappa {_kappas(found.annotators)}"
             f"{_draws_of_rows(found.annotators)}"
         )
+
+
+def abstention_of(found: Finding, label: str) -> Abstention | None:
+    """What a metric's verdicts are worth where it trusts them; None where it trusts them all."""
+    return abstention(found.rows.verdicts[label], found.columns.certain(label), found.rows.labels)
+
+
+def abstention_lines(found: Finding) -> Iterator[str]:
+    """How often each metric that abstains does so, and what its verdicts are worth where it does not: a line each."""
+    for label in found.rows.verdicts:
+        if (told := abstention_of(found, label)) is not None:
+            yield (
+                f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
+                f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
+                f"{number(told.accuracy)} of all"
+            )
 
 
 def _kappas(annotators: AnnotatorAgreement) -> str:

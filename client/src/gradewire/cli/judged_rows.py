@@ -14,6 +14,7 @@ from gradewire.agreement import JudgedRows
 from gradewire.agreement.labels import consensus, ratings_of
 from gradewire.cli.problems import InputError
 from gradewire.cli.summary import MetricTally, verdict
+from gradewire.results import ScoreWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ class JudgedColumns:
     kept: list[tuple[Row, Mapping[str, Any]]] = field(default_factory=list)
     _scores: dict[str, array[float]] = field(default_factory=dict)
     _verdicts: dict[str, array[float]] = field(default_factory=dict)
+    _certain: dict[str, bytearray] = field(default_factory=dict)
     _labels: array[float] = field(default_factory=lambda: array("d"))
     _annotations: list[tuple[float | None, ...]] = field(default_factory=list)
     _words: array[float] = field(default_factory=lambda: array("d"))
@@ -87,6 +89,8 @@ class JudgedColumns:
             score = math.nan if result["score"] is None else result["score"]
             self._scores.setdefault(label, array("d")).append(score)
             self._verdicts.setdefault(label, array("d")).append(math.nan if judged is None else float(judged))
+            certain = ScoreWarning.UNCERTAIN not in result.get("warnings", ())
+            self._certain.setdefault(label, bytearray()).append(certain)
         self._labels.append(math.nan if row.human.value is None else row.human.value)
         self._annotations.append(row.human.annotations)
         self._words.append(len(str(row.item["prediction"]).split()) if row.item else math.nan)
@@ -122,6 +126,10 @@ class JudgedColumns:
             questions=self._questions,
             groups=self._groups if with_groups else (),
         )
+
+    def certain(self, label: str) -> NDArray[np.bool_]:
+        """bool[rows]: False where a metric says that its verdict is not to be trusted (UNCERTAIN)."""
+        return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
         """float64[rows, annotators] of the rows to which several annotators could speak; NaN where one did not.

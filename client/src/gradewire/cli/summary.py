@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradewire.cli.judge_summary import JudgeTally, asks_judge
-from gradewire.results import MetricScore, Status
+from gradewire.results import MetricScore, ScoreWarning, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,7 @@ class MetricTally:
         line: What reproduces it.
         scores: Of the scored rows.
         verdicts: Number of rows by verdict, those without one left out.
+        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
         statuses: Number of rows by status.
         warnings: Number of rows by warning.
         examples: First message of each status, with the row's id.
@@ -55,6 +56,7 @@ class MetricTally:
     line: str = ""
     scores: array[float] = field(default_factory=lambda: array("d"))
     verdicts: Counter[bool] = field(default_factory=Counter)
+    certain: Counter[bool] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class MetricTally:
         judged = verdict(label, result)
         if judged is not None:
             self.verdicts[judged] += 1
+            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
 
     @property
     def mean(self) -> float:
@@ -89,6 +92,17 @@ class MetricTally:
         """Share of rows called right among those with a verdict, NaN without any."""
         judged = self.verdicts.total()
         return self.verdicts[True] / judged if judged else math.nan
+
+    @property
+    def uncertain(self) -> int:
+        """Rows whose verdict is not to be trusted."""
+        return self.verdicts.total() - self.certain.total()
+
+    @property
+    def accuracy_certain(self) -> float:
+        """As `accuracy`, of the verdicts that are to be trusted."""
+        trusted = self.certain.total()
+        return self.certain[True] / trusted if trusted else math.nan
 
     @property
     def failures(self) -> dict[str, int]:

@@ -12,7 +12,7 @@ from gradewire.cli.terminal import number, print_table, rows_per_second
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradewire.cli.summary import Summary
+    from gradewire.cli.summary import MetricTally, Summary
 
 
 def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
@@ -46,6 +46,8 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text()):
             click.echo(_printable(f"{label}: {said}"), err=True)
+        if tally.uncertain:
+            click.echo(f"{_printable(label)}: {_told_uncertain(tally)}", err=True)
     rate = scored_rows / wall_s if wall_s else 0.0
     click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rows_per_second(rate)}) by {place}", err=True)
     if texts := sum(summary.texts.values()):
@@ -66,6 +68,12 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
         click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
     if command:
         click.echo(f"the same again: {command}", err=True)
+
+
+def _told_uncertain(tally: MetricTally) -> str:
+    judged = tally.verdicts.total()
+    told = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
+    return told if tally.uncertain == judged else f"{told}; accuracy of the others {number(tally.accuracy_certain)}"
 
 
 def _notes(summary: Summary) -> list[tuple[list[str], str]]:

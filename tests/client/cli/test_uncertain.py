@@ -1,0 +1,97 @@
+"""Verdicts that are not to be trusted: counted by score, agree and the report, and told apart in accuracy."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.client.cli.conftest import Command, answer, write_rows
+
+from gradewire import CalibratedParts, Client, ScoreWarning
+from gradewire.testing import StubTransport
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+# Twenty rows; every fourth verdict is uncertain, and wrong; all certain ones are right.
+ROWS = [
+    {
+        "id": f"row {index}",
+        "question": f"question {index}",
+        "references": "a",
+        "prediction": ("unsure " if index % 4 == 0 else "sure ") + ("right" if index % 2 else "wrong"),
+        "label": index % 2 if index % 4 else 1 - index % 2,
+    }
+    for index in range(20)
+]
+
+
+def calibrated(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+    reply = answer(request)
+    for item, answered in zip(request.items, reply.items, strict=True):
+        for spec, result in zip(request.metrics, answered.results, strict=True):
+            if spec.WhichOneof("metric") == "calibrated" and result.status == types_pb2.STATUS_OK:
+                uncertain = item.prediction.startswith("unsure")
+                result.correct = "right" in item.prediction
+                result.calibrated.CopyFrom(
+                    types_pb2.CalibratedParts(features={"b": 2.0, "a": 1.0}, uncertain=uncertain, fit="0" * 12)
+                )
+                if uncertain:
+                    result.warnings.append(types_pb2.WARNING_UNCERTAIN)
+    return reply
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "a.jsonl", ROWS)
+
+
+def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    done = command("score", file, "--metrics", "calibrated,smile", "--out", out, stub=StubTransport(calibrated))
+    assert done.exit_code == 0
+    assert "calibrated: 5 of 20 verdicts are uncertain (25.0%)" in done.stderr
+    assert "accuracy of the others 0.667" in done.stderr  # of 15 certain ones 10 say right
+    assert "smile: " not in done.stderr.partition("verdicts are uncertain")[0].splitlines()[-1]
+    first = json.loads(out.read_text().splitlines()[0])["scores"]["calibrated"]
+    assert (first["warnings"], first["uncertain"], first["features"]) == (["UNCERTAIN"], True, {"a": 1.0, "b": 2.0})
+    resumed = command("score", file, "--metrics", "calibrated,smile", "--out", out, "--resume")
+    assert "calibrated: 5 of 20 verdicts are uncertain" in resumed.stderr
+
+
+def test_agree_tells_what_the_others_are_worth(command: Command, file: Path, tmp_path: Path) -> None:
+    figures, page = tmp_path / "figures.json", tmp_path / "page.html"
+    options = ("--resamples", "100", "--json", figures, "--report", page)
+    done = command("agree", file, "--metrics", "calibrated,exact_match", *options, stub=StubTransport(calibrated))
+    assert done.exit_code == 0
+    told = "calibrated: 5 of 20 verdicts are uncertain (25.0%); accuracy 1.000 of the others, 0.750 of all"
+    assert told in done.stdout
+    assert "exact_match: 0 of" not in done.stdout
+    metrics = json.loads(figures.read_text())["metrics"]
+    expected = {"judged": 20, "uncertain": 5, "accuracy": 0.75, "accuracy_certain": 1.0}
+    assert metrics["calibrated"]["abstention"] == expected
+    assert metrics["exact_match"]["abstention"] is None
+    assert told[1:] in page.read_text()
+
+
+def test_the_summary_in_python() -> None:
+    with Client(transport=StubTransport(calibrated)) as client:
+        report = client.score([{"references": ["a"], "prediction": row["prediction"]} for row in ROWS], "calibrated")
+    summary = report.summary()["calibrated"]
+    assert (summary.uncertain, summary.accuracy, summary.accuracy_certain) == (5, 0.5, pytest.approx(2 / 3))
+    assert report[0].scores["calibrated"].warnings == (ScoreWarning.UNCERTAIN,)
+    parts = report[0].scores["calibrated"].parts
+    assert isinstance(parts, CalibratedParts)
+    assert list(parts.features) == ["a", "b"]
+    assert (parts.uncertain, parts.band_lower, parts.fit) == (True, None, "0" * 12)
+
+
+def test_records_and_tables_hold_the_features() -> None:
+    with Client(transport=StubTransport(calibrated)) as client:
+        report = client.score(
+            [{"references": ["a"], "prediction": "sure"}, {"references": ["a"], "prediction": " "}], "calibrated"
+        )
+    assert report.to_records()[0]["features"] == {"a": 1.0, "b": 2.0}
+    table = report.to_arrow()
+    assert [None if cell is None else dict(cell) for cell in table.column("features").to_pylist()] == [
+        {"a": 1.0, "b": 2.0},
+        None,
+    ]
+    assert table.column("uncertain").to_pylist() == [False, None]
