@@ -6,7 +6,7 @@ prediction and question, 512 characters of the first 256 references and of SMILE
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import nan
 from typing import Final
 
 import numpy as np
@@ -28,7 +28,6 @@ from gradewire_server.metrics.calibrated_inputs import CalibratedInputs
 MAX_REFERENCES: Final = 256
 _CANDIDATES: Final = 8
 """References whose spelling is compared."""
-_LEAST_SPREAD: Final = 1e-4
 _WIDTH: Final = 0.02
 
 
@@ -53,10 +52,6 @@ FEATURES: Final = (
     Feature("sentence", 1, _WIDTH, "SMILE's sentence term"),
     Feature("keyword", 1, _WIDTH, "SMILE's keyword term"),
     Feature("exact", 1, 0.0, "SMILE's exact term"),
-    Feature(
-        "beyond_question", 1, _WIDTH, "cosine of prediction and best reference, less what both share with the question"
-    ),
-    Feature("question_cosine", 0, _WIDTH, "cosine of prediction and question"),
     Feature("contained", 1, 0.0, "a reference stands in the prediction word for word, asides in brackets left out"),
     Feature("joined", 1, 0.0, "a reference stands in the prediction when blanks and punctuation do not count"),
     Feature("initials", 1, 0.0, "the prediction has a reference's initials, or the words of one that is initials"),
@@ -108,7 +103,9 @@ def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
     question, answer = Said.of(inputs.question), Said.of(inputs.prediction)
     references = [Said.of(inputs.references[index], MAX_REFERENCE_CHARACTERS) for index in order]
     found = {
-        **_of_vectors(inputs),
+        "sentence": inputs.terms.sentence,
+        "keyword": inputs.terms.keyword,
+        "exact": inputs.terms.exact,
         **_of_words(question, references, answer),
         **number_features(
             values_of(question.raw), [values_of(reference.raw) for reference in references], values_of(answer.raw)
@@ -118,27 +115,6 @@ def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
         "references": float(len({reference.words for reference in references})),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
-
-
-def _of_vectors(inputs: CalibratedInputs) -> dict[str, float]:
-    terms = inputs.terms
-    return {
-        "sentence": terms.sentence,
-        "keyword": terms.keyword,
-        "exact": terms.exact,
-        "question_cosine": nan if inputs.question_cosine is None else inputs.question_cosine,
-        "beyond_question": _beyond_question(inputs),
-    }
-
-
-def _beyond_question(inputs: CalibratedInputs) -> float:
-    """The partial correlation of prediction and best reference, the question's vector held fixed."""
-    of_answer, of_reference = inputs.question_cosine, inputs.reference_question_cosine
-    if of_answer is None or of_reference is None:
-        return nan
-    between = 2 * inputs.terms.sentence - 1
-    spread = max(_LEAST_SPREAD, (1 - of_answer**2) * (1 - of_reference**2))
-    return min(1.0, max(-1.0, (between - of_answer * of_reference) / sqrt(spread)))
 
 
 def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
