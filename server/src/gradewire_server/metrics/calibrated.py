@@ -24,7 +24,7 @@ from gradewire_server.domain.result import (
 )
 from gradewire_server.metrics.calibrated_features import FEATURES, features
 from gradewire_server.metrics.calibrated_fit import VERDICT, CalibratedFit, cached_fit
-from gradewire_server.metrics.calibrated_inputs import CalibratedInputs, gather_inputs, readable_question
+from gradewire_server.metrics.calibrated_inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.lemmas import lemmatizer
 from gradewire_server.metrics.parameters import MODEL_INFO
@@ -121,14 +121,12 @@ class Calibrated:
         return _result(inputs, features(inputs), fit, parameters.confidence)
 
     def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
-        """Asks for every reference, its keywords, and the question."""
+        """Asks for every reference and its keywords, as SMILE does."""
         failure = check_references(entry.references)
         if failure is not None:
             return failure
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        question = (entry.question,) if readable_question(entry.question) else ()
-        texts = (*entry.references, *keywords, *question)
-        vectors = yield from ask(Embed(parameters.model, texts, Tier.REFERENCE))
+        vectors = yield from ask(Embed(parameters.model, entry.references + keywords, Tier.REFERENCE))
         return vectors if isinstance(vectors, Failure) else None
 
 
@@ -165,7 +163,7 @@ def _result(
         best_window=inputs.terms.best_window,
         features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
     )
-    warnings = (Warning.TRUNCATED,) if inputs.truncated else ()
+    warnings = (Warning.TRUNCATED,) if inputs.evidence.truncated else ()
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)
