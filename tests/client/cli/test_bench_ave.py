@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 from tests.client.cli.conftest import Command, read_rows, write_rows
 
+from gradewire.agreement import Estimate
 from gradewire.agreement.halves import half_of
+from gradewire.cli.agree_tables import estimated
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -137,6 +139,15 @@ def test_json_and_csv_are_read(command: Command, tmp_path: Path, suffix: str) ->
     check(json.loads(figures.read_text())["evaluators"]["sbert"], rows)
 
 
+def test_texts_may_have_names(command: Command, tmp_path: Path) -> None:
+    rows = samples()
+    named = [
+        {**row, "descriptions": dict(zip("abc", row["descriptions"], strict=True)), "references": {"gold": "a"}}
+        for row in rows
+    ]
+    check(benched(command, tmp_path, named)["evaluators"]["sbert"], rows)
+
+
 def test_a_half_and_where_choose_samples(command: Command, tmp_path: Path) -> None:
     rows = samples(80)
     wanted = [row for row in rows if half_of(row["question"]) == "b" and row["dataset"] == "gqa"]
@@ -214,6 +225,13 @@ def test_what_is_not_defined_is_a_dash_with_its_reason(command: Command, tmp_pat
     assert "no generalization: there is one data set" in one
     equal = said(command, tmp_path, samples(prediction="xx"))
     assert "sbert has no figure for part 1: all scores are 0.02344" in equal
+    rows = [{**row, **({"dataset": "d" * 50} if number < 2 else {})} for number, row in enumerate(samples())]
+    rows[0]["grade"] = rows[1]["grade"]
+    assert f"sbert has no generalization: all scores or grades of a part are alike in {'d' * 40}…" in said(
+        command, tmp_path, rows
+    )
+    many = [{**row, "dataset": f"set {number // 2}"} for number, row in enumerate(samples())]
+    assert "10 further data sets are in --json alone" in said(command, tmp_path, many)
     rows = [{**row, "descriptions": []} for row in samples()]
     absent = said(command, tmp_path, rows)
     assert "60 of 60 samples have no part 2 (looked for descriptions, description)" in absent
@@ -286,6 +304,12 @@ def test_the_table_is_like_the_papers(command: Command, tmp_path: Path) -> None:
     named = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")][1:9]
     assert named == ["sbert", "sfve", "bertscore", "smile", "rouge_l", "bleu", "meteor", "exact_match"]
     assert "intervals: draws of whole questions, 100 for Spearman, alignment" in text
+
+
+def test_bounds_from_ten_on_keep_their_digits() -> None:
+    found = Estimate(10.9, 10.8, 11.25, 100)
+    assert estimated(found) == "10.900 [10.800, 11.250]"
+    assert estimated(Estimate(-0.25, -0.5, 0.125, 100)) == "-0.250 [-.500, .125]"
 
 
 def test_no_output_replaces_the_input(command: Command, tmp_path: Path) -> None:

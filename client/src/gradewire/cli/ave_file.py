@@ -222,7 +222,9 @@ def _texts(cell: Any) -> tuple[str, ...]:
         except (ValueError, RecursionError):
             return (cell,)
         cell = listed if isinstance(listed, list) else cell
-    return tuple(str(entry) for entry in (cell if isinstance(cell, list) else [cell]) if _is_text(entry))
+    # A mapping names its texts, by description or by annotator.
+    entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
+    return tuple(str(entry) for entry in entries if _is_text(entry))
 
 
 def _is_text(entry: Any) -> bool:

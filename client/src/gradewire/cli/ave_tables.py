@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gradewire.cli.ave_run import AveScores
 
 _NO_DATASET = "(none)"
+# AVE has four. A file has as many as it likes, and calls them as it likes.
+_SHOWN_DATASETS = 20
+_NAME_CHARACTERS = 40
 
 
 def ave_tables(
@@ -42,10 +45,10 @@ def ave_tables(
             for label, each in found.items()
         ],
     )
-    datasets = dict.fromkeys(name for each in found.values() for name in each.datasets)
+    datasets = list(dict.fromkeys(name for each in found.values() for name in each.datasets))[:_SHOWN_DATASETS]
     yield FigureTable(
         "Alignment by data set, consistency of scores divided by their spread, samples",
-        ["evaluator", *(name or _NO_DATASET for name in datasets), "consistency / spread", "samples", "failed by part"],
+        ["evaluator", *map(_named, datasets), "consistency / spread", "samples", "failed by part"],
         [
             [
                 label,
@@ -90,6 +93,23 @@ def ave_notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator
     for label, each in found.items():
         for part, why in _undefined(scores.rows[label], each):
             yield f"{label} has no figure for part {part}: {why}"
+        silent = [name for name, aligned in each.datasets.items() if math.isnan(aligned)]
+        if silent and not math.isnan(each.alignment.value) and len(each.datasets) > 1:
+            others = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+            why = f"all scores or grades of a part are alike in {_named(silent[0])}{others}"
+            yield f"{label} has no generalization: {why}"
+    if (further := len(set(every.datasets)) - _SHOWN_DATASETS) > 0:
+        yield f"{further} further data sets are in --json alone"
+
+
+def _named(dataset: str) -> str:
+    return (
+        _NO_DATASET
+        if not dataset
+        else dataset
+        if len(dataset) <= _NAME_CHARACTERS
+        else f"{dataset[:_NAME_CHARACTERS]}…"
+    )
 
 
 def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]:
