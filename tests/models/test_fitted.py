@@ -53,7 +53,7 @@ def test_it_is_stored_told_and_forgotten_and_nothing_else_changes(directory: Pat
 
 def test_what_somebody_else_wrote_into_the_file_stays(directory: Path) -> None:
     path = directory / "config.pbtxt"
-    theirs = '# ours\nrate_limiter { priority: 2 }\n'
+    theirs = "# ours\nrate_limiter { priority: 2 }\n"
     path.write_text(theirs + path.read_text())
     store_calibration(directory.parent, NAME, users(directory))
     assert path.read_text().startswith(theirs)

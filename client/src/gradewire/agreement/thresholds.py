@@ -96,7 +96,7 @@ def fit_weight(
     labels: NDArray[np.float64],
     objective: WeightObjective = "pearson",
 ) -> float:
-    """SMILE's weight w of the sentence term, of 0, 0.01 … 1: `w · sentence + (1 - w) · lexical` agrees best with people.
+    """SMILE's weight w, of 0, 0.01 … 1, with which `w · sentence + (1 - w) · lexical` agrees best with people.
 
     Args:
         sentence: float64[rows], finite.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.agree_run import Judging
 from gradewire.cli.agree_tables import print_figures
 from gradewire.cli.calibrate_fit import Split, fitted_threshold, fitted_weight
 from gradewire.cli.calibrate_options import calibrate_options, judging_of
@@ -22,6 +21,7 @@ from gradewire.metric_line import format_metric_line, parse_metric_line
 from gradewire.metric_types.wire import wire_parameters
 
 if TYPE_CHECKING:
+    from gradewire.cli.agree_run import Judging
     from gradewire.cli.calibrate_fit import ThresholdFit
     from gradewire.cli.judged_rows import JudgedColumns
     from gradewire.metric_types import Metric

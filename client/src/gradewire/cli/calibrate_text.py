@@ -42,7 +42,8 @@ def fit_lines(fit: ThresholdFit, before: Split, after: Split, weight: float | No
     """What was fitted on what, a line each."""
     rows = after.fitted
     told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
-    yield f"{told}: fitted on {len(rows.scores)} rows, {int(rows.right.sum())} of them right, SHA-256 {rows.sha256[:12]}"
+    count, right = len(rows.scores), int(rows.right.sum())
+    yield f"{told}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
     yield f"before: {before.fitted.line}"
     if after.fitted.line != before.fitted.line:
         yield f"after: {after.fitted.line}"
@@ -54,7 +55,8 @@ def warning_lines(fit: ThresholdFit, after: Split, columns: JudgedColumns) -> It
     if count < FEW_ROWS:
         yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"
     elif fewer < FEW_ROWS // 10:
-        yield f"warning: only {fewer} rows are {'right' if after.fitted.right.sum() == fewer else 'wrong'}: label more"
+        which = "right" if after.fitted.right.sum() == fewer else "wrong"
+        yield f"warning: only {fewer} rows are {which}: label more"
     if after.fitted.failed:
         yield f"warning: {after.fitted.failed} rows have no score and were left out"
     yield from (f"warning: {sentence}" for sentence in columns.left_out())
