@@ -6,13 +6,14 @@ from pathlib import Path
 from random import Random
 
 from gradewire_models.train.examples import Example
-from gradewire_models.train.texts.draw import Draw, checked
+from gradewire_models.train.texts.draw import Draw, checked, normal
 from gradewire_models.train.texts.lexicon import Lexicon
 from gradewire_models.train.texts.readers.nli import read_nli
 from gradewire_models.train.texts.readers.questions import question_draws, read_questions
 from gradewire_models.train.texts.sound import sound
 from gradewire_models.train.texts.tasks import candidate, contrasted, described
 
+_TRIES = 20
 _TASKS = ("candidates", "synonyms", "descriptions")
 
 
@@ -64,6 +65,8 @@ def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
         if task == "descriptions":
             yield described(rng, draw)
         elif task == "candidates" and draw.looser:
-            yield candidate(rng, draw, rng.choice(draws).answer)
+            right = {normal(each) for each in (draw.answer, *draw.same, *draw.looser)}
+            drawn = (rng.choice(draws).answer for _ in range(_TRIES))
+            yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
         elif task == "synonyms" and draw.same:
             yield contrasted(rng, task, draw)

@@ -48,11 +48,16 @@ def coloured(rng: Random) -> Draw:
     drawn = rng.sample(others, _WRONG)
     same, shades = _COLOURS[name]
     if rng.random() < 0.25:
-        second, *rest = drawn
-        both = (f"{second} and {name}", f"{name} & {second}", f"{name}, {second}", f"{second}, {name}")
-        wrong = (f"{name} and {rest[0]}", f"{rest[1]} and {rest[2]}", rest[0])
-        return Draw(question, statement, f"{name} and {second}", both, (f"{name}/{second}",), wrong)
+        return _two(rng, question, statement, name, others)
     if rng.random() < 0.25:
         drawn[0] = f"{rng.choice(('dark', 'light', 'bright'))} {drawn[0]}"
     looser = (*shades, f"mostly {name}", f"{name} {subject}", f"it is {name}", f"the {subject} is {name}")
     return Draw(question, statement, name, (*same, f"the color {name}"), looser, tuple(drawn))
+
+
+def _two(rng: Random, question: str, statement: str, name: str, others: list[str]) -> Draw:
+    second = rng.choice(others)
+    rest = rng.sample([other for other in others if other != second and {second, other} not in _TOO_CLOSE], 3)
+    both = (f"{second} and {name}", f"{name} & {second}", f"{name}, {second}", f"{second}, {name}")
+    wrong = (f"{name} and {rest[0]}", f"{rest[1]} and {rest[2]}", rest[0])
+    return Draw(question, statement, f"{name} and {second}", both, (f"{name}/{second}",), wrong)
