@@ -1,7 +1,7 @@
 """Examples from the user's files, before the generator fills what is left."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -69,4 +69,4 @@ def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
             drawn = (rng.choice(draws).answer for _ in range(_TRIES))
             yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
         elif task == "synonyms" and draw.same:
-            yield contrasted(rng, task, draw)
+            yield contrasted(rng, task, replace(draw, looser=()))  # annotators' answers belong to candidates
