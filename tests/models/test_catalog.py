@@ -91,6 +91,8 @@ def test_an_unsound_calibration_is_named(tmp_path: Path, old: str, new: str, say
 
 def test_every_encoder_says_what_bertscore_takes() -> None:
     for model in load_catalog().values():
+        if model.adapter is not None:
+            continue  # whose vectors nobody measured for it: the last layer is taken, as of an exported one
         assert model.bertscore is not None
         assert model.bertscore.layer in model.bertscore.baselines
         assert set(model.bertscore.baselines) == {*model.token_layers, model.layers}
