@@ -20,6 +20,12 @@ _ASKED = (
     ("when does the season start", "The season starts on {}"),
     ("when did the {thing} burn down", "The {thing} burned down on {}"),
     ("what is the release date of {title}", "The release date is {}"),
+    ("when does season {count} of {title} start", "It starts on {}"),
+    ("when will {title} season {count} be released", "It will be released on {}"),
+    ("{title} season {count} episode {number} air date", "The episode airs on {}"),
+    ("when does episode {number} of {title} air", "It airs on {}"),
+    ("when is the new {title} coming out", "The new one comes out on {}"),
+    ("when was the first {title} shown", "It was first shown on {}"),
 )
 _YEAR_ASKED = (
     ("what year was the {thing} built", "The {thing} was built in {}"),
@@ -39,6 +45,7 @@ _FIRST_YEAR, _LAST_YEAR = 1500, 2024
 _RECENT = 1880
 _DAYS = 28
 _NOON = 12
+_MONTHS_A_YEAR = 12
 
 
 def dated(rng: Random) -> Draw:
@@ -63,6 +70,7 @@ def yeared(rng: Random) -> Draw:
     month = rng.choice(_MONTHS)
     same = [f"in {year}", f"the year {year}", f"in the year {year}", f"{year} AD", f"{year} CE"]
     looser = [f"{month} {year}", f"{month} {rng.randrange(1, _DAYS)}, {year}", f"the {year // 10 * 10}s", f"c. {year}"]
+    looser.append(f"the {ordinal((year - 1) // 100 + 1)} century")
     century = 100 if year < 1900 else -100
     near = [year + rng.choice((-1, 1)) * rng.randrange(2, 12), _year(rng), year + century]
     wrong = [str(each) for each in near if each // 10 != year // 10]
@@ -120,6 +128,7 @@ def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
     found = [
         day.replace(year=day.year + rng.choice((-1, 1)) * rng.randrange(1, 20)),
         day.replace(month=other.month, day=other.day),
+        day.replace(month=day.month % _MONTHS_A_YEAR + 1, day=other.day),
         day.replace(day=day.day % _DAYS + 1),
         other,
         _day(rng),
@@ -143,5 +152,11 @@ def _forms(day: dt.date) -> list[str]:
 
 
 def _filled(rng: Random, asked: tuple[str, str]) -> tuple[str, str]:
-    blanks = {"title": title(rng), "person": person_name(rng).usual, "thing": rng.choice(_THINGS)}
+    blanks = {
+        "title": title(rng),
+        "person": person_name(rng).usual,
+        "thing": rng.choice(_THINGS),
+        "count": rng.randrange(1, 9),
+        "number": rng.randrange(2, 40),
+    }
     return asked[0].format(**blanks), asked[1].format("{}", **blanks)

@@ -100,6 +100,7 @@ def _forms(rng: Random, name: Name) -> list[str]:
         f"{first} {last} {rng.choice(('Jr.', 'III', 'Sr.'))}",
         misspelt(rng, name.usual),
         f"{first} {rng.choice(_LAST)}-{last}",
+        f"{rng.choice(_HONOURS)} {first[0]}. {middle[0]}. {last}",
     ]
     if first in _FIRST:
         nickname = _FIRST[first]

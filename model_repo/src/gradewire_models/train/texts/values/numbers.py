@@ -24,6 +24,8 @@ _UNITS = (
     ("how long was the reign", "years", "yrs", "year period"),
     ("how much does it cost", "dollars", "USD", "US dollars"),
     ("what share was lost", "percent", "%", "per cent"),
+    ("what percentage of the people voted", "percent", "%", "per cent"),
+    ("how much of it is water", "percent", "%", "per cent"),
     ("how wide is the screen", "inches", "in", "inch"),
     ("what is the temperature", "degrees Celsius", "°C", "degrees centigrade"),
     ("how fast is it", "miles per hour", "mph", "miles an hour"),
@@ -60,6 +62,9 @@ def counted(rng: Random) -> Draw:
     looser = [f"{prefix} {digits(value)}" for prefix in ("about", "approximately", "around", "exactly")]
     answer = rng.choice(_forms(value)[:3])
     wrong = _written_alike(rng, answer, _near(rng, value))
+    if rng.random() < 0.15:
+        answer = f"{answer} {things}"
+        wrong = tuple(each if rng.random() < 0.4 else f"{each} {things}" for each in wrong)
     stated = statement.replace("{things}", things)
     if value == 1:
         return Draw(f"how many {things}", "The number is {}", answer, (*same, "a single one", "only one"), (), wrong)
