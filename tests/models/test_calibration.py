@@ -109,6 +109,6 @@ def test_what_is_no_list_of_records_is_refused(text: str) -> None:
 
 def test_it_is_told_in_one_line() -> None:
     assert SMILE.told == (
-        "calibrated for smile (preset=v1,synthetic=none): threshold 0.61, sentence_weight 0.25; "
+        "fitted for smile (preset=v1,synthetic=none): threshold 0.61, sentence_weight 0.25; "
         "catalog: fitted on seven rows, SHA-256 aaaaaaaaaaaa, 2026-11-22"
     )

@@ -44,7 +44,7 @@ def test_it_is_stored_told_and_forgotten_and_nothing_else_changes(directory: Pat
         replace(fitted, threshold=0.7),
     )
     told = CliRunner().invoke(models, ["list", "--repository", str(directory.parent)]).output
-    assert "calibrated for smile (preset=v1,synthetic=none): threshold 0.7" in told
+    assert "fitted for smile (preset=v1,synthetic=none): threshold 0.7" in told
     assert forget_calibrations(directory.parent, NAME, "sbert") == (other,)
     assert [each.metric for each in forget_calibrations(directory.parent, NAME)] == ["smile"]
     assert path.read_text() == before

@@ -29,6 +29,7 @@ from gradewire_server.settings_text import SettingInfo
 __all__ = [
     "EmbeddedTransport",
     "SettingInfo",
+    "calibrated_features",
     "fitted_for",
     "forget_fitted",
     "models_group",
@@ -241,6 +242,13 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     with _model_errors():
         model = load_built(_repository(repository), name or default_model().name, graph=False)
     return f"{model.name}@{model.digest}", [each.told for each in model.calibrations]
+
+
+def calibrated_features() -> list[tuple[str, int, float]]:
+    """Features of metric `calibrated` in its order: name, direction and width, as `FittedFeature` has them."""
+    from gradewire_server.metrics.calibrated_features import FEATURES  # noqa: PLC0415 - for fitting alone
+
+    return [(feature.name, feature.monotone, feature.width) for feature in FEATURES]
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:

@@ -106,8 +106,8 @@ class StoredCalibration:
         """What was fitted, and its provenance; one line for people."""
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"
-        what = "a fit" if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
-        return f"calibrated for {self.metric}{f' ({values})' if values else ''}: {what}; {self.described}"
+        what = "a probability" if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
+        return f"fitted for {self.metric}{f' ({values})' if values else ''}: {what}; {self.described}"
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:

@@ -1,6 +1,7 @@
 """`gradewire calibrate` on a tiny encoder: fitted, stored, read by the engine, taken away."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,22 +44,26 @@ def run(built: Path) -> Iterator[Run]:
     call("--undo")
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
+def answers(count: int) -> list[dict[str, Any]]:
     """Right answers say the reference, wrong ones half of it or none; the tiny encoder finds all texts alike."""
     found = []
-    for number in range(60):
+    for number in range(count):
         words = [f"w{number % 50}", f"w{(number * 7 + 3) % 50}"]
-        answers = [words, [f"w{(number + 11) % 50}", words[1]], [f"w{(number + 13) % 50}", f"w{(number + 17) % 50}"]]
+        said = [words, [f"w{(number + 11) % 50}", words[1]], [f"w{(number + 13) % 50}", f"w{(number + 17) % 50}"]]
         found.append(
             {
                 "question": f"question {number // 2}",
                 "references": [" ".join(words)],
-                "prediction": " ".join(answers[number % 3]),
+                "prediction": " ".join(said[number % 3]),
                 "label": int(number % 3 == 0),
             }
         )
-    return write_rows(tmp_path / "rows.jsonl", found)
+    return found
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "rows.jsonl", answers(60))
 
 
 def scored(built: Path, metrics: str) -> Any:
@@ -97,7 +102,7 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     assert ScoreWarning.UNCALIBRATED in scored(built, "smile:paper")[0].warnings
     shown = run("--show")
     assert stored.told in shown.stdout
-    assert "taken away: calibrated for smile" in run("--undo").stdout
+    assert "taken away: fitted for smile" in run("--undo").stdout
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 
 
@@ -122,6 +127,27 @@ def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) ->
     assert after.score == pytest.approx(expected, abs=1e-6)
     usual, _ = scored(built, "smile?sentence_weight=0.3")
     assert (usual.score, usual.warnings) == (before.score, (ScoreWarning.UNCALIBRATED,))
+
+
+def test_a_probability_is_fitted_and_served(built: Path, run: Run, tmp_path: Path) -> None:
+    fit = tmp_path / "fit.json"
+    before, _ = scored(built, "calibrated")
+    assert "gradewire calibrate FILE --metric calibrated" in before.message
+    done = run(
+        write_rows(tmp_path / "rows.jsonl", answers(180)), "--metric", "calibrated", "--half", "a", "--json", fit
+    )
+    assert done.exit_code == 0, done.output
+    assert "rows are few" in done.stderr
+    assert "probability minus smile" in done.stdout
+    (stored,) = load_built(built / "models", NAME).calibrations
+    assert json.loads(stored.fit) == json.loads(fit.read_text())
+    assert json.loads(stored.fit)["model_digest"] == stored.model_digest
+    after, remarks = scored(built, "calibrated")
+    assert after.correct is False
+    assert after.score < 0.1
+    assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
+    assert "fitted for calibrated: a probability; user: fitted on" in remarks[0]
+    assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 
 
 def test_the_same_rows_give_the_same_record_from_a_run_and_from_scores(
@@ -171,7 +197,11 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         (labelled(1, 5), [], "labels lie outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),
         ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score of smile: EMPTY_PREDICTION 1"),
-        (labelled(0, 1), ["--metric", "exact_match"], "thresholds are fitted for smile, sbert, sfve, bertscore"),
+        (
+            labelled(0, 1),
+            ["--metric", "exact_match"],
+            "there is something to fit for smile, sbert, sfve, bertscore and calibrated",
+        ),
         (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
         (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "sentence_weight is a parameter of smile"),
         (labelled(0, 1)[:1] * 2, ["--half", "a"], "all rows belong to one half"),

@@ -118,9 +118,16 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
         models=[""] * len(shown.scores),
         questions=shown.question_keys,
     )
+    report = compared(rows, resamples=resamples, seed=seed)
+    balanced = {name: balanced_accuracy(rows.verdicts[name], shown.right) for name in (BEFORE, AFTER)}
+    return ThresholdFit(threshold=threshold, report=report, balanced=balanced, read_on=read_on)
+
+
+def compared(rows: JudgedRows, *, resamples: int, seed: int) -> AgreementReport:
+    """`STATISTICS` of `BEFORE` and `AFTER`, and their paired differences."""
     from gradewire.agreement import agreement  # noqa: PLC0415 - loads scipy, after the scores
 
-    report = agreement(
+    return agreement(
         rows,
         compare=[(AFTER, BEFORE)],
         compare_statistics=STATISTICS,
@@ -128,5 +135,3 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
         resamples=resamples,
         seed=seed,
     )
-    balanced = {name: balanced_accuracy(rows.verdicts[name], shown.right) for name in (BEFORE, AFTER)}
-    return ThresholdFit(threshold=threshold, report=report, balanced=balanced, read_on=read_on)

@@ -37,7 +37,7 @@ def calibrate_options(command: Command) -> Command:
                 default="smile",
                 show_default=True,
                 help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
-                "'bertscore?layer=5'.",
+                "'bertscore?layer=5'; calibrated.",
             ),
             click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the catalog's default."),
             click.option(
@@ -87,6 +87,7 @@ def calibrate_options(command: Command) -> Command:
             connection_options,
             click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True),
             click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
+            click.option("--json", "json_path", type=path, help="Write what was fitted here, too."),
             click.option("--dry-run", is_flag=True, help="Store nothing."),
             click.option("--show", is_flag=True, help="Tell what is stored with the model, and end."),
             click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradewire.cli.agree_tables import FigureTable, differing, estimated
@@ -12,7 +13,9 @@ from gradewire.cli.terminal import number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gradewire.agreement import AgreementReport
     from gradewire.cli.calibrate_fit import Split, ThresholdFit
+    from gradewire.cli.calibrate_probability import ProbabilityFit
     from gradewire.cli.judged_rows import JudgedColumns
 
 # Intervals of a share that is read on fewer are wider than what a threshold gains.
@@ -21,8 +24,27 @@ FEW_ROWS = 100
 
 def fit_table(fit: ThresholdFit) -> FigureTable:
     """Figures before and after, with their paired differences."""
-    before, after = (metric.cells[-1] for metric in fit.report.metrics)
-    differences = {found.statistic: found.all_rows for found in fit.report.comparisons}
+    table = _table(fit.report, fit.read_on, (BEFORE, AFTER))
+    balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
+    return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
+
+
+def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
+    """Figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
+    yield FigureTable(
+        "Held out by question",
+        ["", "probability"],
+        [[name, number(value)] for name, value in fit.held_out.items()],
+    )
+    if fit.report is not None:
+        table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
+        rest = [[name, "", number(value), ""] for name, value in fit.read.items()]
+        yield replace(table, rows=[*table.rows, *rest])
+
+
+def _table(report: AgreementReport, read_on: str, names: tuple[str, str]) -> FigureTable:
+    before, after = (metric.cells[-1] for metric in report.metrics)
+    differences = {found.statistic: found.all_rows for found in report.comparisons}
     rows = [
         [
             TITLES[statistic],
@@ -32,16 +54,18 @@ def fit_table(fit: ThresholdFit) -> FigureTable:
         ]
         for statistic in STATISTICS
     ]
-    rows.insert(1, ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""])
-    return FigureTable(
-        f"Read on {after.rows} rows: {fit.read_on}", ["", BEFORE, AFTER, f"{AFTER} minus {BEFORE}"], rows
-    )
+    return FigureTable(f"Read on {after.rows} rows: {read_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
 
 
-def fit_lines(fit: ThresholdFit, before: Split, after: Split, weight: float | None) -> Iterator[str]:
-    """What was fitted on what, a line each."""
+def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
+    """What was fitted on what, a line each.
+
+    Args:
+        told: What was fitted.
+        before: Scores of the metric as it stands.
+        after: Those that were fitted on.
+    """
     rows = after.fitted
-    told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{told}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
     yield f"before: {before.fitted.line}"
@@ -49,8 +73,15 @@ def fit_lines(fit: ThresholdFit, before: Split, after: Split, weight: float | No
         yield f"after: {after.fitted.line}"
 
 
-def warning_lines(fit: ThresholdFit, after: Split, columns: JudgedColumns) -> Iterator[str]:
-    """What to beware of, a sentence each."""
+def gain_lines(fit: ThresholdFit) -> Iterator[str]:
+    """Says so where verdicts have not been shown to get better."""
+    gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
+    if gain.low <= 0 <= gain.high:
+        yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
+
+
+def warning_lines(after: Split, columns: JudgedColumns) -> Iterator[str]:
+    """What to beware of in the rows, a sentence each."""
     count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
     if count < FEW_ROWS:
         yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"
@@ -60,6 +91,3 @@ def warning_lines(fit: ThresholdFit, after: Split, columns: JudgedColumns) -> It
     if after.fitted.failed:
         yield f"warning: {after.fitted.failed} rows have no score and were left out"
     yield from (f"warning: {sentence}" for sentence in columns.left_out())
-    gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
-    if gain.low <= 0 <= gain.high:
-        yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
