@@ -67,6 +67,7 @@ class HashEngine:
         failures: Texts that fail, with their failure.
         before: Awaited at the start of each embed, tokens and judge call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
+        calibrated: By model, the stored fit of metric `calibrated`.
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
         known_synonyms: By word; None: WordNet is not there.
@@ -91,6 +92,7 @@ class HashEngine:
         self.prepared: dict[tuple[str, str, str], str] = {}
         self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
+        self.calibrated: dict[str, str] = {}
         self.running = 0
         self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
 
@@ -214,7 +216,11 @@ class HashEngine:
                 max_tokens=self._max_tokens,
                 licence="Apache-2.0",
                 numeric_class="fp32-cpu",
-                facts=ModelFacts(token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)), bertscore_layer=1),
+                facts=ModelFacts(
+                    calibrated=self.calibrated.get(name, ""),
+                    token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)),
+                    bertscore_layer=1,
+                ),
             )
             for name in self._names
         )
