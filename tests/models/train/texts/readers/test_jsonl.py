@@ -21,7 +21,9 @@ def question(row: Row) -> str:
     [
         ("{", "not JSON in UTF-8"),
         ("[1]", "a JSON object is expected, not list"),
-        ('{"q": "x"}', r'no field "question" \(fields: q\)'),
+        ('{"q": "x"}', r"no field .question. \(fields: 'q'\)"),
+        (json.dumps({"k" * 5_000: 1}), r"\(fields: 'k{39}\)"),
+        ('{"question": "\\ud800"}', "half a surrogate pair"),
         ('{"question": 3}', 'field "question": a text is expected, not int'),
         ('{"question": " \\u0000 "}', 'field "question" is blank'),
         (json.dumps({"question": "x" * 2001}), "2001 characters, at most 2000"),

@@ -13,6 +13,8 @@ from gradewire_models.train.texts.errors import TextsError
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
 """Of a text; encoders read some 500 characters of it at most."""
+_MOST_NAMES: Final = 10
+_LONE: Final = re.compile(r"[\ud800-\udfff]")
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,7 +70,8 @@ def text(row: Row, field: str) -> str:
         FieldError: It is missing, no text, blank, or longer than 2 000 characters.
     """
     if field not in row:
-        raise FieldError(f'there is no field "{field}" (fields: {", ".join(sorted(row)) or "none"})')
+        there = ", ".join(f"{name!r:.40}" for name in sorted(row)[:_MOST_NAMES])
+        raise FieldError(f'there is no field "{field}" (fields: {there or "none"})')
     return clean(row[field], field)
 
 
@@ -78,6 +81,8 @@ def clean(value: object, field: str) -> str:
         raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
         raise FieldError(f'field "{field}": {len(value)} characters, at most {_MOST_CHARACTERS} are read')
+    if _LONE.search(value):
+        raise FieldError(f'field "{field}": half a surrogate pair, which is no character')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
     if not cleaned:
         raise FieldError(f'field "{field}" is blank')
