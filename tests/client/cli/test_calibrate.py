@@ -13,6 +13,7 @@ from tests.client.cli.judged import judging_stub, rows_of
 from tests.models.tiny_models import make_package
 
 from gradewire import AsyncClient, ScoreWarning
+from gradewire.agreement import calibrated_fit
 from gradewire.cli.group import gradewire
 from gradewire.scorer import embedded_transport
 from gradewire_models.build import build_model
@@ -129,12 +130,15 @@ def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) ->
     assert (usual.score, usual.warnings) == (before.score, (ScoreWarning.UNCALIBRATED,))
 
 
-def test_a_probability_is_fitted_and_served(built: Path, run: Run, tmp_path: Path) -> None:
+def test_a_probability_is_fitted_and_served(
+    built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(calibrated_fit._TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
     fit = tmp_path / "fit.json"
     before, _ = scored(built, "calibrated")
     assert "gradewire calibrate FILE --metric calibrated" in before.message
     done = run(
-        write_rows(tmp_path / "rows.jsonl", answers(180)), "--metric", "calibrated", "--half", "a", "--json", fit
+        write_rows(tmp_path / "rows.jsonl", answers(240)), "--metric", "calibrated", "--half", "a", "--json", fit
     )
     assert done.exit_code == 0, done.output
     assert "rows are few" in done.stderr
