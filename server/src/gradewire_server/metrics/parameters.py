@@ -31,9 +31,9 @@ class SmilePreset(StrEnum):
 
     V1 = "v1"
     FAST = "fast"
-    ONE_PASS = "one_pass"
     PAPER = "paper"
     REFERENCE_CODE = "reference_code"
+    ONE_PASS = "one_pass"
 
 
 class SyntheticMode(StrEnum):
