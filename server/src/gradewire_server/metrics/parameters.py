@@ -33,7 +33,7 @@ class SmilePreset(StrEnum):
     FAST = "fast"
     PAPER = "paper"
     REFERENCE_CODE = "reference_code"
-    ONE_PASS = "one_pass"
+    ONE_PASS = "one_pass"  # noqa: S105 - one pass of the encoder, no password
 
 
 class SyntheticMode(StrEnum):
