@@ -15,12 +15,14 @@ import gradewire
 from gradewire import (
     BertscoreParts,
     BleuParts,
+    CalibratedParts,
     CiderParts,
     Client,
     MeteorParts,
     MetricScore,
     RougeLParts,
     Scorer,
+    ScoreWarning,
     SmileParts,
     Status,
     VqaParts,
@@ -33,6 +35,7 @@ VARIANTS = (
     *("bertscore?layer=5&measure=recall", "bertscore?idf=request", "bertscore?threshold=0.5&with_question=true"),
     *("vqa_accuracy?consensus=direct", "soft_vqa_accuracy?consensus=direct&verdict_cut=0.6"),
     *("rouge_l?stem=true", "rouge_l?measure=precision", "bleu?max_ngram=2", "meteor?synonyms=none"),
+    "calibrated?features_only=true",
 )
 PREPARED = ("cider?corpus=prepared", "bertscore?idf=prepared")
 # Metrics whose weights are counted over the items of one request.
@@ -182,6 +185,7 @@ def test_a_bad_parameter_fails_its_metric_for_all_items(client: Client, metrics:
         "bertscore": "bertscore?layer=99",
         "bleu": "bleu?max_ngram=9",
         "vqa_accuracy": "vqa_accuracy?verdict_cut=7",
+        "calibrated": "calibrated?confidence=1",
         "meteor": "meteor?alpha=-1&synonyms=none",
     }
     chosen = [line for name, line in wrong.items() if name in metrics]
@@ -198,7 +202,25 @@ def test_parts_explain_their_score(together: Scores) -> None:
         if result.parts is not None:
             seen.add(type(result.parts))
             check_parts(result, len(ROWS[name]["references"]), f"{metric} of {name}")
-    assert seen == {SmileParts, BertscoreParts, VqaParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
+    lexical = {VqaParts, RougeLParts, BleuParts, MeteorParts, CiderParts}
+    assert seen == {SmileParts, BertscoreParts, CalibratedParts} | lexical
+
+
+def check_calibrated(result: MetricScore, parts: CalibratedParts, metric: Any, where: str) -> None:
+    """SMILE's score from its terms; verdict and band from the probability."""
+    smile = 0.3 * parts.sentence + 0.7 * (parts.exact + parts.keyword) / 2
+    assert parts.smile == pytest.approx(smile, abs=1e-6), where
+    assert parts.features["keyword"] == parts.keyword, where
+    assert result.score is not None, where
+    if metric.features_only:
+        assert (result.score, result.correct, parts.uncertain) == (parts.smile, None, None), where
+        return
+    assert parts.band_lower is not None, where
+    assert parts.band_upper is not None, where
+    assert result.correct is (result.score >= 0.5), where
+    assert parts.uncertain is (parts.band_lower <= result.score <= parts.band_upper), where
+    assert parts.uncertain is (ScoreWarning.UNCERTAIN in result.warnings), where
+    assert metric.fit == parts.fit, where
 
 
 def check_parts(result: MetricScore, references: int, where: str) -> None:  # noqa: C901 - one case per kind of parts
@@ -240,6 +262,8 @@ def check_parts(result: MetricScore, references: int, where: str) -> None:  # no
             mean = precision * recall / (metric.alpha * precision + (1 - metric.alpha) * recall) if matches else 0.0
             assert result.score == pytest.approx(mean * (1 - penalty), abs=1e-6), where
             assert penalty == pytest.approx(metric.gamma * (chunks / matches) ** metric.beta if matches else 0.0), where
+        case CalibratedParts() as parts:
+            check_calibrated(result, parts, metric, where)
         case CiderParts(by_order=by_order, corpus=corpus):
             assert result.score == pytest.approx(sum(by_order) / 4, abs=1e-6), where
             assert corpus.startswith("request:"), where
