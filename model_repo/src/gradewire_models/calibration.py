@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 Origin = Literal["catalog", "user"]
@@ -147,7 +148,7 @@ def calibrations_in(facts: Mapping[str, str]) -> tuple[StoredCalibration, ...]:
     for name in sorted(facts):
         if name.startswith(_PREFIX):
             try:
-                found += [_read(record) for record in _listed(json.loads(facts[name]))]
+                found += _records(facts[name])
             except (ValueError, TypeError, RecursionError) as error:
                 raise ValueError(
                     f"gradewire.{name} is no calibration ({error}): fit it again or take it away with "
@@ -203,10 +204,13 @@ def _read(record: Any) -> StoredCalibration:
     return StoredCalibration(**values)
 
 
-def _listed(value: Any) -> list[Any]:
-    if not isinstance(value, list):
+@lru_cache(maxsize=16)
+def _records(text: str) -> tuple[StoredCalibration, ...]:
+    """The records of one parameter; remembered, for repositories are listed again and again and a fit is long."""
+    records = json.loads(text)
+    if not isinstance(records, list):
         raise TypeError("it is a list of records")
-    return value
+    return tuple(_read(record) for record in records)
 
 
 def _dumped(value: Any) -> str:

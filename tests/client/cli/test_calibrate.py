@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,15 @@ def test_a_probability_is_fitted_and_served(
     assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
     assert "fitted for calibrated: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
+
+
+def test_without_its_extra_a_probability_says_what_to_install(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    done = run(write_rows(tmp_path / "rows.jsonl", answers(150)), "--metric", "calibrated")
+    assert done.exit_code == 2
+    assert "needs sklearn.ensemble, which is not installed: pip install 'gradewire[calibrate]'" in done.stderr
 
 
 def test_the_same_rows_give_the_same_record_from_a_run_and_from_scores(

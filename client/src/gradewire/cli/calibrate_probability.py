@@ -66,9 +66,8 @@ def fitted_probability(
         values = _values(split.fitted.results, [feature.name for feature in features])
         found = fit_calibrated(features, values, split.fitted.labels, split.fitted.questions, provenance=provenance)
     except ImportError as error:
-        raise InputError(
-            f"fitting a probability needs {error.name}, which is not installed: pip install 'gradewire[calibrate]'"
-        ) from error
+        missing = f"{error.name}, which is not installed" if error.name else str(error)
+        raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
     except ValueError as error:
         raise InputError(str(error)) from error
     report, read = (None, {}) if split.read is None else _read(found.fit, split.read, resamples=resamples, seed=seed)
