@@ -13,6 +13,7 @@ from gradewire_models.train.texts.generate import Generator
 from gradewire_models.train.texts.lexicon import Lexicon
 from gradewire_models.train.texts.sound import sound
 from gradewire_models.train.texts.wordnet import WordNet
+from gradewire_server.engine.wordnet import WordNet as ServerWordNet
 
 COUNT = 60
 
@@ -56,6 +57,13 @@ def test_no_negative_of_a_synonym_shares_a_sense_with_the_answer(
         if len(lexicon.keys_of(example.anchor)) == 1:  # of a single sense, so nothing is left to its context
             mates = lexicon.mates(example.anchor)
             assert not mates & {each.strip('."').lower() for each in example.negatives}, example
+
+
+def test_words_share_senses_as_the_servers_own_reader_says(lexicon: Lexicon) -> None:
+    server = ServerWordNet(wordnet_files())
+    for word in ("dog", "sofa", "glad", "quickly", "run", "galore", "einstein", "bank"):
+        mates = {mate for mate in lexicon.mates(word) if " " not in mate}
+        assert mates == {synonym.lower() for synonym in server.synonyms(word)} | {word}
 
 
 def test_only_sentences_have_no_question(examples: Mapping[str, Sequence[Example]]) -> None:

@@ -35,7 +35,7 @@ def test_adjectives_lose_their_marks_and_satellites_are_found_where_adjectives_a
     (hot,) = wordnet.of(wordnet.senses["hot"])
     (cold,) = wordnet.of(wordnet.senses["cold"])
     (icy,) = wordnet.of(wordnet.senses["icy"])
-    assert hot.links == (Link("!", cold.key, 1, 1),)
+    assert list(hot.links) == [Link("!", cold.key, 1, 1)]
     assert icy.linked("&") == (cold.key,)
     assert icy.met == 3
 
@@ -50,6 +50,7 @@ def test_words_that_insult_are_known_by_their_definition(wordnet: WordNet) -> No
         ("data.noun", "00001000 05 n 01 dog"),
         ("data.noun", "00001000 05 n zz dog 0 000 | a pet"),
         ("data.verb", "00001000 05 v 01 run 0 002 @ 00001000 | to go"),
+        ("data.adv", "00001000 05 r 01 run 0 001 @ 00001000 n 00x0 | to go"),
         ("data.adj", "nonsense"),
         ("cntlist.rev", "dog%1:05:00::"),
     ],

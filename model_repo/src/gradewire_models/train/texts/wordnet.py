@@ -8,6 +8,7 @@ import gc
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ _PARTS: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 _COARSE: Final = re.compile(
     r"\b(offensive|slurs?|derogat\w*|disparag\w*|obscen\w*|vulgar\w*|insulting|contempt\w*)\b", re.IGNORECASE
 )
+_ENDS: Final = re.compile(r"[0-9a-f]{4}")
 _SENSE_TYPES: Final = {"n": "1", "v": "2", "a": "3", "r": "4", "s": "5"}
 
 Key = str
@@ -68,15 +70,23 @@ class Synset:
         key: See `Key`.
         topic: Number of the lexicographer's file: 5 animals, 6 artefacts, 18 people (lexnames(5WN)).
         words: The most usual first, as a rule.
-        links: To other synsets, in the file's order. Word numbers count from 1; 0 means the whole synset.
+        pointers: The file's fields for `links`, four a link, all in one.
         definition: The gloss without its examples.
     """
 
     key: Key
     topic: int
     words: tuple[Word, ...]
-    links: tuple[Link, ...]
+    pointers: tuple[str, ...]
     definition: str
+
+    @property
+    def links(self) -> Iterator[Link]:
+        """Links to other synsets, in the file's order. Word numbers count from 1; 0 means the whole synset."""
+        return (
+            Link(symbol, _key(part, offset), int(ends[:2], 16), int(ends[-2:], 16))
+            for symbol, offset, part, ends in self._quadruples()
+        )
 
     @property
     def met(self) -> int:
@@ -90,7 +100,11 @@ class Synset:
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
         """Synsets that links with one of these symbols lead to."""
-        return tuple(link.target for link in self.links if link.symbol in symbols)
+        return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
+
+    def _quadruples(self) -> Iterator[tuple[str, str, str, str]]:
+        each = iter(self.pointers)
+        return zip(each, each, each, each, strict=True)
 
 
 class WordNet:
@@ -101,18 +115,14 @@ class WordNet:
     """
 
     def __init__(self, directory: Path) -> None:
-        collecting = gc.isenabled()
-        gc.disable()  # a third of the time goes into looking through what is being read
         try:
-            counts = _counts(directory / "cntlist.rev")
-            self.synsets: Mapping[Key, Synset] = {
-                synset.key: synset for part in _PARTS for synset in _synsets(directory, part, counts)
-            }
+            with _uncollected():
+                counts = _counts(directory / "cntlist.rev")
+                self.synsets: Mapping[Key, Synset] = {
+                    synset.key: synset for part in _PARTS for synset in _synsets(directory, part, counts)
+                }
         except OSError as error:
             raise TextsError(f"WordNet's files cannot be read in {directory}: {error.strerror}; {ADVICE}") from error
-        finally:
-            if collecting:
-                gc.enable()
 
     def of(self, keys: Iterable[Key]) -> Iterator[Synset]:
         """The synsets of these keys, in their order."""
@@ -122,10 +132,23 @@ class WordNet:
     def senses(self) -> Mapping[str, tuple[Key, ...]]:
         """Keys of all synsets that a lower-cased word or phrase is in, of all parts of speech."""
         found: dict[str, list[Key]] = {}
-        for key, synset in self.synsets.items():
-            for word in synset.words:
-                found.setdefault(word.text.lower(), []).append(key)
-        return {word: tuple(keys) for word, keys in found.items()}
+        with _uncollected():
+            for key, synset in self.synsets.items():
+                for word in synset.words:
+                    found.setdefault(word.text.lower(), []).append(key)
+            return {word: tuple(keys) for word, keys in found.items()}
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keeps the garbage collector from looking, again and again, through what is being read: half of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _synsets(directory: Path, part: str, counts: Mapping[str, int]) -> Iterator[Synset]:
@@ -155,12 +178,14 @@ def _synset(line: str, part: str, counts: Mapping[str, int]) -> Synset:
         count = counts.get(f"{bare.lower()}%{sense}:{int(number, 16):02d}", 0)
         words.append(Word(bare.replace("_", " "), count))
     start = 5 + 2 * size
-    links = []
-    for at in range(start, start + 4 * int(fields[start - 1]), 4):
-        symbol, offset, target_part, ends = fields[at : at + 4]
-        target = ("a" if target_part == "s" else target_part) + offset
-        links.append(Link(symbol, target, int(ends[:2], 16), int(ends[-2:], 16)))
-    return Synset(part + fields[0], int(fields[1]), tuple(words), tuple(links), gloss.partition('; "')[0].strip())
+    pointers = tuple(fields[start : start + 4 * int(fields[start - 1])])
+    if len(pointers) != 4 * int(fields[start - 1]) or any(_ENDS.fullmatch(ends) is None for ends in pointers[3::4]):
+        raise ValueError("broken links")
+    return Synset(_key(part, fields[0]), int(fields[1]), tuple(words), pointers, gloss.partition('; "')[0].strip())
+
+
+def _key(part: str, offset: str) -> Key:
+    return ("a" if part == "s" else part) + offset
 
 
 def _counts(path: Path) -> Mapping[str, int]:
