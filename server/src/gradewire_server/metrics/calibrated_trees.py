@@ -69,16 +69,16 @@ class SoftTrees:
         feature: intp[splits]; as in `Nodes`, level by level.
         threshold: float64[splits].
         missing_left: bool[splits].
-        scale: float64[splits], 1 / width; 0 where the split is hard.
-        hard: bool[splits].
+        ramps: intp[ramps], which splits are no steps.
+        scale: float64[ramps], 1 / width of these.
     """
 
     levels: tuple[_Level, ...]
     feature: NDArray[np.intp]
     threshold: NDArray[np.float64]
     missing_left: NDArray[np.bool_]
+    ramps: NDArray[np.intp]
     scale: NDArray[np.float64]
-    hard: NDArray[np.bool_]
 
     @classmethod
     def of(cls, nodes: Nodes, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
@@ -98,7 +98,7 @@ class SoftTrees:
         order = np.concatenate(splits)
         bounds = np.cumsum([0, *map(len, splits)]).tolist()
         width = widths[nodes.feature[order]]
-        hard = width <= 0
+        ramps = np.flatnonzero(width > 0)
         return cls(
             levels=tuple(
                 _Level(nodes.value[level], np.flatnonzero(nodes.feature[level] >= 0), bounds[row], bounds[row + 1])
@@ -107,16 +107,17 @@ class SoftTrees:
             feature=nodes.feature[order],
             threshold=nodes.threshold[order],
             missing_left=nodes.missing_left[order],
-            scale=np.divide(1.0, width, out=np.zeros_like(width), where=~hard),
-            hard=hard,
+            ramps=ramps,
+            scale=1.0 / width[ramps],
         )
 
     def value(self, features: NDArray[np.float64]) -> float:
         """Sum over all trees for float64[features]; NaN is a feature that does not apply."""
         found = features[self.feature]
+        share = (found > self.threshold).astype(np.float64)
         with np.errstate(over="ignore"):  # a split that only asks whether the feature is there has a huge threshold
-            ramp = ((found - self.threshold) * self.scale + 0.5).clip(0.0, 1.0)
-        share = np.where(self.hard, found > self.threshold, ramp)
+            ramp = (found[self.ramps] - self.threshold[self.ramps]) * self.scale + 0.5
+        share[self.ramps] = ramp.clip(0.0, 1.0)
         missing = np.isnan(found)
         share[missing] = ~self.missing_left[missing]
         total = 0.0
