@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.models.test_config import FILES
 from tests.models.tiny_models import Package
@@ -18,6 +18,7 @@ from gradewire_models.config import make_config, read_config, write_config
 from gradewire_models.serving import Serving
 
 
+@settings(max_examples=60, deadline=None)
 @given(found=st.lists(stored_calibrations(), max_size=4))
 def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibration]) -> None:
     with TemporaryDirectory() as scratch:
@@ -27,6 +28,7 @@ def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibrati
         assert calibrations_in(read_config(path)[1]) == kept
 
 
+@settings(max_examples=60, deadline=None)
 @given(below=st.lists(stored_calibrations(), max_size=4), above=st.lists(stored_calibrations(), max_size=4))
 def test_the_one_above_takes_the_place(below: list[StoredCalibration], above: list[StoredCalibration]) -> None:
     merged = merge(below, above)

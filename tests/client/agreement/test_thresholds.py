@@ -39,7 +39,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.parametrize("objective", ["accuracy", "balanced_accuracy", "f1"])
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
 def test_no_threshold_does_better(objective: Objective, rows: list[tuple[float, bool]]) -> None:
     scores, right = np.array([score for score, _ in rows]), np.array([each for _, each in rows])

@@ -1,5 +1,6 @@
 """Server, wire and Python client agree on every metric: its parameters, its line, its message."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.client.metric_values import MODELS, metrics_named
 from tests.support.calibrated_fits import fit_text
 
 from gradewire import Metric, format_metric_line, parse_metric_line
+from gradewire.cli.calibrate_run import THRESHOLDS, line_parameters
 from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.wire import Kind, wire_parameters
 from gradewire_server.domain.calibration import Calibration
@@ -61,7 +63,7 @@ def test_the_list_names_the_parameters_of_the_wire(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, data: st.DataObject) -> None:
     wanted = data.draw(metrics_named(name, texts=MODELS))
@@ -103,3 +105,22 @@ def test_what_the_client_leaves_unset_is_the_servers_default(name: str) -> None:
     for each in metric.info.parameters:
         if wire_parameters(name)[each.name].kind in {Kind.CHOICE, Kind.FLAG}:
             assert str(getattr(line, each.name)).lower() == each.default_value, each.name
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_calibrate_reads_off_a_line_holds_for_scores_of_that_line(name: str, data: st.DataObject) -> None:
+    wanted = data.draw(metrics_named(name, texts=MODELS))
+    metric = REGISTRY[name]
+    try:
+        parameters: Any = read_parameters(getattr(wanted.to_spec(), name), metric, "p", model="m-1").resolved(FACTS)
+    except ParameterError:
+        return
+    read = parse_metric_line(write_line(metric, parameters, DIGEST))
+    fitted = Calibration(
+        name, metric.info.version, line_parameters(read), 0.123, getattr(read, "sentence_weight", None)
+    )
+    assert fitted.holds_for(parameters)
+    facts = replace(FACTS, calibrations=(fitted,)).seen_by(metric.info)
+    assert replace(parameters, threshold=None).resolved(facts).threshold == 0.123

@@ -84,7 +84,7 @@ class Calibration:
             click.echo(line, err=True)
         scored = parse_metric_line(after.fitted.line)
         values = {
-            "parameters": _parameters(scored),
+            "parameters": line_parameters(scored),
             "threshold": fit.threshold,
             "sentence_weight": getattr(scored, "sentence_weight", None),
         }
@@ -156,8 +156,8 @@ class Calibration:
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
 
 
-def _parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
-    """Names and values as the metric's line writes them."""
+def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
+    """What scores of a line must have for its calibration to hold: names and values as the line writes them."""
     named = [name for name in wire_parameters(metric.name) if name not in _NOT_PARAMETERS]
     values = {name: getattr(metric, name) for name in named}
     return tuple(
