@@ -1,7 +1,7 @@
 """The features of `calibrated`: cheap numbers about an item, from its texts and what SMILE found in them.
 
-All of them are made in time linear in the texts, of bounded beginnings of them: 16 384 characters and 1 024 words of
-prediction and question, 512 characters of the first 256 references and of SMILE's best one.
+All of them are made in time linear in the texts, of bounded beginnings of them: 8 192 characters and 1 024 words of
+prediction and question, 512 characters of a reference, and of as many references as have 8 192 together.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.metrics.calibrated_features_cues import asks_for, cue_features, first_sentence, name_features
-from gradewire_server.metrics.calibrated_features_numbers import number_features, values_of
+from gradewire_server.metrics.calibrated_features_dates import date_features, dates_of
+from gradewire_server.metrics.calibrated_features_numbers import number_features, numbers_of, pieces_of
 from gradewire_server.metrics.calibrated_features_spelling import initials, joined, spelling_features
 from gradewire_server.metrics.calibrated_features_words import (
     MAX_REFERENCE_CHARACTERS,
@@ -25,7 +26,8 @@ from gradewire_server.metrics.calibrated_features_words import (
 )
 from gradewire_server.metrics.calibrated_inputs import CalibratedInputs
 
-MAX_REFERENCES: Final = 256
+MAX_REFERENCES_CHARACTERS: Final = 8_192
+"""Characters of all references together that features are made of, the best one's first."""
 _CANDIDATES: Final = 8
 """References whose spelling is compared."""
 _WIDTH: Final = 0.02
@@ -79,8 +81,15 @@ FEATURES: Final = (
     Feature("number_recall", 1, 0.0, "share of a reference's numbers that the prediction has, as values"),
     Feature("year_recall", 1, 0.0, "the same, years alone"),
     Feature("month_recall", 1, 0.0, "the same, months alone"),
-    Feature("number_near", 1, 0.0, "how close the closest number comes"),
+    Feature("century_recall", 1, 0.0, "the same, centuries alone, those of years among them"),
+    Feature("number_near", 1, 0.0, "how close the closest number comes that is no year"),
     Feature("number_conflict", -1, 0.0, "none of the references' numbers, but others that are not in the question"),
+    Feature(
+        "date_conflict",
+        -1,
+        0.0,
+        "kinds of date (year, month, day, century) in which the prediction contradicts every reference",
+    ),
     Feature("numbers_beside", 0, 0.0, "how many of those"),
     Feature("years_beside", 0, 0.0, "how many years among them"),
     Feature("asks_for", 0, 0.0, "0 a person, 1 a time, 2 a number, 3 a place, 4 a reason or meaning, 5 anything else"),
@@ -99,22 +108,39 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
     """float64[len(FEATURES)]; NaN where a feature does not apply, as do those of the question where there is none."""
-    order = [inputs.best, *(index for index in range(len(inputs.references)) if index != inputs.best)][:MAX_REFERENCES]
     question, answer = Said.of(inputs.question), Said.of(inputs.prediction)
-    references = [Said.of(inputs.references[index], MAX_REFERENCE_CHARACTERS) for index in order]
+    references = _read(inputs)
     found = {
         "sentence": inputs.terms.sentence,
         "keyword": inputs.terms.keyword,
         "exact": inputs.terms.exact,
         **_of_words(question, references, answer),
-        **number_features(
-            values_of(question.raw), [values_of(reference.raw) for reference in references], values_of(answer.raw)
-        ),
+        **_of_values(question, references, answer),
         **name_features(references, answer, question.distinct),
         "asks_for": asks_for(question) if question.words else nan,
         "references": float(len({reference.words for reference in references})),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
+
+
+def _read(inputs: CalibratedInputs) -> list[Said]:
+    """SMILE's best reference, then the others in their order as long as there is room for their characters."""
+    read: list[Said] = []
+    left = MAX_REFERENCES_CHARACTERS
+    for index in (inputs.best, *(index for index in range(len(inputs.references)) if index != inputs.best)):
+        if left <= 0:
+            break
+        read.append(Said.of(inputs.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
+        left -= len(read[-1].raw)
+    return read
+
+
+def _of_values(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
+    texts = [question.raw, answer.raw, *(reference.raw for reference in references)]
+    pieces = [pieces_of(text) for text in texts]
+    asked, said, *known = map(numbers_of, pieces)
+    at, when, *dates = map(dates_of, pieces, texts)
+    return {**number_features(asked, known, said), **date_features(at, dates, when)}
 
 
 def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:

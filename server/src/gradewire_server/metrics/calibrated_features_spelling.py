@@ -1,7 +1,7 @@
 """Near-equal spellings: names with a letter more or less, words written together or apart, initials."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import nan
 from typing import Final
 
@@ -40,6 +40,9 @@ def spelled(reference: Said, answer: Sequence[str], asked: Collection[str]) -> t
     weights = np.array([weight(word, asked) for word in words])
     edits = process.cdist(words, answer, scorer=Indel.normalized_similarity).max(axis=1)
     begins = process.cdist(words, answer, scorer=JaroWinkler.normalized_similarity).max(axis=1)
+    for row, word in enumerate(words):
+        if word.isdecimal():  # "13" is as far from "3" as any other number
+            edits[row] = begins[row] = float(word in answer)
     proving = edits[weights >= _PROVES]
     least = float(proving.min()) if len(proving) else nan
     return float(weights @ edits / weights.sum()), least, float(weights @ begins / weights.sum())
@@ -57,17 +60,25 @@ def spelling_features(candidates: Sequence[Said], best: Said, answer: Said, aske
     words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS]
     of_best = spelled(best, words, asked)
     of_closest = spelled(candidates[0], words, asked)
-    texts = [f" {' '.join(each.words)} "[:_MAX_REFERENCE_LETTERS].strip() for each in (best, *candidates)]
+    texts = [" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates)]
     whole = " ".join(answer.words)[:_MAX_ANSWER_LETTERS]
     return {
         "spelling": of_best[0],
         "spelling_least": of_best[1],
         "spelling_closest": max(of_best[0], of_closest[0]),
         "spelling_begin": max(of_best[2], of_closest[2]),
-        "spelling_within": max(fuzz.partial_ratio(text, whole) for text in texts) / 100,
-        "spelling_whole": max(fuzz.ratio(text, whole) for text in texts) / 100,
-        "spelling_words": max(fuzz.token_set_ratio(text, whole) for text in texts) / 100,
+        "spelling_within": _closest(fuzz.partial_ratio, texts, whole),
+        "spelling_whole": _closest(fuzz.ratio, texts, whole),
+        "spelling_words": _closest(fuzz.token_set_ratio, texts, whole),
     }
+
+
+def _closest(scorer: Callable[[str, str], float], texts: Sequence[str], whole: str) -> float:
+    """0 to 1. Of numbers only equal ones are close: a text without letters is there as a whole, or not at all."""
+    return max(
+        scorer(text, whole) / 100 if any(map(str.isalpha, text)) else float(f" {text} " in f" {whole} ")
+        for text in texts
+    )
 
 
 def joined(references: Sequence[Said], answer: Said) -> float:

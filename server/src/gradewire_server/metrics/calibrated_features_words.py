@@ -16,10 +16,10 @@ from gradewire_server.metrics.word_split import split_words
 
 MAX_WORDS: Final = 1024
 """Words of a text that features are made of."""
-MAX_CHARACTERS: Final = 16_384
+MAX_CHARACTERS: Final = 8_192
 """Characters of a prediction or question that features are made of."""
 MAX_REFERENCE_CHARACTERS: Final = 512
-"""Characters of a reference that features are made of."""
+"""Characters of one reference that features are made of."""
 
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "or", "is", "are", "was",
@@ -28,6 +28,34 @@ STOP_WORDS: Final = frozenset({
     "did", "has", "have", "had", "than", "then", "there", "also", "one", "us",
 })  # fmt: skip
 
+_SMALL: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+# Not "second", which is a unit more often.
+_ORDINAL: Final = (
+    "first third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS: Final[dict[str, float]] = {
+    **{word: float(value) for value, word in enumerate(_SMALL.split())},
+    **dict(zip(_ORDINAL.split(), (1.0, *map(float, range(3, 21))), strict=True)),
+    **{word: 10.0 * value for value, word in enumerate(_TENS.split(), 2)},
+    "once": 1.0,
+    "twice": 2.0,
+    "double": 2.0,
+    "pair": 2.0,
+    "triple": 3.0,
+    "dozen": 12.0,
+    "half": 0.5,
+}
+"""Values of number words."""
+# Not "one", which is a pronoun more often.
+_DIGITS: Final = {word: f"{NUMBER_WORDS[word]:g}" for word in f"{_SMALL} {_ORDINAL} {_TENS}".split() if word != "one"}
+_ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
+
+_MOST_EXPANSION: Final = 4
 _STOP_WEIGHT: Final = 0.05
 _SHORT_WEIGHT: Final = 0.6
 _SHORT: Final = 3
@@ -40,14 +68,19 @@ _PART: Final = re.compile(r",| and |&|;")
 
 
 def folded(text: str) -> str:
-    """Case-folded, compatibility forms replaced, without Latin, Greek and Cyrillic accents, apostrophes and their s."""
-    return _APOSTROPHE.sub("", _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold())
+    """Case-folded, compatibility forms replaced, without Latin, Greek and Cyrillic accents, apostrophes and their s.
+
+    At most four times as long as the text: one character may stand for eighteen.
+    """
+    plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
+    return _APOSTROPHE.sub("", _MARKS.sub("", plain).casefold())
 
 
 def folded_words(text: str) -> tuple[str, ...]:
-    """The first words of a folded text, as lemmas; at least one of what is not blank."""
-    lemma = lemmatizer()
-    return tuple(lemma(word, word) for word in split_words(folded(text))[:MAX_WORDS])
+    """The first words of a folded text, as lemmas, number words as digits; at least one of what is not blank."""
+    lemma, digits = lemmatizer(), _DIGITS.get
+    words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
+    return tuple(digits(word) or lemma(word, word) for word in words)
 
 
 @dataclass(frozen=True)
