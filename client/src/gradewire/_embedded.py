@@ -233,8 +233,7 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
         repository: Directory of built models; None: where a server with the same settings looks.
         name: Of the model; "" for the default one.
 
-    Returns:
-        Its name with its digest, and a line for each calibration.
+    Returns: Its name with its digest, and a line for each calibration.
 
     Raises:
         InvalidRequest: It is not there, or is broken.
@@ -282,13 +281,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
 
 
 def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
-    """Takes what users fitted for a model away; the lines of what is gone. Arguments and errors as of `fitted_for`.
-
-    Args:
-        repository: As in `fitted_for`.
-        name: Of the model; "" for the default one.
-        metric: Whose; "" for all metrics.
-    """
+    """Takes away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
     from gradewire_models.build import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
 
     with _model_errors():
