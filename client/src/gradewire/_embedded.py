@@ -227,13 +227,11 @@ def models_group() -> click.Group:
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """What was fitted for a built model.
+    """NAME@DIGEST of a built model, and a line for each calibration that it has.
 
     Args:
         repository: Directory of built models; None: where a server with the same settings looks.
         name: Of the model; "" for the default one.
-
-    Returns: Its name with its digest, and a line for each calibration.
 
     Raises:
         InvalidRequest: It is not there, or is broken.
