@@ -220,6 +220,7 @@ class HashEngine:
                     calibrated=self.calibrated.get(name, ""),
                     token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)),
                     bertscore_layer=1,
+                    digest=self.digests.get(name) or hashlib.sha256(name.encode()).hexdigest(),
                 ),
             )
             for name in self._names

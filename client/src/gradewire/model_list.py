@@ -1,6 +1,7 @@
 """What a server can do."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gradewire_proto.v1 import models_pb2
 
@@ -23,6 +24,7 @@ class ModelInfo:
     numeric_class: str
     kind: str = "encoder"
     remarks: tuple[str, ...] = ()
+    without_metrics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
                 # A server from before there were judges says nothing.
                 kind=model.kind or "encoder",
                 remarks=tuple(model.remarks),
+                without_metrics=dict(sorted(model.without_metrics.items())),
             )
             for model in reply.models
         ),

@@ -23,7 +23,7 @@ from gradewire_server.metrics.smile import Smile
 
 METRIC = Calibrated()
 MODEL = f"m@{DIGEST}"
-FACTS = ModelFacts(calibrated=fit_text())
+FACTS = ModelFacts(calibrated=fit_text(), digest=DIGEST)
 PARAMETERS = CalibratedParameters(model=MODEL)
 VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40)}
 
@@ -168,9 +168,13 @@ def test_a_model_without_a_usable_fit_fails_the_metric_and_says_what_to_do(store
 
 
 def test_a_fit_for_other_vectors_is_not_used() -> None:
-    result = graded(parameters=CalibratedParameters(model="m@" + "6" * 64))
+    facts = replace(FACTS, digest="6" * 64)
+    said = "was made for the digest 555555555555, and it has 666666666666"
+    with pytest.raises(ParameterError, match=said):
+        CalibratedParameters(model="m").resolved(facts)
+    result = graded(facts=facts)
     assert (result.status, result.score) == (Status.INVALID_PARAMETER, None)
-    assert "was made for the digest 555555555555, and it has 666666666666" in result.message
+    assert said in result.message
 
 
 ANGLES = st.integers(0, 180)
@@ -189,7 +193,7 @@ def test_a_better_keyword_match_never_lowers_it(sentence: int, near: int, nearer
                 "cat": at(180),
             }
         )
-        found.append(graded(table=table, facts=ModelFacts(calibrated=fit_text())))
+        found.append(graded(table=table, facts=FACTS))
     far, close = found
     assert close.parts.keyword >= far.parts.keyword - 1e-7
     assert close.score >= far.score - 1e-6

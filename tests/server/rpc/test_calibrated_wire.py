@@ -118,6 +118,26 @@ async def test_a_confidence_out_of_range_fails_the_metric(wire: Wire, confidence
     assert "metrics[0].calibrated.confidence: must be a number from 0.5 to below 1" in result.message
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [(None, "has no fit"), ({"metric_version": 9}, "version 9"), ({"model_digest": "0" * 64}, "digest")],
+)
+async def test_the_list_says_which_encoder_cannot_compute_it(
+    wire: Wire, changes: dict[str, Any] | None, why: str
+) -> None:
+    if changes is not None:
+        give_fit(wire, **changes)
+    listed = await wire.models.List(models_pb2.ListModelsRequest())
+    encoder, judge = listed.models
+    assert (encoder.kind, judge.kind) == ("encoder", "judge")
+    assert list(encoder.without_metrics) == ["calibrated"]
+    assert why in encoder.without_metrics["calibrated"]
+    assert not judge.without_metrics
+    give_fit(wire)
+    encoder, _ = (await wire.models.List(models_pb2.ListModelsRequest())).models
+    assert not encoder.without_metrics
+
+
 async def test_the_list_tells_of_it(wire: Wire) -> None:
     listed = await wire.models.List(models_pb2.ListModelsRequest())
     (told,) = [metric for metric in listed.metrics if metric.name == "calibrated"]

@@ -26,7 +26,8 @@ FACTS = ModelFacts(
         Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
         Calibration("sbert", 1, (), 0.7),
     ),
-    calibrated=fit_text(),
+    calibrated=fit_text(model_digest=DIGEST),
+    digest=DIGEST,
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),
     bertscore_layer=5,
 )

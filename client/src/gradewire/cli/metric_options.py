@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gradewire import AsyncClient
     from gradewire.metric_types import Metric
+    from gradewire.model_list import ModelList
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -87,8 +88,12 @@ async def with_all_metrics(
     # A judge takes seconds for a row, or money: nobody asks one by accident.
     every_kind = {name: kind for name, kind in METRIC_TYPES.items() if not kind.needs_judge}
     left_out = dict.fromkeys(every_kind, "the server does not have it")
-    for metric in (await client.models()).metrics:
-        if metric.available:
+    listed = await client.models()
+    beyond = _beyond(listed, plan.model)
+    for metric in listed.metrics:
+        if metric.name in left_out and metric.name in beyond:
+            left_out[metric.name] = beyond[metric.name]
+        elif metric.available:
             left_out.pop(metric.name, None)
         elif metric.name in left_out:
             left_out[metric.name] = metric.missing or "the server cannot compute it"
@@ -103,6 +108,15 @@ async def with_all_metrics(
         named = {metric.name for metric in beside}
         _tell_left_out({name: reason for name, reason in left_out.items() if name not in named})
     return replace(plan, metrics=",".join([*written[:place], *every, *rest]))
+
+
+def _beyond(listed: ModelList, model: str | None) -> Mapping[str, str]:
+    """What the plan's encoder cannot compute as it is built, and why; nothing where it is not known."""
+    name = (model or "").partition("@")[0]
+    for encoder in listed.models:
+        if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
+            return encoder.without_metrics
+    return {}
 
 
 def _tell_left_out(left_out: Mapping[str, str]) -> None:

@@ -67,6 +67,26 @@ Global___ListModelsRequest: _TypeAlias = ListModelsRequest  # noqa: Y015
 class Model(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class WithoutMetricsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
@@ -79,6 +99,7 @@ class Model(_message.Message):
     NUMERIC_CLASS_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     REMARKS_FIELD_NUMBER: _builtins.int
+    WITHOUT_METRICS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     digest: _builtins.str
     """64 hex digits; empty while MISSING."""
@@ -100,6 +121,12 @@ class Model(_message.Message):
     def remarks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What one should know before using it: for tests only, agrees less with people than a cheaper metric, …"""
 
+    @_builtins.property
+    def without_metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Metrics that an encoder cannot compute as it is built, by name, and why: calibrated without a fit, bertscore without token
+        vectors.
+        """
+
     def __init__(
         self,
         *,
@@ -115,10 +142,11 @@ class Model(_message.Message):
         numeric_class: _builtins.str = ...,
         kind: _builtins.str = ...,
         remarks: _abc.Iterable[_builtins.str] | None = ...,
+        without_metrics: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dims", b"dims", "how_to_get", b"how_to_get", "is_default", b"is_default", "kind", b"kind", "licence", b"licence", "max_tokens", b"max_tokens", "message", b"message", "name", b"name", "numeric_class", b"numeric_class", "remarks", b"remarks", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dims", b"dims", "how_to_get", b"how_to_get", "is_default", b"is_default", "kind", b"kind", "licence", b"licence", "max_tokens", b"max_tokens", "message", b"message", "name", b"name", "numeric_class", b"numeric_class", "remarks", b"remarks", "state", b"state", "without_metrics", b"without_metrics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

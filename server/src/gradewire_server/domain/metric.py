@@ -13,11 +13,13 @@ class ParameterError(ValueError):
 
     Attributes:
         field: Name of the parameter.
+        message: What is wrong with its value.
     """
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self.message = message
 
 
 class Parameters(Protocol):
@@ -151,12 +153,14 @@ class ModelFacts:
         calibrated: The fit of metric `calibrated` for it, its JSON as it was stored; "" where there is none.
         token_layers: Layers that token vectors can be had of, ascending.
         bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
+        digest: 64 hex digits, whose vectors these are.
     """
 
     calibrations: tuple[Calibration, ...] = ()
     calibrated: str = ""
     token_layers: tuple[TokenLayer, ...] = ()
     bertscore_layer: int = 0
+    digest: str = ""
 
     def seen_by(self, metric: "MetricInfo") -> Self:
         """Without what was fitted for other metrics, or for another version of this one."""

@@ -291,4 +291,5 @@ def _facts(model: BuiltModel) -> ModelFacts:
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
         # Of a model that nobody has looked into the last layer is the one that its training shaped.
         bertscore_layer=measured.layer if measured else model.layers,
+        digest=model.digest,
     )

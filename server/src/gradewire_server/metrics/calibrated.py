@@ -112,9 +112,9 @@ class Calibrated:
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        fit = None if parameters.features_only else _fit_of(parameters, facts)
-        if isinstance(fit, Failure):
-            return MetricResult.failed(fit)
+        fit = None if parameters.features_only else _fit(facts)
+        if isinstance(fit, str):
+            return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
         if isinstance(inputs, Failure):
             return MetricResult.failed(inputs)
@@ -135,21 +135,14 @@ def _fit(facts: ModelFacts) -> CalibratedFit | str:
     if not facts.calibrated:
         return f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one"
     found = cached_fit(facts.calibrated, _DIRECTIONS, VERSION)
-    return (
-        f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew" if isinstance(found, str) else found
-    )
-
-
-def _fit_of(parameters: CalibratedParameters, facts: ModelFacts) -> CalibratedFit | Failure:
-    """The fit, unless it was made for other vectors than those of the pinned model."""
-    found = _fit(facts)
-    digest = parameters.model.partition("@")[2]
-    if not isinstance(found, str) and digest and found.model_digest != digest:
-        found = (
+    if isinstance(found, str):
+        return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
+    if found.model_digest != facts.digest:
+        return (
             f"this encoder's fit for calibrated was made for the digest {found.model_digest[:12]}, "
-            f"and it has {digest[:12]}: {_HOW} anew"
+            f"and it has {facts.digest[:12]}: {_HOW} anew"
         )
-    return Failure(Status.INVALID_PARAMETER, f"model: {found}") if isinstance(found, str) else found
+    return found
 
 
 def _result(

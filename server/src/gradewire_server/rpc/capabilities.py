@@ -7,7 +7,7 @@ from typing import Any
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server.domain.engine import Engine, ModelStatus
-from gradewire_server.domain.metric import Metric, MetricInfo
+from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.windows import MAX_WINDOWS, MAX_WORDS
 from gradewire_server.rpc.limits import Limits
@@ -30,7 +30,7 @@ def list_models(
     judges = engine.judges()
     missing = _Missing(_without_encoder(models), _without_judge(engine, judges), without_synonyms)
     return models_pb2.ListModelsResponse(
-        models=map(_model, (*models, *judges)),
+        models=[_model(status, metrics) for status in (*models, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_items_per_request=limits.max_items_per_request,
@@ -56,7 +56,7 @@ def why_unusable(status: ModelStatus) -> str:
     return f"model {status.name} is {state} with: {status.how_to_get}"
 
 
-def _model(status: ModelStatus) -> models_pb2.Model:
+def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
     return models_pb2.Model(
         name=status.name,
         digest=status.digest,
@@ -70,7 +70,20 @@ def _model(status: ModelStatus) -> models_pb2.Model:
         numeric_class=status.numeric_class,
         kind=status.kind,
         remarks=status.remarks,
+        without_metrics=_beyond(status, metrics) if status.kind == "encoder" and status.state in USABLE_STATES else {},
     )
+
+
+def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
+    """Metrics that an encoder cannot compute with their default parameters, and why."""
+    found = {}
+    for name, metric in metrics.items():
+        if metric.info.needs_model:
+            try:
+                metric.parameters_type().resolved(status.facts.seen_by(metric.info))
+            except ParameterError as error:
+                found[name] = error.message
+    return found
 
 
 @dataclass(frozen=True, slots=True)
