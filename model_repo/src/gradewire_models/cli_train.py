@@ -1,12 +1,12 @@
 """The command ``gradewire models train``."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from gradewire_models.cli_train_texts import COLUMN_OPTION, texts
 from gradewire_models.errors import ModelError
 from gradewire_models.train.examples import GROUPS, TASKS
 from gradewire_models.train.recipe import CHOICES, SECTIONS, specs
@@ -16,25 +16,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _KINDS: dict[type, Any] = {int: int, float: float, str: str, tuple: str}
 
 
-def _wordnet_directory() -> Path:
-    # Where WordNet's own programs look.
-    if searched := os.environ.get("WNSEARCHDIR"):
-        return Path(searched)
-    return Path(os.environ["WNHOME"], "dict") if os.environ.get("WNHOME") else Path("/usr/share/wordnet")
-
-
-WORDNET_OPTION = click.option(
-    "--wordnet",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=_wordnet_directory,
-    show_default="$WNSEARCHDIR, $WNHOME/dict, else /usr/share/wordnet",
-    help="Directory of WordNet's files (Debian: wordnet-base).",
-)
-
-
 @click.group()
 def train() -> None:
     """Train encoders for the metric `sfve`, and look at what they are trained on."""
+
+
+train.add_command(texts)
 
 
 def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,7 +57,12 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--nli-pairs", "nli_files", type=_FILE, multiple=True, help="Your own pairs in JSON lines.")
 @click.option("--skip-bad-lines", is_flag=True, help="Go on where a line of them cannot be read; they are counted.")
-@WORDNET_OPTION
+@COLUMN_OPTION
+@click.option(
+    "--wordnet",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of WordNet's files; without it $WNSEARCHDIR, $WNHOME/dict, else /usr/share/wordnet.",
+)
 @click.option(
     "--examples", "examples_path", type=_FILE, help="Ready examples in JSON lines; nothing else is read then."
 )
@@ -113,6 +105,6 @@ def sfve(**given: Any) -> None:
 
 
 _REQUEST = (
-    "directory", "recipe_path", "resume", "questions", "nli_files", "skip_bad_lines", "wordnet", "examples_path",
-    "dev", "dev_half", "dev_rows", "evaluate_every", "checkpoint_every", "wheels",
+    "directory", "recipe_path", "resume", "questions", "nli_files", "skip_bad_lines", "columns", "wordnet",
+    "examples_path", "dev", "dev_half", "dev_rows", "evaluate_every", "checkpoint_every", "wheels",
 )  # fmt: skip

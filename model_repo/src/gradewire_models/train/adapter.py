@@ -1,7 +1,9 @@
 """What is trained: all weights, or PEFT's low-rank matrices beside some of them (Hu et al. 2021, LoRA)."""
 
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,17 @@ def prepare(encoder: TrainedEncoder, training: Training) -> None:
     )
     # The matrices are drawn here, whatever was drawn before.
     torch.manual_seed(training.seed)
-    encoder.model = peft.get_peft_model(model, shape)
+    with _unalarmed():
+        encoder.model = peft.get_peft_model(model, shape)
+
+
+@contextmanager
+def _unalarmed() -> Iterator[None]:
+    # PEFT looks at a property that transformers is about to rename, and misses a file that tells of a grown vocabulary.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)
+        yield
 
 
 def _layer(name: str) -> int:
@@ -85,8 +97,9 @@ def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -
     """
     directory.mkdir(parents=True, exist_ok=True)
     if training.method == "adapter":
-        halves = {name: each.to(torch.float16) for name, each in peft.get_peft_model_state_dict(encoder.model).items()}
-        encoder.model.save_pretrained(directory, state_dict=halves, safe_serialization=True)
+        halves = _half_precision(encoder.model)
+        with _unalarmed():
+            encoder.model.save_pretrained(directory, state_dict=halves, safe_serialization=True)
         _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
         return
     encoder.model.save_pretrained(directory)
@@ -105,6 +118,12 @@ def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -
     (directory / "1_Pooling").mkdir(exist_ok=True)
     mode = {"last": "lasttoken"}.get(encoder.pooling, encoder.pooling)
     _write(directory / "1_Pooling" / "config.json", {"pooling_mode": mode})
+
+
+def _half_precision(model: Any) -> dict[str, Any]:
+    with _unalarmed():
+        found = peft.get_peft_model_state_dict(model)
+    return {name: each.to(torch.float16).contiguous() for name, each in found.items()}
 
 
 def _plain_adapter_config(path: Path, base: str) -> None:

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gradewire_models.train.encoder import TrainedEncoder
@@ -12,6 +12,7 @@ from gradewire_models.train.examples import GROUPS, Example
 from gradewire_models.train.loop import Outcome
 from gradewire_models.train.recipe import Recipe
 from gradewire_models.train.recipe_file import recipe_text
+from gradewire_models.train.selection import MEAN
 
 FACTS_FILE = "gradewire.json"
 
@@ -24,19 +25,17 @@ class Account:
         examples: What was trained on.
         data_sha256: Of them.
         outcome: How it ended.
-        figures: Dev Spearman by part of base and result; empty without dev rows.
         dev: Where the dev rows come from, with their number and digest; "" without.
         versions: Of what computed it.
-        command: What made it.
+        files: Names of the user's files that were read, with their SHA-256.
     """
 
     examples: Sequence[Example]
     data_sha256: str
     outcome: Outcome
-    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     dev: str = ""
     versions: Mapping[str, str]
-    command: str
+    files: Mapping[str, str]
 
 
 def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, account: Account) -> None:
@@ -81,7 +80,8 @@ def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
             f"- Texts: {len(account.examples)} examples, SHA-256 `{account.data_sha256}`",
             f"- Recipe: SHA-256 `{recipe.digest}`, seed {recipe.training.seed}, {recipe.training.threads} thread(s)",
             f"- Kept: step {account.outcome.best_step} of {recipe.training.steps}",
-            f"- Made by: `{account.command}`",
+            "- Made by: `gradewire models train sfve --recipe recipe.toml --out DIR`"
+            + "".join(f", with {name} (SHA-256 `{sha256}`)" for name, sha256 in account.files.items()),
             f"- With: {', '.join(f'{name} {version}' for name, version in account.versions.items())}",
             "- No human label was trained on"
             + (f"; the step was selected on {account.dev}" if account.dev else "; the last step was kept"),
@@ -102,26 +102,23 @@ def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
 
 
 def _figures(account: Account) -> list[str]:
-    if not account.figures:
+    looked = [row for row in account.outcome.curve if MEAN in row]
+    if not looked:
         return []
-    parts = list(next(iter(account.figures.values())))
+    names = [name for name in looked[0] if name.startswith(MEAN)]
     rows = [
-        f"| {name} | " + " | ".join(_number(values[part]) for part in parts) + " |"
-        for name, values in account.figures.items()
+        f"| {row['step']:.0f} | {_number(row.get('loss', math.nan))} | "
+        + " | ".join(_number(row[name]) for name in names)
+        + " |"
+        for row in looked
     ]
-    heads = [part or "all" for part in parts]
-    looked = [row for row in account.outcome.curve if "dev" in row]
-    curve = [f"| {row['step']:.0f} | {_number(row.get('loss', math.nan))} | {_number(row['dev'])} |" for row in looked]
     return [
-        f"Spearman on {account.dev} (they selected the step, so they flatter it):",
+        f"Spearman of the cosines with the labels of {account.dev}; step 0 is the base. They selected the step, so",
+        "they flatter it.",
         "",
-        f"| | {' | '.join(heads)} |",
-        "|---|" + "---|" * len(heads),
+        f"| step | loss | {' | '.join(names)} |",
+        "|---|---|" + "---|" * len(names),
         *rows,
-        "",
-        "| step | loss | mean Spearman |",
-        "|---|---|---|",
-        *curve,
         "",
     ]
 

@@ -1,8 +1,6 @@
 """What ``gradewire models train sfve`` does: reads, trains, shows how it goes, writes."""
 
 import os
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,6 +13,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 from rich.console import Console
 
 from gradewire_models.build.console import ConsoleProgress
+from gradewire_models.digest import file_sha256
 from gradewire_models.train.adapter import save_trained
 from gradewire_models.train.batches import chosen
 from gradewire_models.train.card import Account, write_account
@@ -42,7 +41,8 @@ class Request:
     questions: tuple[Path, ...]
     nli_files: tuple[Path, ...]
     skip_bad_lines: bool
-    wordnet: Path
+    columns: Mapping[str, str]
+    wordnet: Path | None
     examples_path: Path | None
     dev: Path | None
     dev_half: str | None
@@ -89,7 +89,6 @@ def run(request: Request) -> bool:
         checkpoint_every=request.checkpoint_every,
         resume=request.resume,
     )
-    before = selection.spearman(encoder) if selection else {}
     with TrainingConsole(console, recipe.training.steps) as shown:
         outcome = train(encoder, plan, shown.report)
     if not outcome.finished:
@@ -97,27 +96,27 @@ def run(request: Request) -> bool:
             f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
         )
         return False
-    figures = {"base": before, "trained": selection.spearman(encoder)} if selection else {}
     save_trained(encoder, recipe.training, request.directory)
     account = Account(
         examples=examples,
         data_sha256=examples_digest(examples),
         outcome=outcome,
-        figures=figures,
         dev=f"{len(rows)} rows of {request.dev.name}, SHA-256 {plan.selection_digest[:12]}" if request.dev else "",
         versions={name: version(name) for name in _PACKAGES},
-        command=shlex.join(["gradewire", *sys.argv[1:]]),
+        files={path.name: file_sha256(path) for path in _own_files(request)},
     )
     write_account(request.directory, encoder, recipe, account)
-    for name, values in figures.items():
-        console.print(
-            f"{name}: " + ", ".join(f"{part or 'all'} {value:.4f}" for part, value in values.items()), highlight=False
-        )
     console.print(
         f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
         highlight=False,
     )
     return True
+
+
+def _own_files(request: Request) -> tuple[Path, ...]:
+    if request.examples_path is not None:
+        return (request.examples_path,)
+    return (*request.questions, *request.nli_files)
 
 
 def _examples(request: Request, recipe: Recipe) -> list[Example]:
@@ -132,5 +131,6 @@ def _examples(request: Request, recipe: Recipe) -> list[Example]:
         wordnet=request.wordnet,
         questions=request.questions,
         nli=request.nli_files,
+        columns=request.columns,
         skip_bad_lines=request.skip_bad_lines,
     )

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gradewire_models.train.loop import StepReport
+from gradewire_models.train.selection import MEAN
 
 _PLAIN_EVERY = 20
 
@@ -37,10 +38,10 @@ class TrainingConsole:
 
     def report(self, step: StepReport) -> None:
         """Shows one step."""
-        looked = "dev" in step.figures
+        looked = MEAN in step.figures
         if looked:
-            self._dev = f", dev Spearman {step.figures['dev']:.4f}"
-        terms = ", ".join(f"{name} {value:.3f}" for name, value in step.figures.items() if name != "dev")
+            self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"
+        terms = ", ".join(f"{name} {value:.3f}" for name, value in step.figures.items() if not name.startswith(MEAN))
         line = f"{terms}{self._dev}, {step.examples_per_s:.0f} examples/s, {_clock(step.remaining_s)} left"
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=step.step, description=line)

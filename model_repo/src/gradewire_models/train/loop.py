@@ -19,7 +19,7 @@ from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import Example, texts
 from gradewire_models.train.objective import contrastive, group, keeping, ranking
 from gradewire_models.train.recipe import Recipe
-from gradewire_models.train.selection import Selection
+from gradewire_models.train.selection import MEAN, Selection
 from gradewire_models.train.texts import examples_digest
 
 _CHUNK_TEXTS = 64
@@ -32,7 +32,7 @@ class StepReport:
     Attributes:
         step: Steps done.
         steps: Steps in all.
-        figures: loss, its terms, and "dev" where the labelled rows were ranked.
+        figures: loss, its terms, and what `Selection.spearman` gives where the labelled rows were ranked.
         examples_per_s: Since the training was started or resumed.
         remaining_s: At that pace.
     """
@@ -132,15 +132,15 @@ class _Run:
         settings = self.plan.recipe.training
         started, first = time.perf_counter() - self.seconds, self.step
         spent = self.seconds
-        if self.step == 0:
-            self._evaluate()
+        if self.step == 0 and self.plan.selection is not None:
+            self.curve.append({"step": 0.0, **self._evaluate()})
         try:
             while self.step < settings.steps:
                 figures = self._one_step()
                 self.step += 1
                 last = self.step == settings.steps
-                if self.plan.selection is not None and (last or self.step % self.plan.evaluate_every == 0):
-                    figures["dev"] = self._evaluate()
+                if last or self.step % self.plan.evaluate_every == 0:
+                    figures.update(self._evaluate())
                 self.seconds = time.perf_counter() - started
                 self.curve.append({"step": float(self.step), **figures})
                 if not last and self.step % self.plan.checkpoint_every == 0:
@@ -210,16 +210,15 @@ class _Run:
             found = self.encoder.vectors(ids, chunk=_CHUNK_TEXTS)
         return found.float()[torch.tensor([place[text] for text in ordered])]
 
-    def _evaluate(self) -> float:
+    def _evaluate(self) -> dict[str, float]:
         if self.plan.selection is None:
-            return math.nan
-        value = self.plan.selection.spearman(self.encoder)["mean"]
-        known = [row["dev"] for row in self.curve if "dev" in row and row["step"] > 0]
-        if self.step and not any(value <= each for each in known) and not math.isnan(value):
+            return {}
+        found = self.plan.selection.spearman(self.encoder)
+        known = [row[MEAN] for row in self.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
+        # The base itself (step 0) is no candidate: whoever trains wants what was trained, and sees both in the card.
+        if self.step and found[MEAN] > max(known, default=-2.0):
             self.best_step, self.best = self.step, trained_weights(self.encoder.model)
-        if not self.step:
-            self.curve.append({"step": 0.0, "dev": value})
-        return value
+        return found
 
     def _save(self) -> None:
         save_checkpoint(

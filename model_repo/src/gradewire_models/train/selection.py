@@ -17,6 +17,8 @@ from gradewire_models.train.examples import question_text
 
 _CHUNK_TEXTS = 64
 _LABELS = ("label", "grade")
+MEAN = "dev"
+"""Name of the figure that selects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +130,14 @@ class Selection:
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 
     def spearman(self, encoder: TrainedEncoder) -> dict[str, float]:
-        """Spearman's correlation of scores and labels by part, and "mean" over the parts that have one."""
+        """Spearman's correlation of scores and labels: "dev PART" of each part, and `MEAN` over those that have one."""
         scores = self.scores(encoder)
         found = {
-            str(part): spearman(scores[self._parts == part], self._labels[self._parts == part])
+            f"{MEAN} {part or 'all'}": spearman(scores[self._parts == part], self._labels[self._parts == part])
             for part in np.unique(self._parts)
         }
         defined = [value for value in found.values() if not math.isnan(value)]
-        return {**found, "mean": float(np.mean(defined)) if defined else math.nan}
+        return {**found, MEAN: float(np.mean(defined)) if defined else math.nan}
 
 
 def spearman(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:

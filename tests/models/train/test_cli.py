@@ -1,0 +1,24 @@
+"""The command where the extra is not installed, as here."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from gradewire_models.cli import models
+from gradewire_models.train.recipe_file import option, setting_names
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    found = CliRunner().invoke(models, ["train", "sfve", "--out", str(tmp_path / "out")])
+    assert found.exit_code == 1
+    assert "pip install 'gradewire[train]'" in found.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_setting_of_a_recipe_is_an_option_with_its_default() -> None:
+    found = CliRunner().invoke(models, ["train", "sfve", "--help"])
+    assert found.exit_code == 0
+    shown = " ".join(found.output.split())
+    for name in setting_names():
+        assert f"{option(name)} " in shown
+        assert f".{name}, default" in shown

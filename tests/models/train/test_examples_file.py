@@ -1,0 +1,55 @@
+"""Examples as JSON lines."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_models.train.errors import TrainingError
+from gradewire_models.train.examples import TASKS, Example, texts
+from gradewire_models.train.examples_file import read_examples, write_examples
+
+WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=10)
+EXAMPLES = st.builds(Example, st.sampled_from(TASKS), WORDS, WORDS, WORDS, st.lists(WORDS, max_size=3).map(tuple))
+GOOD = {"task": "nli", "question": "", "anchor": "a", "positive": "b", "negatives": ["c"]}
+
+
+@given(examples=st.lists(EXAMPLES, min_size=1, max_size=4))
+def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("examples") / "examples.jsonl"
+    write_examples(examples, path)
+    assert read_examples(path) == examples
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("nonsense", "line 2: no JSON"),
+        ("3", "line 2: should be an object"),
+        (json.dumps({**GOOD, "anchor": None}), "line 2: anchor should be a text"),
+        (json.dumps({**GOOD, "negatives": "c"}), "line 2: negatives should be a list"),
+        (json.dumps({**GOOD, "task": "nlp"}), "line 2: task should be one of nli,"),
+    ],
+)
+def test_a_line_that_is_no_example_is_named(line: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "examples.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n{line}\n", encoding="utf-8")
+    with pytest.raises(TrainingError, match=says):
+        read_examples(path)
+
+
+def test_an_empty_file_is_no_training_set(tmp_path: Path) -> None:
+    path = tmp_path / "examples.jsonl"
+    path.write_text("\n", encoding="utf-8")
+    with pytest.raises(TrainingError, match="holds no example"):
+        read_examples(path)
+
+
+def test_the_texts_an_encoder_reads() -> None:
+    asked = Example("numbers", "How many?", "2", "two", ("3",))
+    assert texts(asked) == (
+        "Question: How many? Answer: 2", "Question: How many? Answer: two", "Question: How many? Answer: 3"
+    )  # fmt: skip
+    assert texts(Example("nli", "", "a", "b", ("c", "d"))) == ("a", "b", "c", "d")

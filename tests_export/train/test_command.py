@@ -1,0 +1,114 @@
+"""``gradewire models train sfve``, from examples to an adapter with its card."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests_export.train.conftest import MAX_TOKENS
+
+from gradewire_models.cli import models
+from gradewire_models.train import command
+from gradewire_models.train.examples import Example
+from gradewire_models.train.examples_file import write_examples
+from gradewire_models.train.recipe_file import read_recipe
+
+
+@pytest.fixture
+def examples_file(examples: list[Example], tmp_path: Path) -> Path:
+    path = tmp_path / "examples.jsonl"
+    write_examples(examples, path)
+    return path
+
+
+def call(base: Path, out: Path, *more: Any) -> Any:
+    options = ["--base", base, "--out", out, "--steps", 6, "--batch-size", 8, "--rank", 2, "--max-tokens", MAX_TOKENS]
+    return CliRunner().invoke(models, ["train", "sfve", *map(str, options), *map(str, more)])
+
+
+def test_it_writes_adapter_card_recipe_and_facts(
+    base_folder: Path, examples_file: Path, labelled_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    selecting = ("--dev", labelled_file, "--dev-half", "a", "--evaluate-every", 3, "--without", "nli")
+    found = call(base_folder, out, "--examples", examples_file, *selecting)
+    assert found.exit_code == 0, found.output
+    assert "step 6/6: loss" in found.output
+    assert "dev Spearman" in found.output
+    facts = json.loads((out / "gradewire.json").read_text())
+    recipe = read_recipe(out / "recipe.toml")
+    assert (recipe.training.steps, recipe.without) == (6, ("nli",))
+    assert (facts["recipe_sha256"], facts["max_tokens"], facts["text_form"]) == (recipe.digest, MAX_TOKENS, "sfve")
+    card = (out / "README.md").read_text()
+    assert "| synonyms | synonyms | 96 |" in card
+    assert f"32 rows of {labelled_file.name}" in card
+    assert facts["data_sha256"] in card
+    assert "dev 0 | dev 1" in card
+    assert (out / "adapter_model.safetensors").is_file()
+    curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in curve] == [0, 1, 2, 3, 4, 5, 6]
+    # The same recipe from its own file, without an option of it, gives the same bytes.
+    again = CliRunner().invoke(
+        models,
+        [
+            *("train", "sfve", "--out", str(tmp_path / "again"), "--recipe", str(out / "recipe.toml")),
+            *(
+                "--examples",
+                str(examples_file),
+                "--dev",
+                str(labelled_file),
+                "--dev-half",
+                "a",
+                "--evaluate-every",
+                "3",
+            ),
+        ],
+    )
+    assert again.exit_code == 0, again.output
+    for name in ("adapter_model.safetensors", "adapter_config.json", "gradewire.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
+    base_folder: Path, examples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    class Impatient(command.TrainingConsole):
+        def report(self, step: Any) -> None:
+            super().report(step)
+            if step.step == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "TrainingConsole", Impatient)
+        found = call(base_folder, out, "--examples", examples_file)
+    assert found.exit_code == 130
+    assert "go on with the same command and --resume" in found.output
+    assert not (out / "adapter_model.safetensors").exists()
+    whole = call(base_folder, tmp_path / "whole", "--examples", examples_file)
+    resumed = call(base_folder, out, "--examples", examples_file, "--resume")
+    assert (whole.exit_code, resumed.exit_code) == (0, 0), resumed.output
+    adapters = [(each / "adapter_model.safetensors").read_bytes() for each in (out, tmp_path / "whole")]
+    assert adapters[0] == adapters[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--steps", "0"), "--steps should be at least 1"),
+        (("--temperature", "nan"), "--temperature should be between"),
+        (("--only", "number"), "only: no task 'number'"),
+        (("--resume",), "start without --resume"),
+        (("--base", "nothing"), "no model of the catalog"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(
+    options: tuple[str, ...], says: str, base_folder: Path, examples_file: Path, tmp_path: Path
+) -> None:
+    found = call(base_folder, tmp_path / "out", "--examples", examples_file, *options)
+    assert found.exit_code == 1
+    assert says in found.output
+    assert "Traceback" not in found.output

@@ -1,0 +1,61 @@
+"""Texts through the encoder, and bases that cannot be loaded."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests_export.conftest import expected_vectors
+from tests_export.train.conftest import MAX_TOKENS
+
+from gradewire_models.errors import ModelError
+from gradewire_models.train.batches import Batches, chosen, tokenize
+from gradewire_models.train.encoder import TrainedEncoder, load_base
+from gradewire_models.train.errors import TrainingError
+from gradewire_models.train.examples import Example, texts
+
+
+def test_vectors_do_not_depend_on_their_neighbours(encoder: TrainedEncoder) -> None:
+    ids = encoder.tokenize(["w1 w2 w3 w4 w5 w6", "yes", "the cat .", "w9 " * 200, ""])
+    assert max(map(len, ids)) == MAX_TOKENS
+    with torch.inference_mode():
+        for chunk in (1, 2, 64):
+            found = encoder.vectors(ids, chunk=chunk).numpy()
+            np.testing.assert_allclose(found, expected_vectors(encoder.model, ids, "mean"), atol=2e-6)
+
+
+def test_bases_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="no model of the catalog"):
+        load_base("all-MiniLM-L7", max_tokens=8)
+    with pytest.raises(ModelError, match="variant"):
+        load_base("all-MiniLM-L6-v2-int8", max_tokens=8)
+    with pytest.raises(ModelError, match="not a model's folder"):
+        load_base(str(tmp_path), max_tokens=8)
+
+
+def test_batches_depend_on_seed_and_step_alone(encoder: TrainedEncoder, examples: list[Example]) -> None:
+    tokens = tokenize(examples, encoder, negatives=1, plain=True)
+    assert {len(each.negatives) for each in tokens.examples} == {1}
+    whole = Batches(tokens, batch_size=10, seed=4)
+    assert whole.per_epoch == 9
+    steps = [whole[step] for step in range(30)]
+    alone = Batches(tokens, batch_size=10, seed=4)
+    assert [alone[step] for step in (29, 3, 17)] == [steps[29], steps[3], steps[17]]
+    assert Batches(tokens, batch_size=10, seed=5)[0] != steps[0]
+    for epoch in (steps[:9], steps[9:18]):
+        read = [texts(example) for batch in epoch for example in batch]
+        assert len(read) == 90
+        assert len(set(map(id, (example for batch in epoch for example in batch)))) == 90  # none of them twice
+    assert steps[:9] != steps[9:18]
+
+
+def test_tasks_are_chosen_by_name_and_by_group() -> None:
+    examples = [Example(task, "q", "a", "b", ("c",)) for task in ("nli", "synonyms", "numbers", "descriptions")]
+    names = lambda found: [example.task for example in found]  # noqa: E731 - shorter than a function
+    assert names(chosen(examples, ["numbers"], [])) == ["numbers"]
+    assert names(chosen(examples, [], ["synonyms"])) == ["nli", "descriptions"]
+    assert names(chosen(examples, ["synonyms", "nli"], ["numbers"])) == ["nli", "synonyms"]
+    with pytest.raises(TrainingError, match="no task 'number'"):
+        chosen(examples, ["number"], [])
+    with pytest.raises(TrainingError, match="no example is left"):
+        chosen(examples, ["nli"], ["nli"])
