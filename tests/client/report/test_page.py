@@ -279,6 +279,22 @@ def test_results_of_strangers_files_are_cut_too() -> None:
     assert "and 4960 more" in text
 
 
+def test_an_uncertain_verdict_is_told_and_its_forty_features_are_not() -> None:
+    rows = simple_rows()
+    extra = {
+        "features": {"\u202ekeyword": 0.5},
+        "uncertain": True,
+        "band_upper": 0.75,
+        "fit": "0" * 12,
+        "odd": {"\u202e": 1},
+    }
+    rows[0] = replace(rows[0], results={"smile": smile(0.1, "x", warnings=["UNCERTAIN"]) | extra})
+    text = " ".join(_Elements(page_of(rows)).text.split())
+    # What a stranger's file has beside it is shown as any text: without what hides in it.
+    assert "uncertain True, band_upper 0.750, odd {'\\u202e': 1}; UNCERTAIN" in text
+    assert "features" not in text
+
+
 def test_rows_without_a_model_are_none_and_only_the_sum_over_all_is_all() -> None:
     rows = [replace(row, model="") if place % 5 == 0 else row for place, row in enumerate(random_rows(60, metrics=1))]
     text = page_of(rows)

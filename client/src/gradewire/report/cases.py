@@ -29,7 +29,8 @@ _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
 # What a judge read and wrote is a cost and no reason; its labels stand beside their probabilities.
-_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels"}
+# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
+_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
 # Texts that explain a verdict are shown as long as a line of parts may be.
 _EXPLANATIONS = {"reason"}
 
@@ -218,4 +219,4 @@ def _part(value: Any, *, most: int = _PART_CHARACTERS) -> str:
     if isinstance(value, str):
         cut = "…" if len(value) > most else ""
         return f"“{visible(value[:most])}{cut}”"
-    return str(value)
+    return visible(str(value)[:most])
