@@ -36,7 +36,7 @@ def test_it_writes_adapter_card_recipe_and_facts(
     found = call(base_folder, out, "--examples", examples_file, *selecting)
     assert found.exit_code == 0, found.output
     assert "step 6/6: loss" in found.output
-    assert "dev Spearman" in found.output
+    assert "base, dev Spearman" in found.output
     facts = json.loads((out / "gradewire.json").read_text())
     recipe = read_recipe(out / "recipe.toml")
     assert (recipe.training.steps, recipe.without) == (6, ("nli",))
@@ -88,11 +88,15 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
     assert found.exit_code == 130
     assert "go on with the same command and --resume" in found.output
     assert not (out / "adapter_model.safetensors").exists()
+    forgotten = call(base_folder, out, "--examples", examples_file)
+    assert forgotten.exit_code == 1
+    assert "is an interrupted training: --resume goes on" in forgotten.output
     whole = call(base_folder, tmp_path / "whole", "--examples", examples_file)
     resumed = call(base_folder, out, "--examples", examples_file, "--resume")
     assert (whole.exit_code, resumed.exit_code) == (0, 0), resumed.output
     adapters = [(each / "adapter_model.safetensors").read_bytes() for each in (out, tmp_path / "whole")]
     assert adapters[0] == adapters[1]
+    assert not list(out.glob("checkpoint*"))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from gradewire_models.digest import file_sha256
 from gradewire_models.train.adapter import save_trained
 from gradewire_models.train.batches import chosen
 from gradewire_models.train.card import Account, write_account
+from gradewire_models.train.checkpoint import CHECKPOINT_FILE
 from gradewire_models.train.console import TrainingConsole
 from gradewire_models.train.encoder import load_base
 from gradewire_models.train.errors import TrainingError
@@ -72,6 +73,9 @@ def run(request: Request) -> bool:
             read_labelled(request.dev, half=request.dev_half), count=request.dev_rows, seed=recipe.training.seed
         )
     request.directory.mkdir(parents=True, exist_ok=True)
+    checkpoint = request.directory / CHECKPOINT_FILE
+    if checkpoint.exists() and not request.resume:
+        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start anew")
     console.print("making the texts", highlight=False)
     examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
     with ConsoleProgress(console, recipe.training.base) as progress:
@@ -106,6 +110,7 @@ def run(request: Request) -> bool:
         files={path.name: file_sha256(path) for path in _own_files(request)},
     )
     write_account(request.directory, encoder, recipe, account)
+    checkpoint.unlink()
     console.print(
         f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
         highlight=False,

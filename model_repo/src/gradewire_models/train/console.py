@@ -41,6 +41,9 @@ class TrainingConsole:
         looked = MEAN in step.figures
         if looked:
             self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"
+        if not step.step:
+            self._console.print(f"base{self._dev}", highlight=False)
+            return
         terms = ", ".join(f"{name} {value:.3f}" for name, value in step.figures.items() if not name.startswith(MEAN))
         line = f"{terms}{self._dev}, {step.examples_per_s:.0f} examples/s, {_clock(step.remaining_s)} left"
         if self._bar is not None:

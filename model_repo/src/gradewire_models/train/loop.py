@@ -27,14 +27,14 @@ _CHUNK_TEXTS = 64
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """One step that was done.
+    """How far it is.
 
     Attributes:
-        step: Steps done.
+        step: Steps done; 0 is the base as the labelled rows see it.
         steps: Steps in all.
         figures: loss, its terms, and what `Selection.spearman` gives where the labelled rows were ranked.
         examples_per_s: Since the training was started or resumed.
-        remaining_s: At that pace.
+        remaining_s: At that pace; NaN before the first step.
     """
 
     step: int
@@ -133,7 +133,9 @@ class _Run:
         started, first = time.perf_counter() - self.seconds, self.step
         spent = self.seconds
         if self.step == 0 and self.plan.selection is not None:
-            self.curve.append({"step": 0.0, **self._evaluate()})
+            figures = self._evaluate()
+            self.curve.append({"step": 0.0, **figures})
+            report(StepReport(0, settings.steps, figures, 0.0, math.nan))
         try:
             while self.step < settings.steps:
                 figures = self._one_step()
