@@ -6,13 +6,12 @@ prediction and question, 512 characters of a reference, and of as many reference
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.metrics.calibrated_features_cues import asks_for, cue_features, first_sentence, name_features
+from gradewire_server.metrics.calibrated_features_cues import cue_features
 from gradewire_server.metrics.calibrated_features_dates import date_features, dates_of
 from gradewire_server.metrics.calibrated_features_numbers import number_features, numbers_of, pieces_of
 from gradewire_server.metrics.calibrated_features_spelling import initials, joined, spelling_features
@@ -60,27 +59,27 @@ FEATURES: Final = (
     Feature(
         "recall", 1, 0.0, "weighed share of a reference's words that the prediction has, of the best such reference"
     ),
-    Feature("recall_best", 1, 0.0, "the same of SMILE's best reference"),
     Feature("last_word", 1, 0.0, "the prediction has the last word of a reference, a surname often"),
-    Feature(
-        "first_sentence", 1, 0.0, "share of the best reference's new words (not in the question) in the first sentence"
-    ),
     Feature("new_recall", 1, 0.0, "share of the best reference's new words in the prediction"),
     Feature("echo", 0, 0.0, "share of the best reference's words that the question has already"),
     Feature("parts_least", 1, 0.0, "recall of the best reference's parts between commas and 'and', the lowest"),
-    Feature("parts_most", 1, 0.0, "the same, the highest"),
-    Feature("spelling", 1, 0.0, "similarity of the best reference's words to their closest words, by edits"),
-    Feature("spelling_least", 1, 0.0, "the same, of the word that is farthest"),
-    Feature("spelling_closest", 1, 0.0, "the same, of the reference that shares most words too"),
-    Feature("spelling_begin", 1, 0.0, "the same by Jaro-Winkler, which forgives endings"),
+    Feature(
+        "spelling_least",
+        1,
+        0.0,
+        "similarity of the best reference's farthest word to its closest word in the prediction, by edits",
+    ),
+    Feature(
+        "spelling_begin",
+        1,
+        0.0,
+        "mean similarity of a reference's words to their closest words, by Jaro-Winkler, which forgives endings",
+    ),
     Feature(
         "spelling_within", 1, 0.0, "similarity of a reference to the stretch of the prediction that is closest by edits"
     ),
-    Feature("spelling_whole", 1, 0.0, "similarity of a reference to the whole prediction, by edits"),
-    Feature("spelling_words", 1, 0.0, "the same with the words that both have counted once"),
     Feature("number_recall", 1, 0.0, "share of a reference's numbers that the prediction has, as values"),
     Feature("year_recall", 1, 0.0, "the same, years alone"),
-    Feature("month_recall", 1, 0.0, "the same, months alone"),
     Feature("century_recall", 1, 0.0, "the same, centuries alone, those of years among them"),
     Feature("number_near", 1, 0.0, "how close the closest number comes that is no year"),
     Feature("number_conflict", -1, 0.0, "none of the references' numbers, but others that are not in the question"),
@@ -92,16 +91,9 @@ FEATURES: Final = (
     ),
     Feature("numbers_beside", 0, 0.0, "how many of those"),
     Feature("years_beside", 0, 0.0, "how many years among them"),
-    Feature("asks_for", 0, 0.0, "0 a person, 1 a time, 2 a number, 3 a place, 4 a reason or meaning, 5 anything else"),
-    Feature("names", 0, 0.0, "words with a capital that are not in the question"),
-    Feature("names_beside", 0, 0.0, "how many of them no reference has"),
-    Feature("names_known", 0, 0.0, "share of them that a reference has"),
     Feature("reference_names", 0, 0.0, "share of references with a capital"),
-    Feature("known_words", 0, 0.0, "share of the prediction's new words that a reference has"),
     Feature("refusals", -1, 0.0, "phrases of refusal or not knowing"),
     Feature("negated", -1, 0.0, "a negation shortly before the first new word of the best reference"),
-    Feature("list", 0, 0.0, "the prediction is a list"),
-    Feature("references", 0, 0.0, "number of distinct references"),
 )
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
@@ -116,9 +108,7 @@ def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
         "exact": inputs.terms.exact,
         **_of_words(question, references, answer),
         **_of_values(question, references, answer),
-        **name_features(references, answer, question.distinct),
-        "asks_for": asks_for(question) if question.words else nan,
-        "references": float(len({reference.words for reference in references})),
+        "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
 
@@ -149,23 +139,16 @@ def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[
     cores = [core_of(reference) for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]
     closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
-    parts = [recall(part, said, asked) for part in parts_of(best)]
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
-    begin = first_sentence(answer)
-    known = frozenset().union(*(reference.distinct for reference in references))
     return {
         "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
         "joined": joined(references, answer),
         "initials": initials(references, answer),
         "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
-        "recall_best": recalls[0],
         "last_word": float(any(core.content[-1] in said for core in cores)),
-        "first_sentence": share(word in begin for word in new),
         "new_recall": share(word in said for word in new),
         "echo": share(word in asked for word in best.content),
-        "parts_least": min(parts),
-        "parts_most": max(parts),
+        "parts_least": min(recall(part, said, asked) for part in parts_of(best)),
         **spelling_features([references[index] for index in closest], best, answer, asked),
         **cue_features(answer, frozenset(new)),
-        "known_words": share(word in known for word in dict.fromkeys(answer.content) if word not in asked),
     }

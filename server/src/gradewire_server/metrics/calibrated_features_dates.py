@@ -80,7 +80,7 @@ def date_features(question: Dates, references: Sequence[Dates], answer: Dates) -
     """How an answer's dates fit those of its references; NaN where no reference has any.
 
     Returns:
-        `year_recall`, `month_recall`, `century_recall`: largest share of a reference's that the answer has.
+        `year_recall`, `century_recall`: largest share of a reference's that the answer has.
         `date_conflict`: how many of year, month, day and century the answer has otherwise than the reference that fits
         best; an answer that leaves some out contradicts nothing, nor does what the question says already.
         `years_beside`: how many years the answer has that neither question nor references have.
@@ -89,7 +89,6 @@ def date_features(question: Dates, references: Sequence[Dates], answer: Dates) -
     dated = [reference for reference in references if reference.months or reference.centuries]
     return {
         "year_recall": _best([reference.years for reference in references], answer.years),
-        "month_recall": _best([reference.months for reference in references], answer.months),
         "century_recall": _best([reference.centuries for reference in references], answer.centuries),
         "date_conflict": min((_conflicts(question, reference, answer) for reference in dated), default=nan),
         "years_beside": float(len(answer.years - question.years - known)),

@@ -6,6 +6,7 @@ from math import nan
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, JaroWinkler
 
@@ -24,30 +25,6 @@ _MOST_INITIALS: Final = 5
 _CAPITAL: Final = re.compile(r"\b[^\W_a-z]")
 
 
-def spelled(reference: Said, answer: Sequence[str], asked: Collection[str]) -> tuple[float, float, float]:
-    """How close each word of a reference comes to the closest word of an answer.
-
-    Args:
-        reference: Its first 32 distinct words count.
-        answer: Distinct words, of bounded number and length.
-        asked: Words of the question, which prove little.
-
-    Returns:
-        Weighed mean of the similarity by insertions and deletions; its minimum over words that prove something, NaN
-        without one; weighed mean of the Jaro-Winkler similarity, which forgives endings. 0 to 1 each.
-    """
-    words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in reference.words))[:_MAX_REFERENCE_WORDS]
-    weights = np.array([weight(word, asked) for word in words])
-    edits = process.cdist(words, answer, scorer=Indel.normalized_similarity).max(axis=1)
-    begins = process.cdist(words, answer, scorer=JaroWinkler.normalized_similarity).max(axis=1)
-    for row, word in enumerate(words):
-        if word.isdecimal():  # "13" is as far from "3" as any other number
-            edits[row] = begins[row] = float(word in answer)
-    proving = edits[weights >= _PROVES]
-    least = float(proving.min()) if len(proving) else nan
-    return float(weights @ edits / weights.sum()), least, float(weights @ begins / weights.sum())
-
-
 def spelling_features(candidates: Sequence[Said], best: Said, answer: Said, asked: Collection[str]) -> dict[str, float]:
     """Near-equal spellings of the references that come closest word by word.
 
@@ -55,30 +32,53 @@ def spelling_features(candidates: Sequence[Said], best: Said, answer: Said, aske
         candidates: Those references, the closest first; at least one.
         best: SMILE's best reference.
         answer: The prediction.
-        asked: Words of the question.
+        asked: Words of the question, which prove little.
+
+    Returns:
+        `spelling_least`: of the best reference's words that prove something, the lowest similarity (by insertions and
+        deletions) to the closest word of the answer; NaN where no word does. `spelling_begin`: weighed mean of the
+        Jaro-Winkler similarities, of the better one of best and closest reference. `spelling_within`: of the candidate
+        that is closest to a stretch of the answer. 0 to 1 each.
     """
     words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS]
-    of_best = spelled(best, words, asked)
-    of_closest = spelled(candidates[0], words, asked)
-    texts = [" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates)]
+    texts = dict.fromkeys(" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates))
     whole = " ".join(answer.words)[:_MAX_ANSWER_LETTERS]
     return {
-        "spelling": of_best[0],
-        "spelling_least": of_best[1],
-        "spelling_closest": max(of_best[0], of_closest[0]),
-        "spelling_begin": max(of_best[2], of_closest[2]),
-        "spelling_within": _closest(fuzz.partial_ratio, texts, whole),
-        "spelling_whole": _closest(fuzz.ratio, texts, whole),
-        "spelling_words": _closest(fuzz.token_set_ratio, texts, whole),
+        "spelling_least": _farthest(best, words, asked),
+        "spelling_begin": max(_beginnings(each, words, asked) for each in {best: None, candidates[0]: None}),
+        "spelling_within": max(_within(text, whole) for text in texts),
     }
 
 
-def _closest(scorer: Callable[[str, str], float], texts: Sequence[str], whole: str) -> float:
-    """0 to 1. Of numbers only equal ones are close: a text without letters is there as a whole, or not at all."""
-    return max(
-        scorer(text, whole) / 100 if any(map(str.isalpha, text)) else float(f" {text} " in f" {whole} ")
-        for text in texts
-    )
+def _farthest(reference: Said, answer: Sequence[str], asked: Collection[str]) -> float:
+    proving = [word for word in _first_words(reference) if weight(word, asked) >= _PROVES]
+    if not proving:
+        return nan
+    return float(_closeness(proving, answer, Indel.normalized_similarity).min())
+
+
+def _beginnings(reference: Said, answer: Sequence[str], asked: Collection[str]) -> float:
+    words = _first_words(reference)
+    weights = np.array([weight(word, asked) for word in words])
+    return float(weights @ _closeness(words, answer, JaroWinkler.normalized_similarity) / weights.sum())
+
+
+def _first_words(reference: Said) -> list[str]:
+    return list(dict.fromkeys(word[:_MAX_LETTERS] for word in reference.words))[:_MAX_REFERENCE_WORDS]
+
+
+def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> NDArray[np.float64]:
+    """float64[words], similarity of each to its closest word in an answer; of numbers only equal ones are close."""
+    found = process.cdist(words, answer, scorer=scorer, dtype=np.float64).max(axis=1)
+    exact = [word in answer for word in words]
+    return np.where([word.isdecimal() for word in words], exact, found)
+
+
+def _within(text: str, whole: str) -> float:
+    """0 to 1. A text without letters is there as a whole, or not at all."""
+    if any(map(str.isalpha, text)):
+        return fuzz.partial_ratio(text, whole) / 100
+    return float(f" {text} " in f" {whole} ")
 
 
 def joined(references: Sequence[Said], answer: Said) -> float:
