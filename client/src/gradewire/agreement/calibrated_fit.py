@@ -83,20 +83,44 @@ def fit_calibrated(
     """
     right = _checked(values, labels, questions)
     folds = fold_of(questions)
-    held_out = np.empty(len(values))
+    found = _held_out(features, values, right, folds)
     with one_blas_thread():
-        for fold in range(FOLDS):
-            inside = folds == fold
-            held_out[inside] = log_odds(_trees(values[~inside], right[~inside], features), values[inside])
         trees = _trees(values, right, features)
-    points = probability_map(held_out, right)
-    probabilities = points(held_out)
-    figures = _figures(_crossed(held_out, right, folds), right)
+    points = probability_map(found, right)
+    probabilities = points(found)
+    figures = _figures(_crossed(found, right, folds), right)
     held = HeldOut(probabilities[right], probabilities[~right])
     fit = fit_form(trees, points, held, {**provenance, "figures": figures})
     few = len(values) < FEW_ROWS
     warnings = (f"{len(values)} rows are few: below {FEW_ROWS} probabilities are rough",) if few else ()
     return CalibratedFitResult(fit, figures, warnings)
+
+
+def held_out_probabilities(
+    features: Sequence[FittedFeature],
+    values: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    questions: Sequence[str],
+) -> NDArray[np.float64]:
+    """float64[rows], P(right) by trees and maps that have not seen a row's question; arguments as `fit_calibrated`."""
+    right = _checked(values, labels, questions)
+    folds = fold_of(questions)
+    return _crossed(_held_out(features, values, right, folds), right, folds)
+
+
+def _held_out(
+    features: Sequence[FittedFeature],
+    values: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    folds: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """float64[rows], log-odds by trees of the other folds."""
+    found = np.empty(len(values))
+    with one_blas_thread():
+        for fold in range(FOLDS):
+            inside = folds == fold
+            found[inside] = log_odds(_trees(values[~inside], right[~inside], features), values[inside])
+    return found
 
 
 def fold_of(questions: Sequence[str]) -> NDArray[np.intp]:
