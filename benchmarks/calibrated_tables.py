@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from benchmarks.calibrated_fitting import Fitted
     from numpy.typing import NDArray
 
+    from gradewire.agreement.point import Statistic
     from gradewire.agreement.tables import AgreementReport
 
-STATISTICS = ("pearson", "auc", "accuracy")
+STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95)
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 
