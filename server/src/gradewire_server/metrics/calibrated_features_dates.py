@@ -49,7 +49,7 @@ def dates_of(pieces: Sequence[str], text: str) -> Dates:
     centuries: set[float] = set()
     before = ""
     for piece in pieces:
-        if piece in _BETWEEN:
+        if piece in _BETWEEN or not piece[0].isalnum():
             continue
         if piece[0].isdecimal():
             if _YEAR.fullmatch(piece) and _FIRST_YEAR <= float(piece) <= _LAST_YEAR:

@@ -16,12 +16,13 @@ _MAX_PIECES: Final = 4096
 _MAX_VALUE: Final = 1e30
 _MAX_DIGITS: Final = 18
 _FACTORS: Final = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_PIECE: Final = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|[^\W\d_]+")
+# Punctuation too, at which a number ends: "twenty. One of" is not 21. Not the hyphen, nor the comma, of numbers.
+_PIECE: Final = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|[^\W\d_]+|[^\w\s,-]")
 _TEEN: Final = 20.0
 
 
 def pieces_of(text: str) -> list[str]:
-    """Words and numbers (with thousands' commas and decimals) of a text of bounded length, folded, the first 4 096."""
+    """Words, numbers (with thousands' commas and decimals) and punctuation of a text, folded, the first 4 096."""
     return [match.group() for match in islice(_PIECE.finditer(folded(text)), _MAX_PIECES)]
 
 

@@ -1,0 +1,247 @@
+"""Features of `calibrated`, worked out by hand; what more of a reference in an answer never lowers; hostile items."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gradewire_server.domain.result import SmileParts
+from gradewire_server.metrics.calibrated_features import FEATURES, features
+from gradewire_server.metrics.calibrated_inputs import CalibratedInputs
+from gradewire_server.metrics.smile_formula import Evidence
+from gradewire_server.metrics.smile_texts import smile_texts
+
+NAMES = [feature.name for feature in FEATURES]
+TERMS = SmileParts(
+    sentence=0.7, keyword=0.8, exact=0.25, lexical=0.5, best_window="", bin=3, correct=False, harmonic_mean=None
+)
+
+
+def inputs(prediction: str, *references: str, question: str = "", best: int = 0) -> CalibratedInputs:
+    return CalibratedInputs(
+        question=question,
+        references=references,
+        prediction=prediction,
+        texts=smile_texts(prediction, references, references),
+        evidence=Evidence(np.zeros(len(references)), {}, truncated=False),
+        best=best,
+        smile=0.6,
+        terms=TERMS,
+    )
+
+
+def of(prediction: str, *references: str, question: str = "", best: int = 0) -> dict[str, float]:
+    return dict(
+        zip(NAMES, features(inputs(prediction, *references, question=question, best=best)).tolist(), strict=True)
+    )
+
+
+def test_every_feature_has_a_name_of_its_own_and_a_direction() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert {feature.monotone for feature in FEATURES} == {-1, 0, 1}
+    assert all((feature.width > 0) == (feature.name in {"sentence", "keyword"}) for feature in FEATURES)
+
+
+def test_smiles_terms_are_passed_on() -> None:
+    found = of("a dog", "a cat")
+    assert (found["sentence"], found["keyword"], found["exact"]) == (0.7, 0.8, 0.25)
+
+
+def test_words_of_a_reference_are_weighed() -> None:
+    """A stop word weighs .05, "beatles" (new, lemma "beatle") 1, "band" .2 as the question has it: .25 of 1.25."""
+    found = of("a band from the north", "the Beatles band", question="Which band?")
+    assert found["recall"] == pytest.approx(0.25 / 1.25)
+    assert (found["new_recall"], found["echo"], found["last_word"]) == (0.0, 0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        ("It was Niccolò Paganini.", "Niccolo Paganini"),  # accents
+        ("in 1951-1952, they say", "1951\u20131952"),  # dashes part words
+        ("Hyori's bed", "hyori\u2019s bed"),  # possessives
+        ("ABBA's videos", "ABBA (he directed almost all of them)"),  # asides
+        ("a turlough", "turlough, or turlach"),  # second spellings
+        ("season 8", "Season eighth"),  # ordinals
+        ("There are twelve of them", "12"),  # number words
+    ],
+)
+def test_a_reference_is_found_however_it_is_written(prediction: str, reference: str) -> None:
+    assert of(prediction, reference)["contained"] == 1.0
+
+
+def test_art_is_not_in_party() -> None:
+    assert of("a party", "art")["contained"] == 0.0
+
+
+def test_words_written_together() -> None:
+    assert of("with eyeglasses", "Eye glasses")["joined"] == 1.0
+    assert of("a party", "art")["joined"] == 0.0  # three letters prove nothing
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "found"),
+    [
+        ("the UN", "United Nations", 1.0),
+        ("the United Nations", "U.N.", 1.0),
+        ("the nations", "UN", 0.0),
+        ("untied", "United Nations", 0.0),
+    ],
+)
+def test_initials(prediction: str, reference: str, found: float) -> None:
+    assert of(prediction, reference)["initials"] == found
+
+
+def test_the_farthest_word_by_edits() -> None:
+    """neemuchwalla and neemuchwala differ by one insertion: 1 - 1 / 23; "abid" and "abidali" by three: 1 - 3 / 11."""
+    found = of("Abidali Neemuchwalla", "Abid Neemuchwala")
+    assert found["spelling_least"] == pytest.approx(1 - 3 / 11)
+    assert of("Abid Neemuchwalla", "Abid Neemuchwala")["spelling_least"] == pytest.approx(1 - 1 / 23)
+
+
+def test_numbers_are_near_by_value_and_not_by_spelling() -> None:
+    found = of("13 of them", "3")
+    assert (found["spelling_least"], found["spelling_within"], found["spelling_begin"]) == (0.0, 0.0, 0.0)
+    assert found["number_near"] == pytest.approx(3 / 13)
+    assert of("3 of them", "3")["spelling_within"] == 1.0
+
+
+def test_parts_of_an_enumeration() -> None:
+    found = of("Ecuador, Peru, Bolivia", "Brazil, Colombia and Ecuador")
+    assert found["parts_least"] == 0.0
+    assert found["recall"] > 0.0
+    assert of("Ecuador, Colombia, and Brazil", "Brazil, Colombia and Ecuador")["parts_least"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "recall", "conflict"),
+    [
+        ("two", "2", 1.0, 0.0),
+        ("1,000 people", "one thousand", 1.0, 0.0),
+        ("twenty-one", "21", 1.0, 0.0),
+        ("three hundred and five", "305", 1.0, 0.0),
+        ("6 feet 1 inch (1.85 m)", "6ft 1in", 1.0, 0.0),
+        ("4", "2", 0.0, 1.0),
+        ("none", "2", 0.0, 0.0),
+        ("7 to 9", "7 and 8 of 10", 1 / 3, 0.0),
+    ],
+)
+def test_numbers_as_values(prediction: str, reference: str, recall: float, conflict: float) -> None:
+    found = of(prediction, reference)
+    assert (found["number_recall"], found["number_conflict"]) == (pytest.approx(recall), conflict)
+
+
+def test_numbers_of_the_question_contradict_nothing() -> None:
+    found = of("In 2017 there were no more", "5", question="How many in 2017?")
+    assert (found["number_conflict"], found["numbers_beside"], found["years_beside"]) == (0.0, 0.0, 0.0)
+
+
+def test_without_numbers_nothing_is_said_of_them() -> None:
+    found = of("a cat 7", "a cat")
+    assert all(math.isnan(found[name]) for name in ("number_recall", "number_near", "number_conflict", "date_conflict"))
+    assert found["numbers_beside"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "conflicts"),
+    [
+        ("September 15, 1996", 0.0),
+        ("1996", 0.0),  # coarser is no contradiction
+        ("September 1996", 0.0),
+        ("the 15th of September", 0.0),
+        ("in the 20th century", 0.0),
+        ("October 15, 1996", 1.0),
+        ("Sep 14, 1996", 1.0),
+        ("1997", 1.0),
+        ("the 19th century", 1.0),
+        ("October 24, 1887", 4.0),  # year, month, day, century
+        ("nobody knows", 0.0),
+    ],
+)
+def test_dates_contradict_each_other_kind_by_kind(prediction: str, conflicts: float) -> None:
+    assert of(prediction, "September 15, 1996")["date_conflict"] == conflicts
+
+
+def test_the_reference_that_fits_best_decides_about_dates() -> None:
+    assert of("in May 1980", "June 1979", "May 3, 1980")["date_conflict"] == 0.0
+    assert of("it may be 1980", "June 1980")["date_conflict"] == 0.0  # the verb
+
+
+def test_refusals_and_negations() -> None:
+    found = of("I'm sorry, I cannot say. It was not Paris.", "Paris")
+    assert (found["refusals"], found["negated"]) == (2.0, 1.0)
+    found = of("It was Paris, not Rome.", "Paris")
+    assert (found["refusals"], found["negated"]) == (0.0, 0.0)
+
+
+def test_names_in_references() -> None:
+    assert of("x", "the Moon", "a star", "cheese", "iron")["reference_names"] == 0.25
+
+
+def test_smiles_best_reference_counts_whatever_its_place() -> None:
+    """Of a thousand long references not all are read, the best one always is."""
+    others = [f"{'filler ' * 60}{number}" for number in range(400)]
+    assert of("The answer is Paris.", *others, "Paris", best=400)["contained"] == 1.0
+    assert of("The answer is Paris.", *others, "Paris")["contained"] == 0.0
+
+
+def test_letters_of_scripts_without_blanks_are_words() -> None:
+    assert of("答えは東京です", "東京")["contained"] == 1.0
+    assert of("答えは大阪です", "東京")["recall"] == 0.0
+
+
+PRESENT = (
+    *("contained", "joined", "initials", "recall", "last_word", "new_recall", "parts_least"),
+    *("spelling_least", "spelling_begin", "number_recall", "year_recall", "century_recall", "number_near"),
+)
+words = st.text(st.characters(codec="utf-8"), max_size=40).filter(lambda text: bool(text.strip()))
+
+
+@given(words, words.filter(lambda text: any(map(str.isalnum, text))), words)
+@example("In 1996", "0", "0")
+@example("one", "ten", "1")
+def test_saying_the_reference_as_well_lowers_no_match(prediction: str, reference: str, question: str) -> None:
+    before = of(prediction, reference, question=question)
+    after = of(f"{prediction} . {reference}", reference, question=question)
+    for name in PRESENT:
+        assert math.isnan(before[name]) or after[name] >= before[name] - 1e-12, name
+    assert after["recall"] == pytest.approx(1.0)
+
+
+@given(words, st.lists(words, min_size=1, max_size=4), st.text(max_size=20))
+def test_any_text_gives_finite_features_the_same_each_time(
+    prediction: str, references: list[str], question: str
+) -> None:
+    first, second = (features(inputs(prediction, *references, question=question)) for _ in range(2))
+    assert not np.isinf(first).any()
+    np.testing.assert_array_equal(first, second)
+    for feature, value in zip(FEATURES, first, strict=True):
+        if feature.name not in {"numbers_beside", "years_beside", "date_conflict", "refusals"} and not math.isnan(
+            value
+        ):
+            assert 0 <= value <= 1 + 1e-9, feature.name
+
+
+HOSTILE: dict[str, Any] = {
+    "one word": ("x" * 1_000_000, ["y" * 1_000_000]),
+    "digits": ("9" * 1_000_000, ["9" * 1_000_000] * 2),
+    "ordinals": ("1st" * 300_000, ["2nd" * 1000] * 100),
+    "brackets": ("(" * 100_000, ["(" * 1000] * 300),
+    "apostrophes": ("'" * 100_000, ["'s"] * 300),
+    "expanding": ("\ufdfa" * 100_000, ["\ufdfa" * 500] * 300),
+    "blanks": (" " * 1_000_000 + "x", [" " * 100_000 + "x"]),
+    "control characters": ("\x00\x01 \x02", ["\x00", "\u0301"]),
+    "millions": ("million " * 10_000, ["million million"]),
+    "references": ("a cat", [f"cat {number}" for number in range(1000)]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_items_have_features_too(name: str) -> None:
+    """Bounded reading: quadratic work on any of these would take minutes, and the suite would not end."""
+    prediction, references = HOSTILE[name]
+    found = features(inputs(prediction, *references, question=prediction))
+    assert not np.isinf(found).any()
