@@ -1,5 +1,6 @@
 """Recipes: what is written is read back as the same, and what is wrong is named by line and field."""
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_models.train import recipe as recipe_module
 from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import GROUPS, TASKS
 from gradewire_models.train.recipe import CHOICES, SECTIONS, Recipe, Texts, specs
 from gradewire_models.train.recipe_file import read_recipe, recipe_text, setting_names, with_settings
+
+_SHIPPED = Path(recipe_module.__file__).parent / "recipes"
 
 
 def values(spec: Any) -> st.SearchStrategy[Any]:
@@ -86,3 +90,12 @@ def test_an_option_overrules_and_is_named_in_its_error() -> None:
 def test_every_setting_has_a_name_of_its_own_and_every_task_a_count() -> None:
     assert len(set(setting_names())) == len(setting_names())
     assert {spec.name for spec in fields(Texts)} == set(TASKS)
+
+
+@pytest.mark.parametrize("path", sorted(_SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_shipped_recipe_says_everything_and_is_the_one_its_adapter_was_made_by(path: Path) -> None:
+    recipe = read_recipe(path)
+    said = path.read_text(encoding="utf-8")
+    assert said.partition("\n\n")[2] == recipe_text(recipe)
+    facts = json.loads((_SHIPPED.parents[1] / "adapters" / path.stem / "gradewire.json").read_text(encoding="utf-8"))
+    assert facts["recipe_sha256"] == recipe.digest

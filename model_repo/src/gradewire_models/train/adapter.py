@@ -100,6 +100,8 @@ def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -
         halves = _half_precision(encoder.model)
         with _unalarmed():
             encoder.model.save_pretrained(directory, state_dict=halves, safe_serialization=True)
+        # safetensors lets nobody but its writer read what it writes.
+        (directory / "adapter_model.safetensors").chmod(0o644)
         _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
         return
     encoder.model.save_pretrained(directory)
