@@ -23,6 +23,7 @@ from gradewire_models.train.encoder import load_base
 from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import TASKS, Example
 from gradewire_models.train.examples_file import read_examples
+from gradewire_models.train.interrupt import Interrupt
 from gradewire_models.train.loop import Plan, train
 from gradewire_models.train.recipe import Recipe
 from gradewire_models.train.recipe_file import read_recipe, with_settings
@@ -93,8 +94,8 @@ def run(request: Request) -> bool:
         checkpoint_every=request.checkpoint_every,
         resume=request.resume,
     )
-    with TrainingConsole(console, recipe.training.steps) as shown:
-        outcome = train(encoder, plan, shown.report)
+    with TrainingConsole(console, recipe.training.steps) as shown, Interrupt(shown.stopping) as interrupt:
+        outcome = train(encoder, plan, shown.report, interrupt.asked)
     if not outcome.finished:
         console.print(
             f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False

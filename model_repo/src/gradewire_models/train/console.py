@@ -36,6 +36,10 @@ class TrainingConsole:
         if self._bar is not None:
             self._bar.stop()
 
+    def stopping(self) -> None:
+        """Says that the first Ctrl-C was heard."""
+        self._console.print("stopping after this step; Ctrl-C again stops at once, without a checkpoint of it")
+
     def report(self, step: StepReport) -> None:
         """Shows one step."""
         looked = MEAN in step.figures

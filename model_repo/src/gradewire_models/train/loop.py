@@ -92,8 +92,16 @@ class Outcome:
     finished: bool
 
 
-def train(encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None]) -> Outcome:
+def train(
+    encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
+) -> Outcome:
     """Trains `encoder` in place, and leaves the best step's weights in it.
+
+    Args:
+        encoder: As `load_base` gave it.
+        plan: What to do.
+        report: Told how far it is after every step.
+        stop: Asked after every step whether to stop there and leave a checkpoint.
 
     Deterministic: what is drawn depends on seed and step only, torch's deterministic algorithms are asked for, and the
     number of threads is the recipe's.
@@ -110,7 +118,7 @@ def train(encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], No
     before = _base_vectors(encoder, tokens) if keep else None
     prepare(encoder, settings)
     run = _Run(encoder, plan, tokens, before)
-    return run.go(report)
+    return run.go(report, stop)
 
 
 class _Run:
@@ -128,7 +136,7 @@ class _Run:
         if plan.resume:
             self._restore(load_checkpoint(plan.directory, plan.identity))
 
-    def go(self, report: Callable[[StepReport], None]) -> Outcome:
+    def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         settings = self.plan.recipe.training
         started, first = time.perf_counter() - self.seconds, self.step
         spent = self.seconds
@@ -136,23 +144,22 @@ class _Run:
             figures = self._evaluate()
             self.curve.append({"step": 0.0, **figures})
             report(StepReport(0, settings.steps, figures, 0.0, math.nan))
-        try:
-            while self.step < settings.steps:
-                figures = self._one_step()
-                self.step += 1
-                last = self.step == settings.steps
-                if last or self.step % self.plan.evaluate_every == 0:
-                    figures.update(self._evaluate())
-                self.seconds = time.perf_counter() - started
-                self.curve.append({"step": float(self.step), **figures})
-                if not last and self.step % self.plan.checkpoint_every == 0:
-                    self._save()
-                pace = (self.step - first) / max(self.seconds - spent, 1e-9)
-                left_s = (settings.steps - self.step) / pace
-                report(StepReport(self.step, settings.steps, figures, pace * settings.batch_size, left_s))
-        except KeyboardInterrupt:
-            self._save()
-            return Outcome(self.best_step, self.curve, self.seconds, finished=False)
+        while self.step < settings.steps:
+            figures = self._one_step()
+            self.step += 1
+            last = self.step == settings.steps
+            if last or self.step % self.plan.evaluate_every == 0:
+                figures.update(self._evaluate())
+            self.seconds = time.perf_counter() - started
+            self.curve.append({"step": float(self.step), **figures})
+            pace = (self.step - first) / max(self.seconds - spent, 1e-9)
+            left_s = (settings.steps - self.step) / pace
+            report(StepReport(self.step, settings.steps, figures, pace * settings.batch_size, left_s))
+            if not last and stop():
+                self._save()
+                return Outcome(self.best_step, self.curve, self.seconds, finished=False)
+            if not last and self.step % self.plan.checkpoint_every == 0:
+                self._save()
         self._save()
         if self.best_step and self.best_step != self.step:
             set_weights(self.encoder.model, self.best)
