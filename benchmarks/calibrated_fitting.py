@@ -11,7 +11,7 @@ from benchmarks.calibrated_rows import COLUMNS, ScoredRows
 
 from gradewire.agreement.calibrated_fit import fit_calibrated
 from gradewire_models.catalog import find_model
-from gradewire_server.metrics.calibrated_fit import CalibratedFit, read_fit
+from gradewire_server.metrics.calibrated_fit import CalibratedFit, ColumnRule, read_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,5 +60,5 @@ def fitted(rows: ScoredRows, model: str, date: str) -> Fitted:
         "date": date,
     }
     found = fit_calibrated(COLUMNS, rows.values, rows.labels, rows.questions, provenance=provenance)
-    known = {column.name: column.monotone for column in COLUMNS}
+    known = [ColumnRule(column.name, column.monotone, column.width) for column in COLUMNS]
     return Fitted(found.fit, read_fit(json.dumps(found.fit), known, version=METRIC_VERSION), found.figures)

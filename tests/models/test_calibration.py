@@ -13,7 +13,8 @@ from tests.models.test_config import FILES
 from tests.models.tiny_models import Package
 from tests.support.calibrations import SMILE, calibration, stored_calibrations
 
-from gradewire_models.calibration import StoredCalibration, calibrations_in, fitting, merge, of_users, to_parameters
+from gradewire_models.calibration import StoredCalibration, fitting, merge, of_users
+from gradewire_models.calibration_records import calibrations_in, to_parameters
 from gradewire_models.config import make_config, read_config, write_config
 from gradewire_models.serving import Serving
 
@@ -25,7 +26,7 @@ def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibrati
         path = Path(scratch) / "config.pbtxt"
         kept = merge([replace(each, origin="catalog") for each in found], ())
         write_config(path, make_config(replace(bert.model.facts, calibrations=kept), FILES, Serving()))
-        assert calibrations_in(read_config(path)[1]) == kept
+        assert calibrations_in(read_config(path)[1]).readable == kept
 
 
 @settings(max_examples=60, deadline=None)
@@ -36,7 +37,7 @@ def test_the_one_above_takes_the_place(below: list[StoredCalibration], above: li
     assert {each.place for each in merged} == {each.place for each in [*below, *above]}
     last = {each.place: each for each in [*below, *above]}
     assert all(each == last[each.place] for each in merged)
-    assert calibrations_in(to_parameters(merged)) == merged
+    assert calibrations_in(to_parameters(merged)).readable == merged
 
 
 def test_a_users_fit_holds_for_the_vectors_it_was_fitted_on(bert: Package, tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_a_users_fit_holds_for_the_vectors_it_was_fitted_on(bert: Package, tmp_p
     own, other = (calibration(origin="user", model_digest=each) for each in (digest, "f" * 64))
     elsewhere = replace(other, parameters=(("preset", "paper"),))
     write_config(path, make_config(replace(bert.model.facts, calibrations=(own, elsewhere)), FILES, Serving()))
-    assert calibrations_in(read_config(path)[1]) == (own,)
+    assert calibrations_in(read_config(path)[1]).readable == (own,)
     # A variant has its base's from the catalog.
     assert fitting((SMILE, elsewhere), digest) == (SMILE,)
     assert of_users((SMILE, own)) == (own,)
@@ -68,9 +69,19 @@ def test_equal_fits_have_equal_texts_however_they_were_written() -> None:
 
 
 def test_what_a_description_before_version_6_said_is_read() -> None:
-    (found,) = calibrations_in({"smile_threshold": "0.6", "smile_sentence_weight": "0.3", "digest": "1" * 64})
+    said = {"smile_threshold": "0.6", "smile_sentence_weight": "0.3", "digest": "1" * 64}
+    (found,) = calibrations_in(said).readable
     assert (found.threshold, found.sentence_weight, found.origin) == (0.6, 0.3, "user")
     assert found.place == SMILE.place
+    (unreadable,) = calibrations_in(said | {"smile_threshold": "many"}).unreadable
+    assert (unreadable.metric, unreadable.parameter) == ("smile", "smile_threshold")
+
+
+def test_one_for_another_version_of_the_metric_stands_beside_it() -> None:
+    """So the catalog's, which a release brings with a new version, counts beside what a user fitted for the old one."""
+    old, new = calibration(origin="user"), calibration(metric_version=2)
+    assert merge((new,), (old,)) == (old, new)
+    assert calibrations_in(to_parameters((old, new))).readable == (old, new)
 
 
 RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
@@ -82,6 +93,7 @@ RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
         ({"format": 2}, "format is 2"),
         ({"colour": 1}, "unknown 'colour'"),
         ({"threshold": "0.5"}, "threshold is a finite number"),
+        ({"threshold": 10**400}, "too large"),
         ({"threshold": None}, "a threshold or a fit"),
         ({"fit": {}}, "a threshold or a fit"),
         ({"fit": [1], "threshold": None}, "a JSON object"),
@@ -98,19 +110,29 @@ RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
     ],
 )
 def test_what_is_no_calibration_is_named(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says) as caught:
-        calibrations_in({"calibration.smile": json.dumps([RECORD | change])})
-    assert "gradewire.calibration.smile" in str(caught.value)
+    (found,) = calibrations_in({"calibration.smile": json.dumps([RECORD | change])}).unreadable
+    assert says in found.reason
+    assert found.told.startswith("what was fitted for smile cannot be read (gradewire.calibration.smile: ")
+    assert found.told.endswith("take it away with gradewire calibrate --undo --model NAME --metric smile")
 
 
-@pytest.mark.parametrize("text", ["", "{", "1", '"x"', "[1]", "[[]]", "[" * 100_000, '[{"format": NaN}]'])
-def test_what_is_no_list_of_records_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"gradewire\.calibration\.smile is no calibration"):
-        calibrations_in({"calibration.smile": text})
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "1", '"x"', "[1]", "[[]]", "[" * 100_000, '[{"format": NaN}]', '[{"format":1,"' + "x" * 10**6 + '":1}]'],
+)
+def test_what_is_no_list_of_records_is_kept_aside_and_the_others_are_read(text: str) -> None:
+    sbert = calibration(metric="sbert", parameters=(), sentence_weight=None)
+    facts = to_parameters((sbert,)) | {"calibration.smile": text}
+    found = calibrations_in(facts)
+    assert found.readable == (sbert,)
+    (unreadable,) = found.unreadable
+    assert (unreadable.metric, unreadable.text) == ("smile", text)
+    assert len(unreadable.told) < 500
+    assert to_parameters(found.readable, found.unreadable) == facts
 
 
 def test_it_is_told_in_one_line() -> None:
     assert SMILE.told == (
-        "fitted for smile (preset=v1,synthetic=none): threshold 0.61, sentence_weight 0.25; "
+        "fitted for smile/1 (preset=v1,synthetic=none): threshold 0.61, sentence_weight 0.25; "
         "catalog: fitted on seven rows, SHA-256 aaaaaaaaaaaa, 2026-11-22"
     )

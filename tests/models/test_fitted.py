@@ -13,10 +13,11 @@ from tests.support.calibrations import SMILE, calibration
 from gradewire_models.build import build_model
 from gradewire_models.build.fitted import carry_calibrations, forget_calibrations, store_calibration
 from gradewire_models.build.renew import renew
+from gradewire_models.build.verify import verify_built
 from gradewire_models.calibration import StoredCalibration
 from gradewire_models.cli import models
 from gradewire_models.config import read_config
-from gradewire_models.errors import BuildError, ModelBrokenError, ModelNotBuiltError
+from gradewire_models.errors import BuildError, ModelNotBuiltError
 from gradewire_models.repository import list_built, load_built
 
 NAME = "tiny-bert"
@@ -44,7 +45,7 @@ def test_it_is_stored_told_and_forgotten_and_nothing_else_changes(directory: Pat
         replace(fitted, threshold=0.7),
     )
     told = CliRunner().invoke(models, ["list", "--repository", str(directory.parent)]).output
-    assert "fitted for smile (preset=v1,synthetic=none): threshold 0.7" in told
+    assert "fitted for smile/1 (preset=v1,synthetic=none): threshold 0.7" in told
     assert forget_calibrations(directory.parent, NAME, "sbert") == (other,)
     assert [each.metric for each in forget_calibrations(directory.parent, NAME)] == ["smile"]
     assert path.read_text() == before
@@ -114,16 +115,58 @@ def test_writers_at_once_lose_nothing(directory: Path) -> None:
     assert load_built(directory.parent, NAME).calibrations == tuple(fitted)
 
 
-def test_what_cannot_be_read_is_named_and_can_be_taken_away(directory: Path) -> None:
+def spoil(directory: Path, *metrics: str) -> None:
+    """As a later release might have written it, or a hand."""
+    path = directory / "config.pbtxt"
+    for metric in metrics:
+        store_calibration(directory.parent, NAME, users(directory, metric=metric))
+    path.write_text(path.read_text().replace('\\"format\\":1', '\\"format\\":2'))
+
+
+def test_what_cannot_be_read_is_told_and_the_model_goes_on(directory: Path) -> None:
+    fitted = users(directory, metric="sbert")
+    spoil(directory, "smile")
+    store_calibration(directory.parent, NAME, fitted)
+    for model in (load_built(directory.parent, NAME), list_built(directory.parent)[0]):
+        assert model.calibrations == (fitted,)
+        assert [each.metric for each in model.unreadable] == ["smile"]
+    told = CliRunner().invoke(models, ["list", "--repository", str(directory.parent)]).output
+    assert "fitted for sbert/1" in told
+    assert "what was fitted for smile cannot be read (gradewire.calibration.smile: its format is 2" in told
+    checks = {check.name: check for check in verify_built(directory.parent, NAME, None)}
+    assert not checks["config.pbtxt"].passed
+    assert "--undo" in checks["config.pbtxt"].detail
+
+
+def test_what_cannot_be_read_is_kept_until_somebody_takes_it_away(directory: Path, bert: Package) -> None:
     path = directory / "config.pbtxt"
     before = path.read_text()
-    store_calibration(directory.parent, NAME, users(directory))
-    path.write_text(path.read_text().replace("[{", "[{{"))
-    with pytest.raises(ModelBrokenError, match=r"calibration\.smile is no calibration .*--undo"):
-        load_built(directory.parent, NAME)
-    assert list_built(directory.parent) == []
-    assert forget_calibrations(directory.parent, NAME) == ()
+    spoil(directory, "smile", "sbert")
+    kept = load_built(directory.parent, NAME).unreadable
+    # Renewed and built anew, as broken files make it.
+    build_model(replace(bert.model, calibrations=(SMILE,)), directory.parent, wheels=bert.wheels)
+    assert load_built(directory.parent, NAME).unreadable == kept
+    (directory / "1" / "model.onnx").write_bytes(b"torn")
+    result = build_model(bert.model, directory.parent, wheels=bert.wheels)
+    assert (result.built, result.model.unreadable, result.dropped) == (True, kept, ())
+    # What is fitted anew takes the place of its own metric's alone.
+    again = users(directory, metric="sbert")
+    store_calibration(directory.parent, NAME, again)
+    model = load_built(directory.parent, NAME)
+    assert (model.calibrations, [each.metric for each in model.unreadable]) == ((again,), ["smile"])
+    assert [each.metric for each in forget_calibrations(directory.parent, NAME, "smile")] == ["smile"]
+    assert load_built(directory.parent, NAME).calibrations == (again,)
+    spoil(directory, "smile")
+    assert {each.metric for each in forget_calibrations(directory.parent, NAME)} == {"sbert", "smile"}
     assert path.read_text() == before
+
+
+def test_what_cannot_be_read_of_other_vectors_is_dropped_with_a_word(directory: Path, bert: Package) -> None:
+    spoil(directory, "smile")
+    made = replace(bert.model, max_tokens=bert.model.max_tokens - 50, digest="")
+    (directory / "1" / "model.onnx").write_bytes(b"torn")
+    result = build_model(made, directory.parent, wheels=bert.wheels)
+    assert (result.model.unreadable, [each.metric for each in result.dropped]) == ((), ["smile"])
 
 
 def test_nothing_is_carried_from_what_is_not_there(directory: Path, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import copy
 import json
 from typing import Any
 
+from gradewire_server.domain.calibration import Calibration
+
 DIGEST = "5" * 64
 FORM: dict[str, Any] = {
     "format": 1,
@@ -45,3 +47,8 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 def fit_text(**changes: Any) -> str:
     """The form as a model stores it, with other values of some of its keys."""
     return json.dumps(FORM | changes)
+
+
+def stored_fit(text: str, *, version: int = 1) -> tuple[Calibration, ...]:
+    """A fit as a model's facts hold it."""
+    return (Calibration("calibrated", version, (), None, described="user: fitted on ten rows", fit=text),)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.support.calibrated_fits import stored_fit
 from tests.support.scripted_judge import Script, judge_status
 
 from gradewire_server.domain.engine import EmbedReply, JudgeReply, ModelStatus, TokensReply
@@ -93,6 +94,8 @@ class HashEngine:
         self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
         self.calibrated: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.unreadable: tuple[tuple[str, str], ...] = ()
         self.running = 0
         self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
 
@@ -217,7 +220,10 @@ class HashEngine:
                 licence="Apache-2.0",
                 numeric_class="fp32-cpu",
                 facts=ModelFacts(
-                    calibrated=self.calibrated.get(name, ""),
+                    calibrations=stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
+                    if name in self.calibrated
+                    else (),
+                    unreadable=self.unreadable,
                     token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)),
                     bertscore_layer=1,
                     digest=self.digests.get(name) or hashlib.sha256(name.encode()).hexdigest(),

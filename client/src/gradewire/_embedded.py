@@ -1,4 +1,4 @@
-"""The one module through which this package reaches server and models; imported only when they are asked for."""
+"""How this package reaches server and models; imported only when they are asked for, as `_embedded_fits` is."""
 
 import asyncio
 import contextlib
@@ -12,10 +12,6 @@ import click
 from gradewire._codes import error_for
 from gradewire._forks import keep_for_good
 from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
-from gradewire_models.calibration import StoredCalibration
-from gradewire_models.catalog import default_model
-from gradewire_models.errors import ModelError
-from gradewire_models.repository import load_built
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_dataplane, run
 from gradewire_server.engine.opening import engine_type
@@ -29,15 +25,11 @@ from gradewire_server.settings_text import SettingInfo
 __all__ = [
     "EmbeddedTransport",
     "SettingInfo",
-    "calibrated_features",
-    "fitted_for",
-    "forget_fitted",
     "models_group",
     "open_wordnet",
     "print_settings",
     "run_server",
     "settings_of_server",
-    "store_fitted",
 ]
 
 _HERE = "the engine in this process"
@@ -224,76 +216,3 @@ def models_group() -> click.Group:
     from gradewire_models.cli import models  # noqa: PLC0415 - scoring in the process never needs them
 
     return models
-
-
-def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """NAME@DIGEST of a built model, and a line for each calibration that it has.
-
-    Args:
-        repository: Directory of built models; None: where a server with the same settings looks.
-        name: Of the model; "" for the default one.
-
-    Raises:
-        InvalidRequest: It is not there, or is broken.
-    """
-    with _model_errors():
-        model = load_built(_repository(repository), name or default_model().name, graph=False)
-    return f"{model.name}@{model.digest}", [each.told for each in model.calibrations]
-
-
-def calibrated_features() -> list[tuple[str, int, float]]:
-    """Features of metric `calibrated` in its order: name, direction and width, as `FittedFeature` has them."""
-    from gradewire_server.metrics.calibrated_features import FEATURES  # noqa: PLC0415 - for fitting alone
-
-    return [(feature.name, feature.monotone, feature.width) for feature in FEATURES]
-
-
-def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
-    """Stores what a user fitted with a built model.
-
-    Args:
-        repository: As in `fitted_for`.
-        name: Of the model.
-        digest: First digits of the digest of the model whose scores were fitted on.
-        values: Fields of `StoredCalibration`, without digest and origin.
-
-    Returns:
-        What is stored, in a line.
-
-    Raises:
-        InvalidRequest: It is another model, is not there or cannot be written, or a value is none.
-    """
-    place = _repository(repository)
-    with _model_errors():
-        model = load_built(place, name, graph=False)
-        if not model.digest.startswith(digest):
-            raise InvalidRequest(
-                f"the scores are of {name}@{digest}, {place} holds {name}@{model.digest[:12]}: score with that one, or "
-                "name the directory of the other"
-            )
-        fitted = StoredCalibration(**values, model_digest=model.digest, origin="user")
-        from gradewire_models.build import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
-
-        store_calibration(place, name, fitted)
-    return fitted.told
-
-
-def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
-    """Takes away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
-    from gradewire_models.build import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
-
-    with _model_errors():
-        gone = forget_calibrations(_repository(repository), name or default_model().name, metric)
-    return [each.told for each in gone]
-
-
-def _repository(named: Path | None) -> Path:
-    return named or Settings.load().engine_config().model_repository
-
-
-@contextlib.contextmanager
-def _model_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ModelError, ValueError) as error:
-        raise InvalidRequest(str(error)) from error

@@ -6,17 +6,13 @@ model's digest does not cover it, and it is bound to the digest of the model who
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 Origin = Literal["catalog", "user"]
 
-FORMAT: Final = 1
-_PREFIX: Final = "calibration."
 _SHA256_CHARS: Final = 64
-_OLD_PARAMETERS: Final = ("smile_threshold", "smile_sentence_weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class StoredCalibration:
         self._check()
         if self.fit:
             # One form, so that equal fits have equal digests wherever they were written.
-            object.__setattr__(self, "fit", _dumped(json.loads(self.fit)))
+            object.__setattr__(self, "fit", dumped(json.loads(self.fit)))
 
     def _check(self) -> None:
         texts = (self.metric, self.model_digest, self.fit, self.rows_sha256, self.fitted_on, self.date)
@@ -91,9 +87,9 @@ class StoredCalibration:
             raise ValueError("fit is a JSON object")
 
     @property
-    def place(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """What it is for; a later one for the same takes its place."""
-        return self.metric, self.parameters
+    def place(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
+        """What it is for; a later one for the same takes its place, one for another version of the metric does not."""
+        return self.metric, self.metric_version, self.parameters
 
     @property
     def described(self) -> str:
@@ -108,11 +104,12 @@ class StoredCalibration:
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"
         what = "a probability" if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
-        return f"fitted for {self.metric}{f' ({values})' if values else ''}: {what}; {self.described}"
+        metric = f"{self.metric}/{self.metric_version}{f' ({values})' if values else ''}"
+        return f"fitted for {metric}: {what}; {self.described}"
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Both, where those `above` take the place of those `below`; by metric and parameters."""
+    """Both, where those `above` take the place of those `below`; by metric, version and parameters."""
     places = {each.place: each for each in below} | {each.place: each for each in above}
     return tuple(places[place] for place in sorted(places))
 
@@ -130,90 +127,8 @@ def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[Sto
     return tuple(each for each in calibrations if each.origin == "catalog" or each.model_digest == digest)
 
 
-def to_parameters(calibrations: Sequence[StoredCalibration]) -> dict[str, str]:
-    """As parameters of a description, by short name: one a metric, a JSON list."""
-    by_metric: dict[str, list[dict[str, Any]]] = {}
-    for each in merge(calibrations, ()):
-        by_metric.setdefault(each.metric, []).append(_record(each))
-    return {f"{_PREFIX}{metric}": _dumped(records) for metric, records in by_metric.items()}
-
-
-def calibrations_in(facts: Mapping[str, str]) -> tuple[StoredCalibration, ...]:
-    """What a description says, of our own parameters in it by their short names.
-
-    Raises:
-        ValueError: It says it in another form; the message names the parameter.
-    """
-    found: list[StoredCalibration] = []
-    for name in sorted(facts):
-        if name.startswith(_PREFIX):
-            try:
-                found += _records(facts[name])
-            except (ValueError, TypeError, RecursionError) as error:
-                raise ValueError(
-                    f"gradewire.{name} is no calibration ({error}): fit it again or take it away with "
-                    "gradewire calibrate --undo"
-                ) from error
-    return merge(found, _old(facts) if not found else ())
-
-
-def is_calibration(name: str) -> bool:
-    """Whether a parameter, by its short name, holds calibrations."""
-    return name.startswith(_PREFIX) or name in _OLD_PARAMETERS
-
-
-def _old(facts: Mapping[str, str]) -> Iterable[StoredCalibration]:
-    """What descriptions before version 6 said of SMILE's default preset; nobody knows on what it was fitted."""
-    if all(name in facts for name in _OLD_PARAMETERS):
-        threshold, weight = (float(facts[name]) for name in _OLD_PARAMETERS)
-        yield StoredCalibration(
-            metric="smile",
-            metric_version=1,
-            model_digest=facts["digest"],
-            origin="user",
-            parameters=(("preset", "v1"), ("synthetic", "none")),
-            threshold=threshold,
-            sentence_weight=weight,
-            fitted_on="unknown rows",
-        )
-
-
-def _record(calibration: StoredCalibration) -> dict[str, Any]:
-    record: dict[str, Any] = {"format": FORMAT}
-    record |= {name: getattr(calibration, name) for name in StoredCalibration.__dataclass_fields__}
-    record |= {"parameters": dict(calibration.parameters), "figures": dict(calibration.figures)}
-    kept = {name: value for name, value in record.items() if value not in (None, "", {})}
-    return kept | ({"fit": json.loads(calibration.fit)} if calibration.fit else {})
-
-
-def _read(record: Any) -> StoredCalibration:
-    if not isinstance(record, dict):
-        raise TypeError("a record is an object")
-    values = dict(record)
-    if (version := values.pop("format", None)) != FORMAT:
-        raise ValueError(f"its format is {version!r}, this gradewire reads {FORMAT}")
-    if unknown := sorted(set(values) - set(StoredCalibration.__dataclass_fields__)):
-        raise ValueError(f"it has an unknown {unknown[0]!r}")
-    for name in ("parameters", "figures"):
-        entries = values.get(name, {})
-        if not isinstance(entries, dict):
-            raise TypeError(f"{name} is an object")
-        values[name] = tuple(entries.items())
-    fit = values.get("fit")
-    values["fit"] = "" if fit is None else _dumped(fit)
-    return StoredCalibration(**values)
-
-
-@lru_cache(maxsize=16)
-def _records(text: str) -> tuple[StoredCalibration, ...]:
-    """The records of one parameter; remembered, for repositories are listed again and again and a fit is long."""
-    records = json.loads(text)
-    if not isinstance(records, list):
-        raise TypeError("it is a list of records")
-    return tuple(_read(record) for record in records)
-
-
-def _dumped(value: Any) -> str:
+def dumped(value: Any) -> str:
+    """The one JSON text of a value: sorted, without blanks, ASCII; ValueError for a number that is not finite."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 

@@ -132,5 +132,5 @@ def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
 
 
 def _tell_calibrations(model: BuiltModel | None, *, indent: str) -> None:
-    for fitted in model.calibrations if model is not None else ():
-        click.echo(f"{indent}{fitted.told}")
+    for line in model.told if model is not None else ():
+        click.echo(f"{indent}{line}")

@@ -14,7 +14,8 @@ from gradewire_models._model_config_pb2 import (
     ModelOutput,
     ModelParameter,
 )
-from gradewire_models.calibration import fitting, to_parameters
+from gradewire_models.calibration import fitting
+from gradewire_models.calibration_records import to_parameters
 from gradewire_models.digest import DigestParts
 from gradewire_models.facts import AdapterFacts, Bertscore, EncoderFacts
 from gradewire_models.serving import Serving, describe_serving

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
-from gradewire_models.calibration import StoredCalibration, calibrations_in, fitting
+from gradewire_models.calibration import StoredCalibration, fitting
+from gradewire_models.calibration_records import UnreadableCalibration, calibrations_in
 from gradewire_models.catalog import load_catalog
 from gradewire_models.config import (
     CONFIG_FILE,
@@ -63,6 +64,7 @@ class BuiltModel:
         calibrations: Thresholds and fits for metrics with this encoder.
         bertscore: Layer and baselines of BERTScore for this encoder, or None.
         adapter: What was merged into another model's weights, or None.
+        unreadable: What was fitted and cannot be read: the model does without, and says so.
     """
 
     name: str
@@ -86,6 +88,7 @@ class BuiltModel:
     calibrations: tuple[StoredCalibration, ...]
     bertscore: Bertscore | None = None
     adapter: AdapterFacts | None = None
+    unreadable: tuple[UnreadableCalibration, ...] = ()
 
     @property
     def token_layers(self) -> tuple[int, ...]:
@@ -96,6 +99,11 @@ class BuiltModel:
     def token_output(self, layer: int) -> str:
         """Name of the output with the token vectors of one of `token_layers`."""
         return self.tokens_output if layer == self.layers else layer_output(layer)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was fitted for it, a line each for people; what cannot be read comes last, with what to do."""
+        return (*(each.told for each in self.calibrations), *(each.told for each in self.unreadable))
 
     @property
     def on_cpu(self) -> bool:
@@ -213,6 +221,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             sizes[onnx_path] = int(facts["onnx_bytes"])
         found = {path: path.stat().st_size for path in sizes}
         outputs = [output.name for output in config.output]
+        fitted = calibrations_in(facts)
         model = BuiltModel(
             name=config.name,
             directory=directory,
@@ -232,9 +241,10 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
             sentence_output=SENTENCE_OUTPUT,
             tokens_output=TOKENS_OUTPUT,
             layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
-            calibrations=fitting(calibrations_in(facts), facts["digest"]),
+            calibrations=fitting(fitted.readable, facts["digest"]),
             bertscore=bertscore_in(facts),
             adapter=adapter_in(facts),
+            unreadable=fitted.unreadable,
         )
     except KeyError as error:
         raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire.agreement.calibrated_form import FittedFeature, HeldOut, Points, fit_form, log_odds, tree_form
-from gradewire_server.metrics.calibrated_fit import CalibratedFit, read_fit
+from gradewire_server.metrics.calibrated_fit import CalibratedFit, ColumnRule, read_fit
 
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)
@@ -81,7 +81,7 @@ def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[
         provenance = {"metric_version": 1, "model": "m", "model_digest": "a" * 64, "rows": {"count": ROWS}}
         form = fit_form(trees, points, HeldOut(probabilities[labels], probabilities[~labels]), provenance)
         # The metric has them in another order, and one more.
-        known = {"other": 0, **dict(zip(reversed(NAMES), reversed(DIRECTIONS), strict=True))}
+        known = [ColumnRule("other", 0), *map(ColumnRule, reversed(NAMES), reversed(DIRECTIONS))]
         return form, read_fit(json.dumps(form), known, version=1)
 
     return build

@@ -104,7 +104,7 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     assert ScoreWarning.UNCALIBRATED in scored(built, "smile:paper")[0].warnings
     shown = run("--show")
     assert stored.told in shown.stdout
-    assert "taken away: fitted for smile" in run("--undo").stdout
+    assert "taken away: fitted for smile/1" in run("--undo").stdout
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 
 
@@ -151,7 +151,7 @@ def test_a_probability_is_fitted_and_served(
     assert after.correct is False
     assert after.score < 0.1
     assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
-    assert "fitted for calibrated: a probability; user: fitted on" in remarks[0]
+    assert "fitted for calibrated/1: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 
 

@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.calibrated_fits import DIGEST, FORM, fit_text
+from tests.support.calibrated_fits import DIGEST, FORM, fit_text, stored_fit
 from tests.support.programs import Table, at
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.calibrated import Calibrated, CalibratedParameters
-from gradewire_server.metrics.calibrated_features import FEATURES
-from gradewire_server.metrics.calibrated_fit import fit_id
+from gradewire_server.metrics.calibrated import _RULES, Calibrated, CalibratedParameters, _fit, _result
+from gradewire_server.metrics.calibrated_features import FEATURES, features
+from gradewire_server.metrics.calibrated_fit import CalibratedFit, fit_id, read_fit
+from gradewire_server.metrics.calibrated_inputs import gather_inputs
 from gradewire_server.metrics.parameters import SmileParameters
 from gradewire_server.metrics.smile import Smile
 
 METRIC = Calibrated()
 MODEL = f"m@{DIGEST}"
-FACTS = ModelFacts(calibrated=fit_text(), digest=DIGEST)
+FACTS = ModelFacts(stored_fit(fit_text()), digest=DIGEST)
 PARAMETERS = CalibratedParameters(model=MODEL)
 VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40)}
 
@@ -161,10 +162,57 @@ def test_the_models_fit_is_named_and_insisted_on() -> None:
     ],
 )
 def test_a_model_without_a_usable_fit_fails_the_metric_and_says_what_to_do(stored: str, said: str) -> None:
+    facts = ModelFacts(stored_fit(stored) if stored else ())
     with pytest.raises(ParameterError, match=said):
-        CalibratedParameters(model="m").resolved(ModelFacts(calibrated=stored))
+        CalibratedParameters(model="m").resolved(facts)
     only = CalibratedParameters(model="m", features_only=True)
-    assert only.resolved(ModelFacts(calibrated=stored)) == only
+    assert only.resolved(facts) == only
+
+
+def test_whose_fit_filled_in_what_was_left_open_is_told() -> None:
+    described = stored_fit(fit_text())[0].described
+    assert CalibratedParameters(model="m").resolved(FACTS).calibration == described
+    assert CalibratedParameters(model="m", fit=fit_id(fit_text())).resolved(FACTS).calibration == ""
+    assert CalibratedParameters(model="m", features_only=True).resolved(FACTS).calibration == ""
+
+
+def test_a_fit_for_another_version_of_the_metric_is_passed_over() -> None:
+    old, here = stored_fit(fit_text(base=0.5)), stored_fit(fit_text(), version=METRIC.info.version)
+    facts = replace(FACTS, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
+    assert CalibratedParameters(model="m").resolved(facts).fit == fit_id(fit_text())
+    later = replace(METRIC.info, version=2)
+    assert replace(FACTS, calibrations=old).seen_by(later).calibrations == ()
+
+
+def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_for() -> None:
+    spoilt = replace(FACTS, unreadable=(("calibrated", "take it away"), ("smile", "another")))
+    facts = spoilt.seen_by(METRIC.info)
+    assert facts.unreadable == (("calibrated", "take it away"),)
+    with pytest.raises(ParameterError, match="model: take it away"):
+        CalibratedParameters(model="m").resolved(facts)
+    only = CalibratedParameters(model="m", features_only=True)
+    assert only.resolved(facts) == only
+
+
+def test_what_is_no_number_is_no_score() -> None:
+    """A fit that is read gives none (`calibrated_form`); should one ever, there is no verdict of it."""
+    asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, FACTS)
+    assert Table(VECTORS).run(asked).status is Status.OK
+    spoilt = replace(read_fit(fit_text(), _RULES, version=1), base=math.nan)
+    inputs = Table(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
+    result = _result(inputs, features(inputs), spoilt, 0.9)
+    assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
+    assert "gradewire calibrate" in result.message
+
+
+def test_a_fit_with_steps_where_vectors_are_compared_is_not_used() -> None:
+    """The least width is the feature's own: with less the last bits of vectors would move P by more than 2e-4."""
+    width = next(feature.width for feature in FEATURES if feature.name == "keyword")
+    for wide, used in ((width, True), (width / 2, False), (0.0, False)):
+        text = fit_text(features=[FORM["features"][0] | {"width": wide}, FORM["features"][1]])
+        found = _fit(replace(FACTS, calibrations=stored_fit(text)))
+        assert isinstance(found, CalibratedFit) is used
+        assert used or "keyword must have ramps 0.02 wide" in str(found)
 
 
 def test_a_fit_for_other_vectors_is_not_used() -> None:

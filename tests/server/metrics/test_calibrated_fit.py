@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.calibrated_fits import DIGEST, FORM, changed, fit_text
 
-from gradewire_server.metrics.calibrated_fit import CalibratedFit, FitError, cached_fit, fit_id, read_fit
+from gradewire_server.metrics.calibrated_fit import CalibratedFit, ColumnRule, FitError, cached_fit, fit_id, read_fit
 
 # The metric has more features than the fit reads, in another order.
-KNOWN = {"exact": 1, "unread": 0, "keyword": 1}
+KNOWN = (ColumnRule("exact", 1), ColumnRule("unread", 0), ColumnRule("keyword", 1, 0.05))
 
 
 def read(form: dict[str, Any] | None = None) -> CalibratedFit:
@@ -112,10 +112,16 @@ def test_the_identity_is_that_of_the_text() -> None:
         ("features.1.name", "keyword", "twice"),
         ("features.0.monotone", 0, "keyword must be monotone [+]1"),
         ("features.0.width", -0.1, "width"),
+        ("features.0.width", 0.04, "keyword must have ramps 0.05 wide or wider"),
+        ("features.0.width", 0.0, "keyword must have ramps"),
+        ("features.1.width", 1e-320, "finite slope"),
         ("features", [], "features"),
         ("base", math.nan, "base"),
         ("base", "0.1", "base"),
         ("trees.value.1", math.inf, "trees.value.1"),
+        ("trees.value.1", -1.7e308, "trees.value.1"),
+        ("base", 1e7, "base"),
+        ("map.log_odds", [-1.7e308, 1.7e308], "map.log_odds.0"),
         ("trees.value.1", 2.0, "breaks the direction"),
         ("trees.value", [0.0], "differ in length"),
         ("trees.left.0", 0, "before its parent"),
@@ -159,6 +165,5 @@ def test_provenance_is_nobodys_business_here() -> None:
 
 
 def test_a_fit_is_read_once_and_a_broken_one_refused_once() -> None:
-    known = tuple(KNOWN.items())
-    assert cached_fit(fit_text(), known, 1) is cached_fit(fit_text(), known, 1)
-    assert "map" in str(cached_fit(fit_text(map=5), known, 1))
+    assert cached_fit(fit_text(), KNOWN, 1) is cached_fit(fit_text(), KNOWN, 1)
+    assert "map" in str(cached_fit(fit_text(map=5), KNOWN, 1))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from gradewire_models.catalog import load_catalog
 from gradewire_server.metrics.calibrated import VERSION
 from gradewire_server.metrics.calibrated_features import FEATURES
-from gradewire_server.metrics.calibrated_fit import CalibratedFit, read_fit
+from gradewire_server.metrics.calibrated_fit import CalibratedFit, ColumnRule, read_fit
 
-KNOWN = {feature.name: feature.monotone for feature in FEATURES}
+KNOWN = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 FITS = {
     entry.name: calibration
     for entry in load_catalog().values()

@@ -53,11 +53,12 @@ async def test_the_provenance_asks_for_the_same_again(wire: Wire) -> None:
     assert told.line == (
         f"calibrated/1?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
     )
+    assert told.calibration == "user: fitted on ten rows"
     again = await score(wire, told.metric)
     for before, after in zip(reply.items[:2], again.items[:2], strict=True):
         assert after.results[0].score == before.results[0].score
         assert after.results[0].calibrated == before.results[0].calibrated
-    assert again.provenance == reply.provenance
+    assert [each.line for each in again.provenance] == [told.line]
 
 
 async def test_a_stream_says_what_a_call_says(wire: Wire) -> None:
@@ -143,3 +144,25 @@ async def test_the_list_tells_of_it(wire: Wire) -> None:
     (told,) = [metric for metric in listed.metrics if metric.name == "calibrated"]
     assert [parameter.name for parameter in told.parameters] == ["model", "confidence", "features_only", "fit"]
     assert (told.minimum, told.maximum, told.higher_is_better) == (0, 1, True)
+
+
+async def test_what_cannot_be_read_fails_its_metric_alone(wire: Wire) -> None:
+    give_fit(wire)
+    wire.engine.unreadable = (("smile", "what was fitted for smile cannot be read: take it away"),)
+    told = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(threshold=0.5, sentence_weight=0.3))
+    sbert = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
+    reply = await score(wire, SMILE, told, sbert, spec())
+    failed, *others = reply.items[0].results
+    assert (failed.status, failed.HasField("score")) == (types_pb2.STATUS_INVALID_PARAMETER, False)
+    assert "cannot be read: take it away" in failed.message
+    assert [each.status for each in others] == [types_pb2.STATUS_OK] * 3
+    (model, *_) = (await wire.models.List(models_pb2.ListModelsRequest())).models
+    assert list(model.without_metrics) == ["smile"]
+
+
+async def test_what_was_fitted_for_another_version_is_told_and_does_not_count(wire: Wire) -> None:
+    give_fit(wire)
+    wire.engine.versions["calibrated"] = 9
+    (model, *_) = (await wire.models.List(models_pb2.ListModelsRequest())).models
+    assert "what was fitted for calibrated/9 does not count, this server has calibrated/1" in model.remarks[0]
+    assert "calibrated" in model.without_metrics

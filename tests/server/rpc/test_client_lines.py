@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_values import MODELS, metrics_named
-from tests.support.calibrated_fits import fit_text
+from tests.support.calibrated_fits import fit_text, stored_fit
 
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.cli.calibrate_run import THRESHOLDS, line_parameters
@@ -25,8 +25,8 @@ FACTS = ModelFacts(
     calibrations=(
         Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
         Calibration("sbert", 1, (), 0.7),
+        *stored_fit(fit_text(model_digest=DIGEST)),
     ),
-    calibrated=fit_text(model_digest=DIGEST),
     digest=DIGEST,
     token_layers=tuple(TokenLayer(number, (0.1, 0.2, 0.15)) for number in range(1, 7)),
     bertscore_layer=5,

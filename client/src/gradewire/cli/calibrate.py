@@ -11,7 +11,7 @@ from gradewire.cli.calibrate_options import calibrate_options, judging_of
 from gradewire.cli.calibrate_run import CALIBRATED, THRESHOLDS, Calibration
 from gradewire.cli.files import ALIAS_HELP
 from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
-from gradewire.cli.server_extra import embedded_module
+from gradewire.cli.server_extra import fits_module
 from gradewire.metric_line import parse_metric_line
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _metric(line: str) -> Metric:
 
 
 def _tell_or_undo(ctx: click.Context, options: dict[str, Any]) -> None:
-    embedded = embedded_module()
+    embedded = fits_module()
     model = (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:

@@ -71,7 +71,7 @@ def calibrate_options(command: Command) -> Command:
                 "--scores",
                 type=path,
                 multiple=True,
-                help="Take the scores from this output of gradewire score; nothing is scored.",
+                help="Take the scores of --metric from this output of gradewire score; nothing is scored.",
             ),
             click.option(
                 "--labels",

@@ -51,7 +51,7 @@ def fitted_probability(
     """Fits on features, and reads the fit on the other half where there is one.
 
     Args:
-        split: Scores of `calibrated` with `features_only`, whose score is SMILE's.
+        split: Scores of `calibrated`, with `features_only` or without.
         features: The metric's, in its order.
         provenance: What the fit is to carry of where it comes from.
         resamples: Draws of the intervals.
@@ -83,10 +83,11 @@ def _read(
     points = Points(np.array(fit["map"]["log_odds"]), np.array(fit["map"]["probability"]))
     values = _values(rows.results, [feature["name"] for feature in fit["features"]])
     probabilities = points(log_odds(fit, values))
+    smile = rows.values("smile")
     judged = JudgedRows(
-        scores={BEFORE: rows.scores, AFTER: probabilities},
+        scores={BEFORE: smile, AFTER: probabilities},
         verdicts={
-            BEFORE: (rows.scores >= _SMILE_CUT).astype(np.float64),
+            BEFORE: (smile >= _SMILE_CUT).astype(np.float64),
             AFTER: (probabilities >= 0.5).astype(np.float64),
         },
         labels=rows.labels,

@@ -11,8 +11,9 @@ import numpy as np
 
 from gradewire.agreement.halves import half_of
 from gradewire.agreement.point import right
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.summary import verdict
+from gradewire.metric_line import parameter_names, parse_metric_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from gradewire.agreement.halves import Half
     from gradewire.cli.judged_rows import JudgedColumns
     from gradewire.cli.rows import Row
+    from gradewire.metric_types import Metric
+
+_LEFT_ASIDE = frozenset({"model", "features_only"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +66,26 @@ class LabelledScores:
         return np.array([result[name] for result in self.results], dtype=np.float64)
 
 
-def labelled_scores(columns: JudgedColumns, *, half: Half | None) -> tuple[LabelledScores, LabelledScores | None]:
+def labelled_scores(
+    columns: JudgedColumns, metric: Metric, *, half: Half | None
+) -> tuple[LabelledScores, LabelledScores | None]:
     """The rows that are fitted on, and those that the fit is read on.
 
     Args:
-        columns: Of one metric, with their rows.
+        columns: With their rows; those of other metrics are left aside.
+        metric: Whose scores are fitted on, with the parameters that were asked for.
         half: Which half of the questions is fitted on; None: all.
 
     Returns:
         The first with the digest of its own rows; the second, the other half, None without halves.
 
     Raises:
-        InputError: There are several metrics, no row, labels outside [0, 1], or a half is empty.
+        InputError: The metric is not among them or is there several times, there is no row, labels lie outside
+            [0, 1], or a half is empty.
     """
     judged = columns.judged()
-    if len(judged.scores) != 1:
-        raise InputError(f"calibrate fits one metric at a time, the scores are of {', '.join(judged.scores)}")
-    (label,) = judged.scores
-    lines = dict.fromkeys(str(output["scores"][label].get("line", "")) for _, output in columns.kept)
+    label = _column(columns, metric)
+    lines = _lines(columns, label)
     if len(lines) > 1:
         raise InputError(f"the scores are of several metrics: {', '.join(lines)}: score the file again")
     scores = judged.scores[label]
@@ -100,6 +106,36 @@ def labelled_scores(columns: JudgedColumns, *, half: Half | None) -> tuple[Label
             raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
         return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
     return _gathered(label, kept, len(scores) - len(kept)), None
+
+
+def _column(columns: JudgedColumns, metric: Metric) -> str:
+    """Label of the metric's scores: an output file may hold those of others beside them."""
+    known = {label: _lines(columns, label) for label in columns.tallies}
+    fits = [label for label, lines in known.items() if not lines or any(_answers(line, metric) for line in lines)]
+    if len(fits) == 1:
+        return fits[0]
+    raise InputError(
+        f"the scores are of {', '.join(known)}, and --metric {metric.name} names {len(fits) or 'none'} of them: "
+        + ("add the preset or parameters that tell it from the others" if fits else "say which one is calibrated")
+    )
+
+
+def _answers(line: str, metric: Metric) -> bool:
+    """Whether scores of a line are those of a metric; what nobody asked for may be anything."""
+    with one_line_errors():
+        scored = parse_metric_line(line)
+    if scored.name != metric.name:
+        return False
+    # A line's model has its digest behind it; features are the same with the probability and without.
+    asked = {name: getattr(metric, name) for name in parameter_names(metric.name) if name not in _LEFT_ASIDE}
+    asked |= {"preset": getattr(metric, "preset", None)}
+    return all(getattr(scored, name) == value for name, value in asked.items() if value is not None)
+
+
+def _lines(columns: JudgedColumns, label: str) -> list[str]:
+    """What its scores were computed as, mostly one line; none where all of them failed before that was known."""
+    said = (str(output["scores"][label].get("line", "")) for _, output in columns.kept)
+    return [line for line in dict.fromkeys(said) if line]
 
 
 def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int) -> LabelledScores:

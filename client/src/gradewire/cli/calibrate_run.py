@@ -20,7 +20,7 @@ from gradewire.cli.calibrate_probability import fitted_probability
 from gradewire.cli.calibrate_rows import labelled_scores
 from gradewire.cli.calibrate_text import fit_lines, fit_table, gain_lines, probability_tables, warning_lines
 from gradewire.cli.problems import InputError, one_line_errors
-from gradewire.cli.server_extra import embedded_module
+from gradewire.cli.server_extra import fits_module
 from gradewire.metric_line import format_metric_line, parse_metric_line
 from gradewire.metric_types.wire import wire_parameters
 
@@ -63,8 +63,6 @@ class Calibration:
             click.ClickException: Rows, scores, server or model are not as they have to be; nothing was stored.
         """
         columns, before = self._score(transport, self.metric)
-        if parse_metric_line(before.fitted.line).name != self.metric.name:
-            raise InputError(f"the scores are of {before.fitted.line}: --metric says which metric is calibrated")
         if self.metric.name == CALIBRATED:
             self._fit_probability(columns, before)
             return
@@ -96,7 +94,7 @@ class Calibration:
         name, _, digest = str(getattr(metric, "model", "")).partition("@")
         with one_line_errors():
             # The fit carries the whole digest, a line has its beginning.
-            found, _ = embedded_module().fitted_for(self.options["models_dir"], name)
+            found, _ = fits_module().fitted_for(self.options["models_dir"], name)
         if not found.startswith(f"{name}@{digest}"):
             raise InputError(
                 f"the features are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again"
@@ -114,7 +112,7 @@ class Calibration:
             },
             "date": _today(),
         }
-        features = [FittedFeature(*each) for each in embedded_module().calibrated_features()]
+        features = [FittedFeature(*each) for each in fits_module().calibrated_features()]
         fit = fitted_probability(scored, features, provenance, resamples=self.judging.resamples, seed=self.judging.seed)
         print_figures(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):
@@ -129,7 +127,7 @@ class Calibration:
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[JudgedColumns, Split]:
         plan = replace(self.judging.plan, metrics=format_metric_line(metric))
         columns = replace(self.judging, plan=plan).collect(transport, keeps_rows=True)
-        fitted, read = labelled_scores(columns, half=self.options["half"])
+        fitted, read = labelled_scores(columns, metric, half=self.options["half"])
         return columns, Split(fitted=fitted, read=read)
 
     def _store(self, rows: LabelledScores, fitted: Mapping[str, Any]) -> None:
@@ -151,7 +149,7 @@ class Calibration:
             click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
             return
         with one_line_errors():
-            told = embedded_module().store_fitted(self.options["models_dir"], name, digest, values)
+            told = fits_module().store_fitted(self.options["models_dir"], name, digest, values)
         click.echo(f"stored with {name}: {told}")
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
 

@@ -30,6 +30,15 @@ def embedded_module() -> ModuleType:
     return _embedded
 
 
+def fits_module() -> ModuleType:
+    """`gradewire._embedded_fits`, as `embedded_module`."""
+    try:
+        from gradewire import _embedded_fits  # noqa: PLC0415 - loads the server's libraries
+    except ImportError as error:
+        raise missing_server(error) from error
+    return _embedded_fits
+
+
 def prompts_module() -> ModuleType:
     """`gradewire._prompts`, as `embedded_module`."""
     try:

@@ -1,29 +1,30 @@
 """What users fitted for a model: put into its description, taken out, carried over when the model is built anew."""
 
 import re
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from google.protobuf import text_format
 
 from gradewire_models._model_config_pb2 import ModelConfig, ModelParameter
 from gradewire_models.build.lock import exclusive
 from gradewire_models.build.progress import Report, ignore
-from gradewire_models.calibration import (
-    StoredCalibration,
+from gradewire_models.calibration import StoredCalibration, fitting, merge, of_users
+from gradewire_models.calibration_records import (
+    Described,
+    UnreadableCalibration,
     calibrations_in,
-    fitting,
     is_calibration,
-    merge,
-    of_users,
     to_parameters,
 )
 from gradewire_models.catalog import load_catalog
 from gradewire_models.config import CONFIG_FILE, PREFIX, facts_in, read_config, write_config
 from gradewire_models.errors import BuildError, ModelNotBuiltError
 from gradewire_models.repository import BuiltModel, load_built
+
+Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
 # One parameter as `write_config` writes it; what somebody wrote otherwise is written anew with the whole file.
 _PARAMETER = re.compile(
@@ -37,6 +38,8 @@ def store_calibration(
     repository: Path, name: str, calibration: StoredCalibration, *, report: Report = ignore
 ) -> BuiltModel:
     """Puts a user's calibration into a model's description; it takes the place of one for the same scores.
+
+    Where what was fitted for its metric before cannot be read, it takes the place of all of that.
 
     Waits for whoever builds the model. Readers see the old description or the new one, whole. A server that has the
     model loaded goes on with what it read.
@@ -58,7 +61,12 @@ def store_calibration(
                     f"the scores are of {name} with digest {calibration.model_digest[:12]}, {repository} holds "
                     f"{model.digest[:12]}: score the rows with that one"
                 )
-            _write(model.directory / CONFIG_FILE, merge(model.calibrations, (calibration,)))
+            left = tuple(each for each in model.unreadable if each.metric != calibration.metric)
+            below = model.calibrations
+            if left != model.unreadable:
+                listed = (each for each in _listed(name, model.digest) if each.metric == calibration.metric)
+                below = merge(listed, below)
+            _write(model.directory / CONFIG_FILE, Described(merge(below, (calibration,)), left))
     except OSError as error:
         raise _cannot_write(repository, name, error) from error
     return load_built(repository, name, graph=False)
@@ -66,10 +74,10 @@ def store_calibration(
 
 def forget_calibrations(
     repository: Path, name: str, metric: str = "", *, report: Report = ignore
-) -> tuple[StoredCalibration, ...]:
+) -> tuple[Fitted, ...]:
     """Takes what users fitted out of a model's description; what the catalog brings counts again.
 
-    Works where the description's calibrations cannot be read, too: then all of them go.
+    What cannot be read goes, too, whoever wrote it.
 
     Args:
         repository: Directory of models.
@@ -78,7 +86,7 @@ def forget_calibrations(
         report: Told when it has to wait.
 
     Returns:
-        What is gone, as far as it could be read.
+        What is gone.
 
     Raises:
         ModelError: The model is not there, or cannot be written.
@@ -87,14 +95,12 @@ def forget_calibrations(
         with _alone(repository, name, report):
             path = repository / name / CONFIG_FILE
             facts = read_config(path)[1]
-            try:
-                standing = calibrations_in(facts)
-            except ValueError:
-                standing = ()
-            gone = tuple(each for each in of_users(standing) if metric in {"", each.metric})
-            known = load_catalog().get(name)
-            listed = known.calibrations if known is not None and known.digest == facts.get("digest") else ()
-            _write(path, merge(listed, (each for each in of_users(standing) if each not in gone)))
+            standing = calibrations_in(facts)
+            users = of_users(standing.readable)
+            there: tuple[Fitted, ...] = (*users, *standing.unreadable)
+            gone = tuple(each for each in there if metric in {"", each.metric})
+            kept = merge(_listed(name, facts.get("digest", "")), (each for each in users if each not in gone))
+            _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
     except ValueError as error:
         raise BuildError(f"cannot read the description of {name} in {repository}: {error}") from error
     except OSError as error:
@@ -111,8 +117,8 @@ class Carried:
         dropped: They were fitted on one of another digest: they would hold for none of its scores.
     """
 
-    kept: tuple[StoredCalibration, ...] = ()
-    dropped: tuple[StoredCalibration, ...] = ()
+    kept: tuple[Fitted, ...] = ()
+    dropped: tuple[Fitted, ...] = ()
 
 
 def carry_calibrations(standing: Path, made: Path) -> Carried:
@@ -126,16 +132,25 @@ def carry_calibrations(standing: Path, made: Path) -> Carried:
         OSError: The description in `made` cannot be read or written.
     """
     try:
-        users = of_users(calibrations_in(read_config(standing / CONFIG_FILE)[1]))
+        before = read_config(standing / CONFIG_FILE)[1]
+        found = calibrations_in(before)
     except (OSError, ValueError, KeyError):
         return Carried()
-    if not users:
-        return Carried()
     facts = read_config(made / CONFIG_FILE)[1]
-    kept = fitting(users, facts["digest"])
-    if kept:
-        _write(made / CONFIG_FILE, merge(calibrations_in(facts), kept))
-    return Carried(kept, tuple(each for each in users if each not in kept))
+    users = of_users(found.readable)
+    readable = fitting(users, facts["digest"])
+    unreadable = found.unreadable if before.get("digest") == facts["digest"] else ()
+    if readable or unreadable:
+        _write(made / CONFIG_FILE, Described(merge(calibrations_in(facts).readable, readable), unreadable))
+    there: tuple[Fitted, ...] = (*users, *found.unreadable)
+    kept: tuple[Fitted, ...] = (*readable, *unreadable)
+    return Carried(kept, tuple(each for each in there if each not in kept))
+
+
+def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
+    """What the catalog brings for a model, if it is the one of this digest."""
+    known = load_catalog().get(name)
+    return known.calibrations if known is not None and known.digest == digest else ()
 
 
 def _alone(repository: Path, name: str, report: Report) -> AbstractContextManager[None]:
@@ -148,10 +163,10 @@ def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
     return BuildError(f"cannot write the description of {name} in {repository}: {error}; nothing was changed")
 
 
-def _write(path: Path, calibrations: Sequence[StoredCalibration]) -> None:
+def _write(path: Path, calibrations: Described) -> None:
     """Replaces the calibrations of a description, in one step; all else in the file stays, letter by letter."""
     text = path.read_text(encoding="utf-8")
-    wanted = to_parameters(calibrations)
+    wanted = to_parameters(calibrations.readable, calibrations.unreadable)
     added = ModelConfig()
     for name, value in wanted.items():
         added.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=value))

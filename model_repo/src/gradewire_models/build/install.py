@@ -20,6 +20,7 @@ from gradewire_models.build.unpack import unpack
 from gradewire_models.build.verify import Check, verify_built
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.calibration import StoredCalibration
+from gradewire_models.calibration_records import UnreadableCalibration
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import TOKENIZER_FILE
 from gradewire_models.errors import (
@@ -49,7 +50,7 @@ class BuildResult:
     built: bool
     renewed: bool
     checks: tuple[Check, ...]
-    dropped: tuple[StoredCalibration, ...] = ()
+    dropped: tuple[StoredCalibration | UnreadableCalibration, ...] = ()
 
 
 def downloads_directory() -> Path:

@@ -6,17 +6,19 @@ from pathlib import Path
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
-from gradewire_models._model_config_pb2 import ModelConfig
+from gradewire_models._model_config_pb2 import ModelConfig, ModelParameter
 from gradewire_models.build.golden import GOLDEN_FILE, load_golden
 from gradewire_models.build.place import workspace
 from gradewire_models.build.progress import Report, ignore
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.seal import read_fingerprint
 from gradewire_models.calibration import merge, of_users
+from gradewire_models.calibration_records import to_parameters
 from gradewire_models.catalog import CatalogModel
 from gradewire_models.config import (
     CONFIG_FILE,
     CONFIG_VERSION,
+    PREFIX,
     FileFacts,
     facts_in,
     make_config,
@@ -135,8 +137,13 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     if expected is not None:
         # What users fitted is nowhere else.
         kept = merge(expected.facts.calibrations, of_users(model.calibrations))
-        return make_config(replace(expected.facts, calibrations=kept), files, serving_of(expected, wanted))
-    return make_config(_facts(model, said), files, serving_on_cpus(wanted))
+        facts, serving = replace(expected.facts, calibrations=kept), serving_of(expected, wanted)
+    else:
+        facts, serving = _facts(model, said), serving_on_cpus(wanted)
+    config = make_config(facts, files, serving)
+    for name, text in to_parameters((), model.unreadable).items():
+        config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=text))
+    return config
 
 
 def _facts(model: BuiltModel, said: dict[str, str]) -> EncoderFacts:

@@ -179,6 +179,8 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
     if differences:
         renewal = f"; write it anew: gradewire models build {model.name}"
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
+    if model.unreadable:
+        return Check("config.pbtxt", passed=False, detail="; ".join(each.told for each in model.unreadable))
     detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
     return Check("config.pbtxt", passed=True, detail=detail)
 

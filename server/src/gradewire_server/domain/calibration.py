@@ -1,4 +1,4 @@
-"""What was fitted for an encoder on labelled answers: from which score on an answer counts as right."""
+"""What was fitted for an encoder on labelled answers: from which score on an answer counts as right, or a whole fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,23 +7,25 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A threshold of one metric for one encoder, as the model's description carries it.
+    """A threshold of one metric, or the fit of `calibrated`, for one encoder, as the model's description carries it.
 
     Attributes:
         metric: Name of the metric.
         metric_version: Of the metric's definition; it holds for that one only.
         parameters: Names and values, as a metric line writes them, that scores must have for it to hold; sorted.
-        threshold: Score from which an answer counts as right.
+        threshold: Score from which an answer counts as right; None where `fit` says all.
         sentence_weight: Of `smile`: the weight that it was fitted with; None for other metrics.
         described: Whose fit, on what; one line for people.
+        fit: Of `calibrated`: its JSON as it was stored; "" for other metrics.
     """
 
     metric: str
     metric_version: int
     parameters: tuple[tuple[str, str], ...]
-    threshold: float
+    threshold: float | None
     sentence_weight: float | None = None
     described: str = ""
+    fit: str = ""
 
     def holds_for(self, parameters: Any) -> bool:
         """Whether it was fitted on scores with these parameters (a dataclass), threshold and weight left aside."""

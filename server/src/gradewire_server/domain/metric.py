@@ -149,15 +149,15 @@ class ModelFacts:
     """What a metric may know of the model it runs on; all empty for metrics without one.
 
     Attributes:
-        calibrations: Thresholds fitted for it, for any metric; in the order in which they are looked for.
-        calibrated: The fit of metric `calibrated` for it, its JSON as it was stored; "" where there is none.
+        calibrations: Thresholds and fits for it, of any metric; in the order in which they are looked for.
+        unreadable: Metrics with something fitted that cannot be read, each with what to do about it.
         token_layers: Layers that token vectors can be had of, ascending.
         bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
         digest: 64 hex digits, whose vectors these are.
     """
 
     calibrations: tuple[Calibration, ...] = ()
-    calibrated: str = ""
+    unreadable: tuple[tuple[str, str], ...] = ()
     token_layers: tuple[TokenLayer, ...] = ()
     bertscore_layer: int = 0
     digest: str = ""
@@ -168,7 +168,7 @@ class ModelFacts:
         return replace(
             self,
             calibrations=tuple(each for each in self.calibrations if (each.metric, each.metric_version) == own),
-            calibrated=self.calibrated if metric.name == "calibrated" else "",
+            unreadable=tuple(each for each in self.unreadable if each[0] == metric.name),
         )
 
 

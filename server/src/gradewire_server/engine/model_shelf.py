@@ -267,7 +267,7 @@ def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
         licence=model.licence,
         numeric_class=model.numeric_class,
         facts=_facts(model),
-        remarks=tuple(each.told for each in model.calibrations),
+        remarks=model.told,
     )
 
 
@@ -283,11 +283,11 @@ def _facts(model: BuiltModel) -> ModelFacts:
                 threshold=each.threshold,
                 sentence_weight=each.sentence_weight,
                 described=each.described,
+                fit=each.fit,
             )
             for each in model.calibrations
-            if each.threshold is not None
         ),
-        calibrated=next((each.fit for each in model.calibrations if each.fit), ""),
+        unreadable=tuple((each.metric, each.told) for each in model.unreadable),
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
         # Of a model that nobody has looked into the last layer is the one that its training shaped.
         bertscore_layer=measured.layer if measured else model.layers,

@@ -12,6 +12,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
@@ -23,16 +24,16 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - the domain's word for it
 )
 from gradewire_server.metrics.calibrated_features import FEATURES, features
-from gradewire_server.metrics.calibrated_fit import VERDICT, CalibratedFit, cached_fit
+from gradewire_server.metrics.calibrated_fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
 from gradewire_server.metrics.calibrated_inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.lemmas import lemmatizer
-from gradewire_server.metrics.parameters import MODEL_INFO
+from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.words import normalise
 
 VERSION: Final = 1
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
-_DIRECTIONS: Final = tuple((feature.name, feature.monotone) for feature in FEATURES)
+_RULES: Final = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -46,6 +47,7 @@ class CalibratedParameters(PlainParameters):
         confidence: Of verdicts outside the band, 0.5 to below 1.
         features_only: Whether only the features are asked for; needs no fit.
         fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
+        calibration: Whose fit that was, where `fit` was filled in.
 
     Raises:
         ParameterError: A confidence out of range, or a fit that is not 8 to 64 hex digits.
@@ -55,6 +57,7 @@ class CalibratedParameters(PlainParameters):
     confidence: float = 0.9
     features_only: bool = False
     fit: str | None = None
+    calibration: str = ""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
@@ -67,12 +70,15 @@ class CalibratedParameters(PlainParameters):
         """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
         if self.features_only:
             return self
+        check_readable(facts)
         found = _fit(facts)
         if isinstance(found, str):
             raise ParameterError("model", found)
         if not found.identity.startswith(self.fit or ""):
             raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
-        return replace(self, fit=found.identity)
+        stored = _stored(facts)
+        calibration = "" if self.fit or stored is None else stored.described
+        return replace(self, fit=found.identity, calibration=calibration)
 
 
 class Calibrated:
@@ -130,11 +136,16 @@ class Calibrated:
         return vectors if isinstance(vectors, Failure) else None
 
 
+def _stored(facts: ModelFacts) -> Calibration | None:
+    return next((each for each in facts.calibrations if each.fit), None)
+
+
 def _fit(facts: ModelFacts) -> CalibratedFit | str:
     """The model's fit, or why there is none that can be used."""
-    if not facts.calibrated:
+    stored = _stored(facts)
+    if stored is None:
         return f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one"
-    found = cached_fit(facts.calibrated, _DIRECTIONS, VERSION)
+    found = cached_fit(stored.fit, _RULES, VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
     if found.model_digest != facts.digest:
@@ -160,6 +171,9 @@ def _result(
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)
+    if not math.isfinite(probability):
+        failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} anew")
+        return MetricResult.failed(failure)
     band = fit.band(confidence)
     uncertain = band.holds(probability)
     return MetricResult(

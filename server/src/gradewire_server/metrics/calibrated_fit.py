@@ -5,7 +5,7 @@ Vovk, Gammerman and Shafer 2005, chapter 4. The form in which fits are stored: d
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -28,6 +28,21 @@ _INT: Final = np.intp
 
 class FitError(ValueError):
     """A stored fit cannot be used; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """What a fit has to keep to in reading one of the metric's features.
+
+    Attributes:
+        name: Of the feature.
+        monotone: The direction that must be kept: 1, -1, or 0 for either.
+        width: Of ramps, at least; narrower ones would let the last bits of vectors move a probability.
+    """
+
+    name: str
+    monotone: int
+    width: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,17 +126,17 @@ def fit_id(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
-def read_fit(text: str, known: Mapping[str, int], *, version: int) -> CalibratedFit:
+def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> CalibratedFit:
     """Reads a stored fit and checks all that its use relies on.
 
     Args:
         text: JSON, see docs/calibrated.md.
-        known: The metric's features in their order, with the direction that each must keep: 1, -1 or 0.
+        known: The metric's features in their order.
         version: Of the metric.
 
     Raises:
         FitError: It is not of the form, is for another version of the metric, reads a feature that this version does
-            not have, or is not monotone where the metric promises it.
+            not have, or is not monotone, or steeper than may be, where the metric promises it.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - a process without a fit does without it
 
@@ -160,24 +175,27 @@ def read_fit(text: str, known: Mapping[str, int], *, version: int) -> Calibrated
 
 
 @lru_cache(maxsize=8)
-def cached_fit(text: str, known: tuple[tuple[str, int], ...], version: int) -> CalibratedFit | str:
+def cached_fit(text: str, known: tuple[ColumnRule, ...], version: int) -> CalibratedFit | str:
     """As `read_fit`, once per text and process; why not, where it cannot be used."""
     try:
-        return read_fit(text, dict(known), version=version)
+        return read_fit(text, known, version=version)
     except FitError as error:
         return str(error)
 
 
-def _columns(form: "FitForm", known: Mapping[str, int]) -> NDArray[np.intp]:
-    positions = {name: position for position, name in enumerate(known)}
+def _columns(form: "FitForm", known: Sequence[ColumnRule]) -> NDArray[np.intp]:
+    positions = {rule.name: position for position, rule in enumerate(known)}
     names = [feature.name for feature in form.features]
     if len(set(names)) < len(names):
         raise FitError("features: a name stands there twice")
     for feature in form.features:
-        if feature.name not in known:
+        if feature.name not in positions:
             raise FitError(f"features: this version of the metric has none named {feature.name!r}")
-        if known[feature.name] and feature.monotone != known[feature.name]:
-            raise FitError(f"features: {feature.name} must be monotone {known[feature.name]:+d}")
+        rule = known[positions[feature.name]]
+        if rule.monotone and feature.monotone != rule.monotone:
+            raise FitError(f"features: {feature.name} must be monotone {rule.monotone:+d}")
+        if feature.width < rule.width:
+            raise FitError(f"features: {feature.name} must have ramps {rule.width:g} wide or wider")
     return np.array([positions[name] for name in names], dtype=_INT)
 
 

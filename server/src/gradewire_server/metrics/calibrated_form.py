@@ -6,14 +6,16 @@ Kept apart from what evaluates it, so that pydantic is imported only where a fit
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _MAX_NODES = 200_000
 _MAX_TREES = 5_000
 _MAX_FEATURES = 256
 _MAX_POINTS = 4_096
+_MIN_WIDTH = 1e-9
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+LogOdds = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]  # sums of all trees stay finite
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Index = Annotated[int, Field(ge=-1, le=_MAX_NODES)]
 _Nodes = Field(min_length=1, max_length=_MAX_NODES)
@@ -36,6 +38,13 @@ class FeatureForm(_Form):
     monotone: Literal[-1, 0, 1]
     width: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
+    @field_validator("width")
+    @classmethod
+    def _has_a_slope(cls, width: float) -> float:
+        if 0 < width < _MIN_WIDTH:
+            raise ValueError(f"must be 0, or {_MIN_WIDTH:g} and more: a ramp needs a finite slope")
+        return width
+
 
 class TreesForm(_Form):
     """All nodes of all trees, as in `calibrated_trees.Nodes`."""
@@ -46,7 +55,7 @@ class TreesForm(_Form):
     missing_left: Annotated[list[bool], _Nodes]
     left: Annotated[list[Index], _Nodes]
     right: Annotated[list[Index], _Nodes]
-    value: Annotated[list[Number], _Nodes]
+    value: Annotated[list[LogOdds], _Nodes]
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -59,7 +68,7 @@ class TreesForm(_Form):
 class MapForm(_Form):
     """Log-odds to probability, linear between the points and constant outside."""
 
-    log_odds: Annotated[list[Number], Field(min_length=1, max_length=_MAX_POINTS)]
+    log_odds: Annotated[list[LogOdds], Field(min_length=1, max_length=_MAX_POINTS)]
     probability: Annotated[list[Share], Field(min_length=1, max_length=_MAX_POINTS)]
 
     @model_validator(mode="after")
@@ -122,7 +131,7 @@ class FitForm(_Form):
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     features: Annotated[list[FeatureForm], Field(min_length=1, max_length=_MAX_FEATURES)]
-    base: Number
+    base: LogOdds
     trees: TreesForm
     map: MapForm
     conformal: ConformalForm

@@ -109,7 +109,14 @@ class SmileParameters(PlainParameters):
         return self.synthetic is SyntheticMode.PREPARED
 
     def resolved(self, facts: ModelFacts) -> Self:
-        """With weight and threshold filled in; a threshold was fitted with one weight and holds for that one only."""
+        """With weight and threshold filled in; a threshold was fitted with one weight and holds for that one only.
+
+        Raises:
+            ParameterError: One of them is unset, and what was fitted for the model cannot be read.
+        """
+        if self.sentence_weight is not None and self.threshold is not None:
+            return self
+        check_readable(facts)
         found = calibration_for(facts.calibrations, self)
         if found is None and self.preset is SmilePreset.FAST:
             # `fast` approximates `v1` so closely that what was fitted for one holds for the other.
@@ -139,10 +146,23 @@ def check_threshold(value: float | None) -> None:
         raise ParameterError("threshold", f"must be a finite number, not {value}")
 
 
+def check_readable(facts: ModelFacts) -> None:
+    """Raises ParameterError where something was fitted for the metric and cannot be read: scores would go without."""
+    for _, told in facts.unreadable:
+        raise ParameterError("model", told)
+
+
 def with_fitted_threshold(parameters: P, facts: ModelFacts) -> P:
-    """With `threshold` and `calibration`, which the parameters have, filled in where one was fitted and none is set."""
+    """With `threshold` and `calibration`, which the parameters have, filled in where one was fitted and none is set.
+
+    Raises:
+        ParameterError: None is set, and what was fitted for the model cannot be read.
+    """
+    if getattr(parameters, "threshold", None) is not None:
+        return parameters
+    check_readable(facts)
     found = calibration_for(facts.calibrations, parameters)
-    if found is None or getattr(parameters, "threshold", None) is not None:
+    if found is None:
         return parameters
     values: dict[str, Any] = {"threshold": found.threshold, "calibration": found.described}
     return replace(parameters, **values)

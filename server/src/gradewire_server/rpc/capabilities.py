@@ -1,6 +1,6 @@
 """What this server can do, as Models.List tells it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -69,9 +69,20 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
         licence=status.licence,
         numeric_class=status.numeric_class,
         kind=status.kind,
-        remarks=status.remarks,
+        remarks=(*status.remarks, *_of_other_versions(status, metrics)),
         without_metrics=_beyond(status, metrics) if status.kind == "encoder" and status.state in USABLE_STATES else {},
     )
+
+
+def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
+    """What was fitted for a model and cannot count, because this server has another version of the metric."""
+    for each in status.facts.calibrations:
+        info = metrics[each.metric].info if each.metric in metrics else None
+        if info is not None and info.version != each.metric_version:
+            yield (
+                f"what was fitted for {each.metric}/{each.metric_version} does not count, this server has "
+                f"{info.name}/{info.version}: fit it again with gradewire calibrate FILE --metric {info.name}"
+            )
 
 
 def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
