@@ -13,7 +13,7 @@ from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.judged import judging_stub, rows_of
 from tests.models.tiny_models import make_package
 
-from gradewire import AsyncClient, ScoreWarning
+from gradewire import AsyncClient, ScoreWarning, Status
 from gradewire.agreement import calibrated_fit
 from gradewire.cli.group import gradewire
 from gradewire.scorer import embedded_transport
@@ -135,12 +135,12 @@ def test_a_probability_is_fitted_and_served(
     built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(calibrated_fit._TREES, "max_iter", 8)  # enough to tell these answers apart, and quick
-    fit = tmp_path / "fit.json"
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    fit, again, out = (tmp_path / name for name in ("fit.json", "again.json", "scores.jsonl"))
+    rows = write_rows(tmp_path / "rows.jsonl", answers(240))
     before, _ = scored(built, "calibrated")
     assert "gradewire calibrate FILE --metric calibrated" in before.message
-    done = run(
-        write_rows(tmp_path / "rows.jsonl", answers(240)), "--metric", "calibrated", "--half", "a", "--json", fit
-    )
+    done = run(rows, "--metric", "calibrated", "--half", "a", "--json", fit)
     assert done.exit_code == 0, done.output
     assert "rows are few" in done.stderr
     assert "probability minus smile" in done.stdout
@@ -151,8 +151,17 @@ def test_a_probability_is_fitted_and_served(
     assert after.correct is False
     assert after.score < 0.1
     assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
+    assert after.provenance.calibration == stored.described
     assert "fitted for calibrated/1: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
+    # Scores with the probability have the features and SMILE's score, too.
+    arguments = ["score", rows, "--metrics", "smile,calibrated", "--model", NAME, "--cache-dir", built / "cache"]
+    assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
+    more = ["--metric", "calibrated", "--half", "a", "--scores", out, "--json", again, "--dry-run"]
+    refitted = run(rows, *more)
+    assert json.loads(again.read_text()) == json.loads(fit.read_text())
+    (tables, _), (expected, _) = (each.stdout.split("a probability: fitted on") for each in (refitted, done))
+    assert tables == expected
 
 
 def test_without_its_extra_a_probability_says_what_to_install(
@@ -178,6 +187,39 @@ def test_the_same_rows_give_the_same_record_from_a_run_and_from_scores(
         run("--undo")
     assert records[0] == records[1]
     assert records[0][0].rows == 60
+
+
+def test_of_scores_of_several_metrics_that_of_metric_is_taken(
+    built: Path, run: Run, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    out = tmp_path / "scores.jsonl"
+    arguments = ["score", rows, "--metrics", "smile,smile:paper,sbert", "--model", NAME, "--cache-dir", built / "cache"]
+    assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
+    for line in ("sbert", "smile:paper"):
+        alone, among = tmp_path / "alone.json", tmp_path / "among.json"
+        assert run(rows, "--metric", line, "--json", alone, "--dry-run").exit_code == 0
+        done = run(rows, "--metric", line, "--scores", out, "--json", among, "--dry-run")
+        assert done.exit_code == 0, done.stderr
+        assert json.loads(alone.read_text()) == json.loads(among.read_text())
+    for line, said in (("smile", "--metric smile names 2 of them: add the preset"), ("sfve", "names none of them")):
+        done = run(rows, "--metric", line, "--scores", out)
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
+def test_a_record_that_cannot_be_read_fails_its_metric_alone(built: Path, run: Run, rows: Path) -> None:
+    assert run(rows).exit_code == 0
+    path = built / "models" / NAME / "config.pbtxt"
+    path.write_text(path.read_text().replace('\\"format\\":1', '\\"format\\":2'))
+    failed, remarks = scored(built, "smile")
+    assert (failed.status, failed.score) == (Status.INVALID_PARAMETER, None)
+    assert "its format is 2, this gradewire reads 1): fit it again, or take it away with" in failed.message
+    assert remarks == (failed.message.partition("model: ")[2],)
+    assert scored(built, "sbert")[0].status is Status.OK
+    assert scored(built, "smile?threshold=0.6&sentence_weight=0.3")[0].status is Status.OK
+    assert remarks[0] in run("--show").stdout
+    assert f"taken away: {remarks[0]}" in run("--undo").stdout
+    assert scored(built, "smile")[0].status is Status.OK
 
 
 def test_a_dry_run_stores_nothing(built: Path, run: Run, rows: Path) -> None:
