@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 GROUPS = {
     "SMILE's terms": ("sentence", "keyword", "exact"),
     "words": ("contained", "recall", "last_word", "new_recall", "parts_least"),
-    "spelling and initials": ("joined", "initials", "spelling_least", "spelling_begin", "spelling_within"),
-    "numbers": ("number_recall", "number_near", "number_conflict", "numbers_beside"),
+    "spelling": ("spelling_least", "spelling_begin", "spelling_within"),
+    "numbers": ("number_recall", "number_near", "numbers_beside"),
     "dates": ("year_recall", "century_recall", "date_conflict", "years_beside"),
     "what the question says": ("echo",),
     "names in references": ("reference_names",),
-    "refusals and negations": ("refusals", "negated"),
+    "refusals": ("refusals",),
 }
 
 

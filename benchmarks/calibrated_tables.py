@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from benchmarks.calibrated_fitting import Fitted
     from numpy.typing import NDArray
 
+    from gradewire.agreement.estimates import Difference
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.tables import AgreementReport
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
-CONFIDENCES = (0.8, 0.9, 0.95)
+CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 
 
@@ -43,9 +44,9 @@ def figures_block(fit: Fitted, half_a: ScoredRows, half_b: ScoredRows, nq301: Sc
     }
     probabilities = {name: fit.probabilities(rows) for name, rows in sets.items()}
     blocks = [_origin(fit, half_a)]
-    for name in ("half b, gpt35 and gpt4", "NQ301 without shared questions"):
-        report = _report(sets[name], probabilities[name])
-        blocks += [f"**{name[0].upper()}{name[1:]}**, {len(sets[name].rows)} rows.", _agreement_table(report)]
+    for name, rows in sets.items():
+        report = _report(rows, probabilities[name])
+        blocks += [f"**{name[0].upper()}{name[1:]}**, {len(rows.rows)} rows.", _agreement_table(report)]
     blocks += ["**Calibration.**", _calibration_table(sets, probabilities)]
     blocks += [
         "**Accuracy where the least certain answers are left out** (by probability alone).",
@@ -101,10 +102,15 @@ def _agreement_table(report: AgreementReport) -> str:
             mean = metric.headline[statistic].value
             lines.append(f"| {statistic}, `{metric.metric}` | {' | '.join(found)} | {mean:.3f} |")
         (pair,) = (each for each in report.comparisons if each.statistic == statistic)
-        gain = pair.mean_of_cells
-        said = f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
-        lines.append(f"| {statistic}, difference |{' |' * len(names)} {said} |")
+        lines.append(f"| {statistic}, difference |{' |' * len(names)} {_signed(pair.mean_of_cells)} |")
+    (pair,) = (each for each in report.comparisons if each.statistic == "pearson")
+    gain = pair.all_rows
+    lines.append(f"| pearson, difference, all rows at once |{' |' * len(names)} {_signed(gain)} |")
     return "\n".join(lines)
+
+
+def _signed(gain: Difference) -> str:
+    return f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
 
 
 def _calibration_table(sets: dict[str, ScoredRows], probabilities: dict[str, NDArray[np.float64]]) -> str:

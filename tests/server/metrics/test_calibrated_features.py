@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gradewire_server.domain.result import SmileParts
 from gradewire_server.metrics.calibrated_features import FEATURES, features
+from gradewire_server.metrics.calibrated_features_cues import denies
 from gradewire_server.metrics.calibrated_inputs import CalibratedInputs
 from gradewire_server.metrics.smile_formula import Evidence
 from gradewire_server.metrics.smile_texts import smile_texts
@@ -67,6 +68,7 @@ def test_words_of_a_reference_are_weighed() -> None:
         ("a turlough", "turlough, or turlach"),  # second spellings
         ("season 8", "Season eighth"),  # ordinals
         ("There are twelve of them", "12"),  # number words
+        ("1000 of them", "1,000"),
     ],
 )
 def test_a_reference_is_found_however_it_is_written(prediction: str, reference: str) -> None:
@@ -75,24 +77,6 @@ def test_a_reference_is_found_however_it_is_written(prediction: str, reference: 
 
 def test_art_is_not_in_party() -> None:
     assert of("a party", "art")["contained"] == 0.0
-
-
-def test_words_written_together() -> None:
-    assert of("with eyeglasses", "Eye glasses")["joined"] == 1.0
-    assert of("a party", "art")["joined"] == 0.0  # three letters prove nothing
-
-
-@pytest.mark.parametrize(
-    ("prediction", "reference", "found"),
-    [
-        ("the UN", "United Nations", 1.0),
-        ("the United Nations", "U.N.", 1.0),
-        ("the nations", "UN", 0.0),
-        ("untied", "United Nations", 0.0),
-    ],
-)
-def test_initials(prediction: str, reference: str, found: float) -> None:
-    assert of(prediction, reference)["initials"] == found
 
 
 def test_the_farthest_word_by_edits() -> None:
@@ -117,31 +101,34 @@ def test_parts_of_an_enumeration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prediction", "reference", "recall", "conflict"),
+    ("prediction", "reference", "share", "beside"),
     [
-        ("two", "2", 1.0, 0.0),
-        ("1,000 people", "one thousand", 1.0, 0.0),
-        ("twenty-one", "21", 1.0, 0.0),
-        ("three hundred and five", "305", 1.0, 0.0),
-        ("6 feet 1 inch (1.85 m)", "6ft 1in", 1.0, 0.0),
-        ("4", "2", 0.0, 1.0),
-        ("none", "2", 0.0, 0.0),
-        ("7 to 9", "7 and 8 of 10", 1 / 3, 0.0),
+        ("two", "2", 1.0, 0),
+        ("1,000 people", "one thousand", 1.0, 0),
+        ("twenty-one", "21", 1.0, 0),
+        ("Twenty. One of them", "20", 1.0, 1),
+        ("three hundred and five", "305", 1.0, 0),
+        ("6 feet 1 inch (1.85 m)", "6ft 1in", 1.0, 1),
+        ("\u00bd", "half", 1.0, 0),
+        ("\u0663", "3", 1.0, 0),
+        ("4", "2", 0.0, 1),
+        ("none", "2", 0.0, 0),
+        ("7 to 9", "7 and 8 of 10", 1 / 3, 1),
     ],
 )
-def test_numbers_as_values(prediction: str, reference: str, recall: float, conflict: float) -> None:
+def test_numbers_as_values(prediction: str, reference: str, share: float, beside: int) -> None:
     found = of(prediction, reference)
-    assert (found["number_recall"], found["number_conflict"]) == (pytest.approx(recall), conflict)
+    assert (found["number_recall"], found["numbers_beside"]) == (pytest.approx(share), beside)
 
 
 def test_numbers_of_the_question_contradict_nothing() -> None:
     found = of("In 2017 there were no more", "5", question="How many in 2017?")
-    assert (found["number_conflict"], found["numbers_beside"], found["years_beside"]) == (0.0, 0.0, 0.0)
+    assert (found["numbers_beside"], found["years_beside"]) == (0.0, 0.0)
 
 
 def test_without_numbers_nothing_is_said_of_them() -> None:
     found = of("a cat 7", "a cat")
-    assert all(math.isnan(found[name]) for name in ("number_recall", "number_near", "number_conflict", "date_conflict"))
+    assert all(math.isnan(found[name]) for name in ("number_recall", "number_near", "date_conflict"))
     assert found["numbers_beside"] == 1.0
 
 
@@ -170,11 +157,32 @@ def test_the_reference_that_fits_best_decides_about_dates() -> None:
     assert of("it may be 1980", "June 1980")["date_conflict"] == 0.0  # the verb
 
 
-def test_refusals_and_negations() -> None:
-    found = of("I'm sorry, I cannot say. It was not Paris.", "Paris")
-    assert (found["refusals"], found["negated"]) == (2.0, 1.0)
-    found = of("It was Paris, not Rome.", "Paris")
-    assert (found["refusals"], found["negated"]) == (0.0, 0.0)
+def test_refusals_are_counted() -> None:
+    assert of("I'm sorry, I cannot say. It was not Paris.", "Paris")["refusals"] == 2.0
+    assert of("It was Paris, not Rome.", "Paris")["refusals"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "denied"),
+    [
+        ("It is Paris.", False),
+        ("It is Paris, not Rome.", False),
+        ("Not only Paris", False),
+        ("It is not Lyon, but Paris", False),
+        ("It is not Paris, he said. It is Paris, he said then.", False),
+        ("It is not Paris.", True),
+        ("It isn\u2019t Paris", True),
+        ("It was never in Paris; it was Rome", True),
+        ("I'm sorry, I don't know whether it is Paris.", True),
+        ("As an AI I cannot say; people believe that it is Paris.", True),
+    ],
+)
+def test_an_answer_that_denies_what_it_names(prediction: str, denied: bool) -> None:  # noqa: FBT001 - a case's outcome
+    assert denies(inputs(prediction, "Paris", question="Which city?")) is denied
+
+
+def test_a_negation_of_the_question_denies_nothing() -> None:
+    assert not denies(inputs("He did not win the French Open", "French Open", question="Which did he not win?"))
 
 
 def test_names_in_references() -> None:
@@ -194,7 +202,7 @@ def test_letters_of_scripts_without_blanks_are_words() -> None:
 
 
 PRESENT = (
-    *("contained", "joined", "initials", "recall", "last_word", "new_recall", "parts_least"),
+    *("contained", "recall", "last_word", "new_recall", "parts_least"),
     *("spelling_least", "spelling_begin", "number_recall", "year_recall", "century_recall", "number_near"),
 )
 words = st.text(st.characters(codec="utf-8"), max_size=40).filter(lambda text: bool(text.strip()))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gradewire.agreement.calibrated_form import FittedFeature
 
 FOLDS: Final = 8
+BAND_FOLDS: Final = 2
 LEAST_OF_A_CLASS: Final = 40
 """Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
 FEW_ROWS: Final = 1000
@@ -87,8 +88,10 @@ def fit_calibrated(
     with one_blas_thread():
         trees = _trees(values, right, features)
     points = probability_map(found, right)
-    probabilities = points(found)
     figures = _figures(_crossed(found, right, folds), right)
+    # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
+    # seen half of the questions, and so the band is rather too wide.
+    probabilities = points(_held_out(features, values, right, fold_of(questions, BAND_FOLDS)))
     held = HeldOut(probabilities[right], probabilities[~right])
     fit = fit_form(trees, points, held, {**provenance, "figures": figures})
     few = len(values) < FEW_ROWS
@@ -117,20 +120,20 @@ def _held_out(
     """float64[rows], log-odds by trees of the other folds."""
     found = np.empty(len(values))
     with one_blas_thread():
-        for fold in range(FOLDS):
+        for fold in range(int(folds.max()) + 1):
             inside = folds == fold
             found[inside] = log_odds(_trees(values[~inside], right[~inside], features), values[inside])
     return found
 
 
-def fold_of(questions: Sequence[str]) -> NDArray[np.intp]:
-    """Fold of each row, 0 to FOLDS - 1: questions in the order of a hash, dealt out one by one.
+def fold_of(questions: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
+    """Fold of each row, from 0 to below `count`: questions in the order of a hash, dealt out one by one.
 
     Not the hash alone: its folds of a few questions could be empty.
     """
     keys = [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
     dealt = {
-        key: number % FOLDS
+        key: number % count
         for number, key in enumerate(sorted(set(keys), key=lambda key: (blake2b(key.encode()).digest(), key)))
     }
     return np.array([dealt[key] for key in keys], dtype=np.intp)

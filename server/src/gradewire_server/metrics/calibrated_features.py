@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradewire_server.metrics.calibrated_features_cues import cue_features
 from gradewire_server.metrics.calibrated_features_dates import date_features, dates_of
 from gradewire_server.metrics.calibrated_features_numbers import number_features, numbers_of, pieces_of
-from gradewire_server.metrics.calibrated_features_spelling import initials, joined, spelling_features
+from gradewire_server.metrics.calibrated_features_spelling import spelling_features
 from gradewire_server.metrics.calibrated_features_words import (
     MAX_REFERENCE_CHARACTERS,
     Said,
@@ -54,8 +54,6 @@ FEATURES: Final = (
     Feature("keyword", 1, _WIDTH, "SMILE's keyword term"),
     Feature("exact", 1, 0.0, "SMILE's exact term"),
     Feature("contained", 1, 0.0, "a reference stands in the prediction word for word, asides in brackets left out"),
-    Feature("joined", 1, 0.0, "a reference stands in the prediction when blanks and punctuation do not count"),
-    Feature("initials", 1, 0.0, "the prediction has a reference's initials, or the words of one that is initials"),
     Feature(
         "recall", 1, 0.0, "weighed share of a reference's words that the prediction has, of the best such reference"
     ),
@@ -82,18 +80,16 @@ FEATURES: Final = (
     Feature("year_recall", 1, 0.0, "the same, years alone"),
     Feature("century_recall", 1, 0.0, "the same, centuries alone, those of years among them"),
     Feature("number_near", 1, 0.0, "how close the closest number comes that is no year"),
-    Feature("number_conflict", -1, 0.0, "none of the references' numbers, but others that are not in the question"),
     Feature(
         "date_conflict",
         -1,
         0.0,
         "kinds of date (year, month, day, century) in which the prediction contradicts every reference",
     ),
-    Feature("numbers_beside", 0, 0.0, "how many of those"),
+    Feature("numbers_beside", 0, 0.0, "how many numbers that neither question nor references have"),
     Feature("years_beside", 0, 0.0, "how many years among them"),
     Feature("reference_names", 0, 0.0, "share of references with a capital"),
     Feature("refusals", -1, 0.0, "phrases of refusal or not knowing"),
-    Feature("negated", -1, 0.0, "a negation shortly before the first new word of the best reference"),
 )
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
@@ -142,13 +138,11 @@ def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
     return {
         "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
-        "joined": joined(references, answer),
-        "initials": initials(references, answer),
         "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
         "echo": share(word in asked for word in best.content),
         "parts_least": min(recall(part, said, asked) for part in parts_of(best)),
         **spelling_features([references[index] for index in closest], best, answer, asked),
-        **cue_features(answer, frozenset(new)),
+        **cue_features(answer),
     }

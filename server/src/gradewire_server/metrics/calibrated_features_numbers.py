@@ -17,12 +17,12 @@ _MAX_VALUE: Final = 1e30
 _MAX_DIGITS: Final = 18
 _FACTORS: Final = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 # Punctuation too, at which a number ends: "twenty. One of" is not 21. Not the hyphen, nor the comma, of numbers.
-_PIECE: Final = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|[^\W\d_]+|[^\w\s,-]")
+_PIECE: Final = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s,-]")
 _TEEN: Final = 20.0
 
 
 def pieces_of(text: str) -> list[str]:
-    """Words, numbers (with thousands' commas and decimals) and punctuation of a text, folded, the first 4 096."""
+    """Words, numbers (with decimals) and punctuation of a text, folded, the first 4 096."""
     return [match.group() for match in islice(_PIECE.finditer(folded(text)), _MAX_PIECES)]
 
 
@@ -42,7 +42,7 @@ def numbers_of(pieces: Sequence[str]) -> frozenset[float]:
 def _continued(held: float | None, piece: str) -> float | None:
     """The number that is being read behind a piece; None behind a word that is none."""
     if piece[0].isdecimal():
-        return float(piece.replace(",", "")[:_MAX_DIGITS])
+        return float(piece[:_MAX_DIGITS])
     if piece in _FACTORS:
         return min(_MAX_VALUE, (1.0 if held is None else held) * _FACTORS[piece])
     if piece in NUMBER_WORDS:
@@ -65,15 +65,13 @@ def number_features(
     Returns:
         `number_recall`: largest share of a reference's numbers that the answer has.
         `number_near`: how close the closest number comes, 1 for equal; years are left out, which are all alike.
-        `number_conflict`: 1 where the answer has none of the references' numbers, but others that nobody asked for.
-        `numbers_beside`: how many of those.
+        `numbers_beside`: how many others it has that the question does not.
     """
     known = frozenset().union(*references)
     beside = answer - question - known
     return {
         "number_recall": max((len(each & answer) / len(each) for each in references if each), default=nan),
         "number_near": _near(_no_years(known), _no_years(answer)),
-        "number_conflict": float(bool(beside) and not known & answer) if known else nan,
         "numbers_beside": float(len(beside)),
     }
 

@@ -1,6 +1,5 @@
-"""Near-equal spellings: names with a letter more or less, words written together or apart, initials."""
+"""Near-equal spellings: names with a letter more or less, other endings."""
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from math import nan
 from typing import Final
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, JaroWinkler
 
-from gradewire_server.metrics.calibrated_features_words import STOP_WORDS, Said, weight
+from gradewire_server.metrics.calibrated_features_words import Said, weight
 
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
@@ -19,10 +18,6 @@ _MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
 _PROVES: Final = 0.5
 """Weight of a word from which on it has to be there."""
-_LEAST_JOINED: Final = 4
-_LEAST_INITIALS: Final = 2
-_MOST_INITIALS: Final = 5
-_CAPITAL: Final = re.compile(r"\b[^\W_a-z]")
 
 
 def spelling_features(candidates: Sequence[Said], best: Said, answer: Said, asked: Collection[str]) -> dict[str, float]:
@@ -79,28 +74,3 @@ def _within(text: str, whole: str) -> float:
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")
-
-
-def joined(references: Sequence[Said], answer: Said) -> float:
-    """1 where a reference of four letters or more stands in the answer when blanks and punctuation do not count."""
-    letters = answer.joined
-    return float(any(len(each.joined) >= _LEAST_JOINED and each.joined in letters for each in references))
-
-
-def initials(references: Sequence[Said], answer: Said) -> float:
-    """1 where the answer has a reference's initials as a word, or begins words with the letters of one in capitals."""
-    begins = "".join(_CAPITAL.findall(answer.raw)).casefold()
-    return float(any(_short(each, answer) or _long(each, begins) for each in references))
-
-
-def _short(reference: Said, answer: Said) -> bool:
-    """Whether an answer like "the UN" has the initials of "United Nations"."""
-    letters = "".join(word[0] for word in reference.words if word not in STOP_WORDS)
-    return len(reference.words) > 1 and len(letters) >= _LEAST_INITIALS and letters in answer.distinct
-
-
-def _long(reference: Said, begins: str) -> bool:
-    """Whether an answer like "the United Nations" is what a reference like "UN" is short for."""
-    letters = "".join(reference.words)
-    written = reference.raw.replace(".", "").strip()
-    return _LEAST_INITIALS <= len(letters) <= _MOST_INITIALS and written.isupper() and letters in begins

@@ -61,6 +61,9 @@ _SHORT_WEIGHT: Final = 0.6
 _SHORT: Final = 3
 _ECHO_SHARE: Final = 0.2
 _MARKS: Final = re.compile("[\u0300-\u036f]")
+_FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
+_HALF: Final = "1\u20442"
+_THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _APOSTROPHE: Final = re.compile("['\u2018\u2019`](?:s\\b)?")
 # What a reference adds to its answer: "ABBA (he directed their films)", "turlough, or turlach".
 _ASIDE: Final = re.compile(r"\([^()]*\)|,? or .*", re.DOTALL)
@@ -68,12 +71,16 @@ _PART: Final = re.compile(r",| and |&|;")
 
 
 def folded(text: str) -> str:
-    """Case-folded, compatibility forms replaced, without Latin, Greek and Cyrillic accents, apostrophes and their s.
+    """Case-folded, compatibility forms and digits of all scripts replaced, without Latin, Greek and Cyrillic accents.
 
-    At most four times as long as the text: one character may stand for eighteen.
+    Apostrophes go with their s, commas within numbers ("1,000"); "\u00bd" is "half". At most four times as long as the
+    text: one character may stand for eighteen.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
-    return _APOSTROPHE.sub("", _MARKS.sub("", plain).casefold())
+    if not plain.isascii():
+        plain = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit.group())), _MARKS.sub("", plain))
+        plain = plain.replace(_HALF, " half ")
+    return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain.casefold()))
 
 
 def folded_words(text: str) -> tuple[str, ...]:
