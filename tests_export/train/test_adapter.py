@@ -57,6 +57,7 @@ def test_an_adapter_is_small_plain_and_the_same_bytes_every_time(base_folder: Pa
         save_trained(moved(encoder), Training(), tmp_path / name)
     for file in ("adapter_model.safetensors", "adapter_config.json"):
         assert (tmp_path / "1" / file).read_bytes() == (tmp_path / "2" / file).read_bytes()
+    assert {each.name for each in (tmp_path / "1").iterdir()} == {"adapter_model.safetensors", "adapter_config.json"}
     config = json.loads((tmp_path / "1" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == base_folder.name
     assert (config["r"], config["lora_alpha"], config["bias"]) == (3, 32.0, "none")

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,12 @@ def test_it_writes_adapter_card_recipe_and_facts(
     assert f"32 rows of {labelled_file.name}" in card
     assert facts["data_sha256"] in card
     assert "dev 0 | dev 1" in card
+    assert (
+        f"--recipe recipe.toml --dev {labelled_file.name} --dev-half a --dev-rows 600 --evaluate-every 3 --out" in card
+    )
+    # What was not made is not promised.
+    assert set(asdict(recipe.texts).values()) == {0}
+    assert not (out / "unfinished").exists()
     assert (out / "adapter_model.safetensors").is_file()
     curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
     assert [row["step"] for row in curve] == [0, 1, 2, 3, 4, 5, 6]
@@ -102,17 +109,21 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--steps", "0"), "--steps should be at least 1"),
+        (("--steps", "0"), "--steps should be between 1 and"),
         (("--temperature", "nan"), "--temperature should be between"),
         (("--only", "number"), "only: no task 'number'"),
         (("--resume",), "start without --resume"),
         (("--base", "nothing"), "no model of the catalog"),
+        (("--dev", "ONE_LABEL"), "one label only in every part"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(
     options: tuple[str, ...], says: str, base_folder: Path, examples_file: Path, tmp_path: Path
 ) -> None:
-    found = call(base_folder, tmp_path / "out", "--examples", examples_file, *options)
+    row = {"question": "the cat", "references": ["w1"], "prediction": "w2", "label": 1}
+    (tmp_path / "dev.jsonl").write_text(2 * f"{json.dumps(row)}\n", encoding="utf-8")
+    given = [str(tmp_path / "dev.jsonl") if each == "ONE_LABEL" else each for each in options]
+    found = call(base_folder, tmp_path / "out", "--examples", examples_file, *given)
     assert found.exit_code == 1
     assert says in found.output
     assert "Traceback" not in found.output

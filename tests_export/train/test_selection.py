@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from tests_export.conftest import expected_vectors
 
 from gradewire_models.train.encoder import TrainedEncoder
 from gradewire_models.train.errors import TrainingError
-from gradewire_models.train.selection import LabelledRow, Selection, read_labelled, sample, spearman
+from gradewire_models.train.selection import LabelledRow, Selection, ensure_rankable, read_labelled, sample, spearman
 
 ROW = {"question": "the cat", "references": ["w1"], "prediction": "w2", "label": 1, "half": "a"}
 
@@ -50,6 +51,12 @@ def test_parts_are_ranked_among_themselves_and_one_without_a_rank_is_left_out(en
         (json.dumps({**ROW, "references": "w1"}), "line 2: references"),
         (json.dumps({**ROW, "label": "right"}), "line 2: label"),
         (json.dumps({**ROW, "label": math.nan}), "line 2: label"),
+        (json.dumps({**ROW, "label": 10**400}), "line 2: label"),
+        ('{"label": 1' + "0" * 5_000 + "}", "line 2: no JSON"),
+        (json.dumps({**ROW, "question": "\ud800"}), "line 2: question has half a surrogate pair"),
+        (json.dumps({**ROW, "references": ["w1", "\udfff"]}), "line 2: references has half a surrogate pair"),
+        (json.dumps({**ROW, "prediction": "\ud800"}), "line 2: prediction has half a surrogate pair"),
+        (json.dumps({**ROW, "part": "\ud800"}), "line 2: part has half a surrogate pair"),
         (json.dumps({name: value for name, value in ROW.items() if name != "half"}), "line 2: has no half"),
     ],
 )
@@ -66,6 +73,15 @@ def test_one_half_is_taken_and_one_row_is_too_few(labelled_file: Path, tmp_path:
     path.write_text(json.dumps(ROW), encoding="utf-8")
     with pytest.raises(TrainingError, match="1 rows; two at least"):
         read_labelled(path)
+
+
+def test_rows_of_one_label_in_every_part_select_nothing(labelled_file: Path) -> None:
+    rows = read_labelled(labelled_file)
+    ensure_rankable(rows, labelled_file)
+    by_part = [replace(row, label=float(row.part == "1")) for row in rows]
+    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* one label only in every part"):
+        ensure_rankable(by_part, labelled_file)
+    ensure_rankable([*by_part, replace(by_part[0], label=0.5)], labelled_file)
 
 
 def test_a_sample_keeps_the_order_and_is_drawn_by_seed(labelled_file: Path) -> None:

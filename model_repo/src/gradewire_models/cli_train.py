@@ -10,10 +10,25 @@ from gradewire_models.cli_train_texts import COLUMN_OPTION, texts
 from gradewire_models.errors import ModelError
 from gradewire_models.train.examples import GROUPS, TASKS
 from gradewire_models.train.recipe import CHOICES, SECTIONS, specs
-from gradewire_models.train.recipe_file import option
+from gradewire_models.train.recipe_file import option, shipped_recipes
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _KINDS: dict[type, Any] = {int: int, float: float, str: str, tuple: str}
+
+
+class _RecipeFile(click.ParamType[Path]):
+    """A file, or the name of a recipe that comes with gradewire."""
+
+    name = "FILE|NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if path.is_file():
+            return path
+        shipped = shipped_recipes()
+        if value not in shipped:
+            self.fail(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})", param, ctx)
+        return shipped[value]
 
 
 @click.group()
@@ -49,7 +64,11 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Folder for checkpoints and, in the end, the trained weights with their card.",
 )
 @click.option(
-    "--recipe", "recipe_path", type=_FILE, help="TOML with any of the settings below; an option overrules it."
+    "--recipe",
+    "recipe_path",
+    type=_RecipeFile(),
+    help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped_recipes())}. "
+    "An option overrules it.",
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit.")
 @click.option(
@@ -87,7 +106,8 @@ def sfve(**given: Any) -> None:
 
     Without files it trains on texts made from WordNet; with your own questions and pairs, on those as well. What comes
     out is an adapter (``gradewire models build --adapter OUT BASE``) or, with --method full, a folder
-    (``gradewire models export OUT``). Ctrl-C leaves a checkpoint; --resume goes on from it.
+    (``gradewire models export OUT``). Ctrl-C ends it after the step (and the look at --dev) that it is in and leaves a
+    checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
     """
     try:
         from gradewire_models.train.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds

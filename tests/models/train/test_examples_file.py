@@ -4,19 +4,28 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import TASKS, Example, texts
 from gradewire_models.train.examples_file import read_examples, write_examples
 
-WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=10)
-EXAMPLES = st.builds(Example, st.sampled_from(TASKS), WORDS, WORDS, WORDS, st.lists(WORDS, max_size=3).map(tuple))
+WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=4)
+
+
+def answers(head: str) -> st.SearchStrategy[str]:
+    """Of any characters, and different from those of another head."""
+    return WORDS.map(lambda word: head + word)
+
+
+NEGATIVES = st.lists(answers("wrong "), max_size=2).map(tuple)
+EXAMPLES = st.builds(Example, st.sampled_from(TASKS), WORDS, answers("said "), answers("right "), NEGATIVES)
 GOOD = {"task": "nli", "question": "", "anchor": "a", "positive": "b", "negatives": ["c"]}
 
 
-@given(examples=st.lists(EXAMPLES, min_size=1, max_size=4))
+@settings(max_examples=30)
+@given(examples=st.lists(EXAMPLES, min_size=1, max_size=3))
 def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("examples") / "examples.jsonl"
     write_examples(examples, path)
@@ -31,6 +40,12 @@ def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytes
         (json.dumps({**GOOD, "anchor": None}), "line 2: anchor should be a text"),
         (json.dumps({**GOOD, "negatives": "c"}), "line 2: negatives should be a list"),
         (json.dumps({**GOOD, "task": "nlp"}), "line 2: task should be one of nli,"),
+        (json.dumps({**GOOD, "question": "\ud800"}), "line 2: half a surrogate pair"),
+        (json.dumps({**GOOD, "negatives": ["\udfff"]}), "line 2: half a surrogate pair"),
+        (json.dumps({**GOOD, "positive": "a"}), "line 2: anchor and positive are the same text"),
+        (json.dumps({**GOOD, "positive": " "}), "line 2: anchor, positive and negatives should not be blank"),
+        (json.dumps({**GOOD, "negatives": ["c", "The B."]}), "line 2: the negative 'The B.' is the anchor or the"),
+        ('{"task": 1' + "0" * 5_000 + "}", "line 2: no JSON"),
     ],
 )
 def test_a_line_that_is_no_example_is_named(line: str, says: str, tmp_path: Path) -> None:
@@ -38,6 +53,12 @@ def test_a_line_that_is_no_example_is_named(line: str, says: str, tmp_path: Path
     path.write_text(f"{json.dumps(GOOD)}\n{line}\n", encoding="utf-8")
     with pytest.raises(TrainingError, match=says):
         read_examples(path)
+
+
+def test_an_example_without_negatives_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "examples.jsonl"
+    path.write_text(json.dumps({**GOOD, "negatives": []}), encoding="utf-8")
+    assert read_examples(path) == [Example("nli", "", "a", "b", ())]
 
 
 def test_an_empty_file_is_no_training_set(tmp_path: Path) -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradewire_models.train import recipe as recipe_module
 from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import GROUPS, TASKS
 from gradewire_models.train.recipe import CHOICES, SECTIONS, Recipe, Texts, specs
-from gradewire_models.train.recipe_file import read_recipe, recipe_text, setting_names, with_settings
+from gradewire_models.train.recipe_file import read_recipe, recipe_text, setting_names, shipped_recipes, with_settings
 
-_SHIPPED = Path(recipe_module.__file__).parent / "recipes"
+_TRAIN = Path(recipe_module.__file__).parent
 
 
 def values(spec: Any) -> st.SearchStrategy[Any]:
@@ -40,6 +40,7 @@ RECIPES = st.builds(
 )
 
 
+@settings(max_examples=20)
 @given(recipe=RECIPES)
 def test_a_recipe_is_read_back_as_it_was_written(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("recipes") / "recipe.toml"
@@ -51,7 +52,7 @@ def test_a_recipe_is_read_back_as_it_was_written(recipe: Recipe, tmp_path_factor
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[training]\nsteps = 0\n", "line 2: training.steps should be at least 1, not 0"),
+        ("[training]\nsteps = 0\n", "line 2: training.steps should be between 1 and 1000000000, not 0"),
         ("[objective]\n\ntemperature = nan\n", "line 3: objective.temperature should be between"),
         ("[training]\nlearning_rate = inf\n", "line 2: training.learning_rate"),
         ("[training]\nsteps = 1.5\n", "line 2: training.steps should be a whole number"),
@@ -64,6 +65,10 @@ def test_a_recipe_is_read_back_as_it_was_written(recipe: Recipe, tmp_path_factor
         ("training = 3\n", "line 1: unknown 'training'"),
         ("[training\n", "cannot read the recipe"),
         ("\x00", "cannot read the recipe"),
+        ("[training]\nlearning_rate = 1" + "0" * 400, "line 2: training.learning_rate should be at least 0, not inf"),
+        ("[training]\nsteps = 1" + "0" * 400, "line 2: training.steps should be between 1 and"),
+        ("[training]\nsteps = 1" + "0" * 5_000, "cannot read the recipe"),
+        ("a = " + "[" * 20_000, "cannot read the recipe"),
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_field(text: str, says: str, tmp_path: Path) -> None:
@@ -92,10 +97,10 @@ def test_every_setting_has_a_name_of_its_own_and_every_task_a_count() -> None:
     assert {spec.name for spec in fields(Texts)} == set(TASKS)
 
 
-@pytest.mark.parametrize("path", sorted(_SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", shipped_recipes().values(), ids=lambda path: path.stem)
 def test_a_shipped_recipe_says_everything_and_is_the_one_its_adapter_was_made_by(path: Path) -> None:
     recipe = read_recipe(path)
     said = path.read_text(encoding="utf-8")
     assert said.partition("\n\n")[2] == recipe_text(recipe)
-    facts = json.loads((_SHIPPED.parents[1] / "adapters" / path.stem / "gradewire.json").read_text(encoding="utf-8"))
+    facts = json.loads((_TRAIN.parent / "adapters" / path.stem / "gradewire.json").read_text(encoding="utf-8"))
     assert facts["recipe_sha256"] == recipe.digest

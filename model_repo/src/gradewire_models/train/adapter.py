@@ -103,6 +103,8 @@ def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -
         # safetensors lets nobody but its writer read what it writes.
         (directory / "adapter_model.safetensors").chmod(0o644)
         _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
+        # PEFT's empty card names where the base lay on this machine.
+        (directory / "README.md").unlink(missing_ok=True)
         return
     encoder.model.save_pretrained(directory)
     encoder.tokenizer.save(str(directory / "tokenizer.json"))

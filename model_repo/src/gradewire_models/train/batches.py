@@ -25,12 +25,20 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
     Raises:
         TrainingError: There is no such task, or nothing is left.
     """
-    wanted = _tasks(only, "only") or set(TASKS)
-    wanted -= _tasks(without, "without")
+    wanted = tasks_wanted(only, without)
     left = [example for example in examples if example.task in wanted]
     if not left:
         raise TrainingError("only, without: no example is left to train on")
     return left
+
+
+def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
+    """The tasks that `only` and `without` leave.
+
+    Raises:
+        TrainingError: There is no such task.
+    """
+    return (_tasks(only, "only") or set(TASKS)) - _tasks(without, "without")
 
 
 def _tasks(names: Sequence[str], field: str) -> set[str]:

@@ -25,7 +25,8 @@ class Account:
         examples: What was trained on.
         data_sha256: Of them.
         outcome: How it ended.
-        dev: Where the dev rows come from, with their number and digest; "" without.
+        dev: Where the dev rows come from, with their number, digest and how often they were looked at; "" without.
+        options: What the command was told besides the recipe and the files.
         versions: Of what computed it.
         files: Names of the user's files that were read, with their SHA-256.
     """
@@ -34,6 +35,7 @@ class Account:
     data_sha256: str
     outcome: Outcome
     dev: str = ""
+    options: str = ""
     versions: Mapping[str, str]
     files: Mapping[str, str]
 
@@ -42,7 +44,11 @@ def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, acco
     """Writes README.md, recipe.toml, curve.jsonl and the facts that ``gradewire models build --adapter`` reads."""
     (directory / "README.md").write_text(card(encoder, recipe, account), encoding="utf-8")
     (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
-    curve = "".join(json.dumps(row) + "\n" for row in account.outcome.curve)
+    # JSON has no NaN: a part of the dev rows that cannot be ranked has no figure.
+    rows = [
+        {name: None if math.isnan(value) else value for name, value in row.items()} for row in account.outcome.curve
+    ]
+    curve = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     (directory / "curve.jsonl").write_text(curve, encoding="utf-8")
     facts = {
         "base": encoder.base.name,
@@ -80,7 +86,7 @@ def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
             f"- Texts: {len(account.examples)} examples, SHA-256 `{account.data_sha256}`",
             f"- Recipe: SHA-256 `{recipe.digest}`, seed {recipe.training.seed}, {recipe.training.threads} thread(s)",
             f"- Kept: step {account.outcome.best_step} of {recipe.training.steps}",
-            "- Made by: `gradewire models train sfve --recipe recipe.toml --out DIR`"
+            f"- Made by: `gradewire models train sfve --recipe recipe.toml{account.options} --out DIR`"
             + "".join(f", with {name} (SHA-256 `{sha256}`)" for name, sha256 in account.files.items()),
             f"- With: {', '.join(f'{name} {version}' for name, version in account.versions.items())}",
             "- No human label was trained on"

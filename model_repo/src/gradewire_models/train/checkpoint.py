@@ -11,7 +11,7 @@ import torch
 from gradewire_models.train.errors import TrainingError
 
 CHECKPOINT_FILE = "checkpoint.pt"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Checkpoint:
     What is drawn (order of examples, dropout) is a function of seed and step, so no generator's state is kept.
 
     Attributes:
-        identity: Digest of recipe, texts and what selects; only the same training may go on from here.
+        identity: Digest of recipe, base, texts and what selects; only the same training may go on from here.
         step: Steps done.
         weights: What is trained, by name.
         optimizer: As torch gives it.
@@ -83,7 +83,7 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
         raise TrainingError(f"--resume: {path} was written by another version; start anew without --resume")
     if checkpoint.identity != identity:
         raise TrainingError(
-            f"--resume: {path} belongs to another training (recipe, texts or dev rows differ); give what it was "
+            f"--resume: {path} belongs to another training (recipe, base, texts or dev rows differ); give what it was "
             "started with, or another --out"
         )
     return checkpoint

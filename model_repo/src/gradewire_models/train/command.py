@@ -1,8 +1,9 @@
 """What ``gradewire models train sfve`` does: reads, trains, shows how it goes, writes."""
 
 import os
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rich.console import Console
 from gradewire_models.build.console import ConsoleProgress
 from gradewire_models.digest import file_sha256
 from gradewire_models.train.adapter import save_trained
-from gradewire_models.train.batches import chosen
+from gradewire_models.train.batches import chosen, tasks_wanted
 from gradewire_models.train.card import Account, write_account
 from gradewire_models.train.checkpoint import CHECKPOINT_FILE
 from gradewire_models.train.console import TrainingConsole
@@ -25,9 +26,17 @@ from gradewire_models.train.examples import TASKS, Example
 from gradewire_models.train.examples_file import read_examples
 from gradewire_models.train.interrupt import Interrupt
 from gradewire_models.train.loop import Plan, train
-from gradewire_models.train.recipe import Recipe
+from gradewire_models.train.recipe import Recipe, Texts
 from gradewire_models.train.recipe_file import read_recipe, with_settings
-from gradewire_models.train.selection import Selection, labelled_digest, read_labelled, sample
+from gradewire_models.train.selection import (
+    LabelledRow,
+    Selection,
+    ensure_rankable,
+    labelled_digest,
+    read_labelled,
+    sample,
+)
+from gradewire_models.train.staged import staged
 from gradewire_models.train.texts import examples_digest, make_examples
 
 _PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
@@ -68,11 +77,10 @@ def run(request: Request) -> bool:
     console = Console(stderr=True)
     recipe = read_recipe(request.recipe_path) if request.recipe_path else Recipe()
     recipe = with_settings(recipe, dict(request.settings))
-    rows = []
-    if request.dev is not None:
-        rows = sample(
-            read_labelled(request.dev, half=request.dev_half), count=request.dev_rows, seed=recipe.training.seed
-        )
+    if request.examples_path is not None:
+        # Nothing is made, so the recipe that is kept promises nothing.
+        recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
+    rows = _labelled(request, recipe)
     request.directory.mkdir(parents=True, exist_ok=True)
     checkpoint = request.directory / CHECKPOINT_FILE
     if checkpoint.exists() and not request.resume:
@@ -101,22 +109,49 @@ def run(request: Request) -> bool:
             f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
         )
         return False
-    save_trained(encoder, recipe.training, request.directory)
     account = Account(
         examples=examples,
         data_sha256=examples_digest(examples),
         outcome=outcome,
-        dev=f"{len(rows)} rows of {request.dev.name}, SHA-256 {plan.selection_digest[:12]}" if request.dev else "",
+        dev=_said_of_dev(request, rows),
+        options=_options_of_dev(request),
         versions={name: version(name) for name in _PACKAGES},
         files={path.name: file_sha256(path) for path in _own_files(request)},
     )
-    write_account(request.directory, encoder, recipe, account)
+    with staged(request.directory) as fresh:
+        save_trained(encoder, recipe.training, fresh)
+        write_account(fresh, encoder, recipe, account)
     checkpoint.unlink()
     console.print(
         f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
         highlight=False,
     )
     return True
+
+
+def _labelled(request: Request, recipe: Recipe) -> list[LabelledRow]:
+    if request.dev is None:
+        return []
+    rows = read_labelled(request.dev, half=request.dev_half)
+    rows = sample(rows, count=request.dev_rows, seed=recipe.training.seed)
+    ensure_rankable(rows, request.dev)
+    return rows
+
+
+def _said_of_dev(request: Request, rows: list[LabelledRow]) -> str:
+    if request.dev is None:
+        return ""
+    half = f" (half {request.dev_half})" if request.dev_half else ""
+    return f"{len(rows)} rows of {request.dev.name}{half}, SHA-256 {labelled_digest(rows)[:12]}"
+
+
+def _options_of_dev(request: Request) -> str:
+    # They decide which step is kept, so whoever makes it again needs them.
+    if request.dev is None:
+        return ""
+    half = f" --dev-half {request.dev_half}" if request.dev_half else ""
+    looks = f" --dev-rows {request.dev_rows} --evaluate-every {request.evaluate_every}"
+    return f" --dev {shlex.quote(request.dev.name)}{half}{looks}"
 
 
 def _own_files(request: Request) -> tuple[Path, ...]:
@@ -139,4 +174,5 @@ def _examples(request: Request, recipe: Recipe) -> list[Example]:
         nli=request.nli_files,
         columns=request.columns,
         skip_bad_lines=request.skip_bad_lines,
+        only=tasks_wanted(recipe.only, recipe.without),
     )

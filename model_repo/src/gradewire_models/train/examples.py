@@ -35,6 +35,11 @@ class Example:
     positive: str
     negatives: tuple[str, ...]
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Anchor, positive, then the negatives in their order."""
+        return (self.anchor, self.positive, *self.negatives)
+
 
 def question_text(question: str, answer: str) -> str:
     """The text an encoder reads: what the metric `sfve` asks for, or the bare `answer` where `question` is "".
@@ -46,5 +51,4 @@ def question_text(question: str, answer: str) -> str:
 
 def texts(example: Example) -> tuple[str, ...]:
     """The texts of an example as an encoder reads them: anchor, positive, then the negatives in their order."""
-    answers = (example.anchor, example.positive, *example.negatives)
-    return tuple(question_text(example.question, answer) for answer in answers)
+    return tuple(question_text(example.question, answer) for answer in example.answers)

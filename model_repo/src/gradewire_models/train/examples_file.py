@@ -7,13 +7,16 @@ from pathlib import Path
 
 from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import TASKS, Example
+from gradewire_models.train.texts.sound import contradiction
+from gradewire_models.train.well_formed import well_formed
 
 
 def read_examples(path: Path) -> list[Example]:
     """Reads examples.
 
     Raises:
-        TrainingError: The file cannot be read, a line is no example (the message names it), or there is none.
+        TrainingError: The file cannot be read, a line is no example or teaches the opposite of what it should (the
+            message names it), or there is none.
     """
     found = []
     try:
@@ -31,7 +34,7 @@ def read_examples(path: Path) -> list[Example]:
 def _example(line: str, where: str) -> Example:
     try:
         raw = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise TrainingError(f"{where}: no JSON ({error})") from error
     if not isinstance(raw, dict):
         raise TrainingError(f"{where}: should be an object")
@@ -43,7 +46,12 @@ def _example(line: str, where: str) -> Example:
         raise TrainingError(f"{where}: negatives should be a list of texts")
     if raw["task"] not in TASKS:
         raise TrainingError(f"{where}: task should be one of {', '.join(TASKS)}")
-    return Example(raw["task"], raw["question"], raw["anchor"], raw["positive"], tuple(negatives))
+    example = Example(raw["task"], raw["question"], raw["anchor"], raw["positive"], tuple(negatives))
+    if not all(map(well_formed, (example.question, *example.answers))):
+        raise TrainingError(f"{where}: half a surrogate pair, which is no character, is in it")
+    if wrong := contradiction(example):
+        raise TrainingError(f"{where}: {wrong}")
+    return example
 
 
 def write_examples(examples: Iterable[Example], path: Path) -> None:

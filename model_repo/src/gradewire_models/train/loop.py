@@ -68,10 +68,10 @@ class Plan:
     checkpoint_every: int = 100
     resume: bool = False
 
-    @property
-    def identity(self) -> str:
-        """Digest of all that decides what comes out."""
-        parts = [asdict(self.recipe), examples_digest(self.examples), self.selection_digest, self.evaluate_every]
+    def identity(self, base_sha256: str) -> str:
+        """Digest of all that decides what comes out, the base's weights among it."""
+        texts_sha256 = examples_digest(self.examples)
+        parts = [asdict(self.recipe), base_sha256, texts_sha256, self.selection_digest, self.evaluate_every]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -83,7 +83,7 @@ class Outcome:
         best_step: The step whose weights the encoder now has.
         curve: As the checkpoint has it.
         seconds: In all, resumed parts included.
-        finished: False where it was interrupted: a checkpoint is there.
+        finished: False where it was stopped: a checkpoint is there.
     """
 
     best_step: int
@@ -133,8 +133,9 @@ class _Run:
         self.step, self.seconds, self.best_step = 0, 0.0, 0
         self.best: dict[str, Any] = {}
         self.curve: list[dict[str, float]] = []
+        self.identity = plan.identity(encoder.base.weights_sha256)
         if plan.resume:
-            self._restore(load_checkpoint(plan.directory, plan.identity))
+            self._restore(load_checkpoint(plan.directory, self.identity))
 
     def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         settings = self.plan.recipe.training
@@ -223,6 +224,11 @@ class _Run:
         if self.plan.selection is None:
             return {}
         found = self.plan.selection.spearman(self.encoder)
+        if math.isnan(found[MEAN]):
+            raise TrainingError(
+                f"step {self.step}: the dev rows cannot be ranked: within every part all labels or all cosines are "
+                "equal; give other rows, or train without them"
+            )
         known = [row[MEAN] for row in self.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
         # The base itself (step 0) is no candidate: whoever trains wants what was trained, and sees both in the card.
         if self.step and found[MEAN] > max(known, default=-2.0):
@@ -232,7 +238,7 @@ class _Run:
     def _save(self) -> None:
         save_checkpoint(
             Checkpoint(
-                self.plan.identity,
+                self.identity,
                 self.step,
                 trained_weights(self.encoder.model),
                 self.optimizer.state_dict(),

@@ -1,4 +1,7 @@
-"""All that decides what a training gives: two runs of a recipe on one kind of machine are equal bit for bit."""
+"""What a training does: two runs of a recipe on the same texts are equal bit for bit on one kind of machine.
+
+Labelled rows that select a step, and how often they are looked at, are no part of a recipe: the card tells them.
+"""
 
 import hashlib
 import json
@@ -37,7 +40,7 @@ class Training:
         "float32", "bfloat16: products of matrices in it, on processors that have it 1.8 times as fast."
     )
     threads: int = setting(1, "Threads; another number may round otherwise.", minimum=1, maximum=256)
-    steps: int = setting(400, "Optimiser steps.", minimum=1)
+    steps: int = setting(400, "Optimiser steps.", minimum=1, maximum=10**9)
     batch_size: int = setting(64, "Examples a step (paper: 128).", minimum=2, maximum=4096)
     negatives: int = setting(2, "Hard negatives read of each example, at most.", minimum=0, maximum=16)
     learning_rate: float = setting(5e-4, "Highest learning rate (paper, all weights: 1e-5).", minimum=0)
@@ -86,7 +89,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Everything that decides the weights, but the files of a user's own texts, whose digest stands in the card.
+    """Everything that decides the weights, but a user's own files: texts and labelled rows, which the card tells.
 
     Attributes:
         training: How the weights are moved.
@@ -128,7 +131,7 @@ def check_value(name: str, value: Any, spec: Any) -> Any:
         return tuple(value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind is float and number:
-        value = float(value)
+        value = _double(value)
     if type(value) is not kind:
         raise TrainingError(f"{name} should be {_KINDS[kind]}, not {value!r}")
     low, high = spec.metadata["minimum"], spec.metadata["maximum"]
@@ -140,6 +143,13 @@ def check_value(name: str, value: Any, spec: Any) -> Any:
     if value not in words:
         raise TrainingError(f"{name} should be {' or '.join(map(repr, words))}, not {value!r}")
     return value
+
+
+def _double(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
 
 
 _KINDS = {int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}

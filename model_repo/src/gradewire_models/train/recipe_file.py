@@ -24,7 +24,8 @@ def read_recipe(path: Path) -> Recipe:
     try:
         source = path.read_text(encoding="utf-8")
         raw = tomllib.loads(source)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    # A number of thousands of digits is a ValueError, and so are TOML's own errors and those of UTF-8.
+    except (OSError, ValueError, RecursionError) as error:
         raise TrainingError(f"cannot read the recipe {path}: {error}") from error
     values: dict[str, Any] = {}
     for key, value in raw.items():
@@ -38,6 +39,11 @@ def read_recipe(path: Path) -> Recipe:
             known = ", ".join([*(f"[{name}]" for name in SECTIONS), *_LISTS])
             raise TrainingError(f"{_where(path, source, '', key)}: unknown {key!r}; a recipe has {known}")
     return Recipe(**values)
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes of the catalog's trained models, by the model's name."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.toml"))}
 
 
 def _section(path: Path, source: str, section: str, given: dict[str, Any]) -> Any:

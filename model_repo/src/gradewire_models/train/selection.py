@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gradewire_models.train.encoder import TrainedEncoder
 from gradewire_models.train.errors import TrainingError
 from gradewire_models.train.examples import question_text
+from gradewire_models.train.well_formed import well_formed
 
 _CHUNK_TEXTS = 64
 _LABELS = ("label", "grade")
@@ -64,10 +65,26 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     return rows
 
 
+def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
+    """Looks whether there is anything to rank before hours are spent on it.
+
+    Raises:
+        TrainingError: Within every part all labels are equal.
+    """
+    labels: dict[str, set[float]] = {}
+    for row in rows:
+        labels.setdefault(row.part, set()).add(row.label)
+    if all(len(each) < 2 for each in labels.values()):
+        raise TrainingError(
+            f"{origin}: the {len(rows)} rows that would select the step have one label only in every part, so nothing "
+            "ranks them; give rows of two labels at least, or leave --dev out"
+        )
+
+
 def _row(line: str, where: str, half: str | None) -> LabelledRow | None:
     try:
         found = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise TrainingError(f"{where}: no JSON ({error})") from error
     if not isinstance(found, dict):
         raise TrainingError(f"{where}: should be an object with question, references, prediction and label")
@@ -82,12 +99,22 @@ def _row(line: str, where: str, half: str | None) -> LabelledRow | None:
     if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
         raise TrainingError(f"{where}: references should be a list of texts, at least one")
     label = next((found[name] for name in _LABELS if name in found), None)
-    if isinstance(label, bool):
-        label = float(label)
-    if not isinstance(label, int | float) or not math.isfinite(label):
-        raise TrainingError(f"{where}: label (or grade) should be a number")
     part = str(found.get("part", ""))
-    return LabelledRow(found["question"], tuple(references), found["prediction"], float(label), part)
+    read = {"question": [found["question"]], "prediction": [found["prediction"]], "references": references}
+    for name, each in {**read, "part": [part]}.items():
+        if not all(map(well_formed, each)):
+            raise TrainingError(f"{where}: {name} has half a surrogate pair, which is no character")
+    return LabelledRow(found["question"], tuple(references), found["prediction"], _number(label, where), part)
+
+
+def _number(label: Any, where: str) -> float:
+    try:
+        number = float(label) if isinstance(label, int | float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise TrainingError(f"{where}: label (or grade) should be a number that a double holds")
+    return number
 
 
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:

@@ -73,6 +73,23 @@ def test_pairs_are_read_for_nli(wordnet: Path, tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+def test_no_wordnet_is_needed_where_the_users_pairs_are_enough(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"anchor": "a man eats", "positive": "a person eats", "negative": "nobody eats"}\n')
+    nowhere = tmp_path / "nowhere"
+    found = make_examples({"nli": 1, "dates": 5}, seed=4, wordnet=nowhere, nli=[path], only={"nli"})
+    assert [each.anchor for each in found] == ["a man eats"]
+    with pytest.raises(TextsError, match="WordNet's files cannot be read"):
+        make_examples({"nli": 2}, seed=4, wordnet=nowhere, nli=[path])
+
+
+def test_a_task_made_alone_is_as_among_the_others(wordnet: Path, questions: Path) -> None:
+    counts = {"candidates": 1, "synonyms": 2, "descriptions": 3, "numbers": 1}
+    every = make_examples(counts, seed=4, wordnet=wordnet, questions=[questions])
+    alone = make_examples(counts, seed=4, wordnet=wordnet, questions=[questions], only={"candidates"})
+    assert alone == [example for example in every if example.task == "candidates"]
+
+
 def test_the_same_seed_gives_the_same_texts(wordnet: Path, questions: Path) -> None:
     def digest(seed: int) -> str:
         return examples_digest(make_examples({"descriptions": 4}, seed=seed, wordnet=wordnet, questions=[questions]))

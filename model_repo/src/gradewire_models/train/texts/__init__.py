@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 from gradewire_models.train.examples import TASKS, Example
@@ -25,6 +26,7 @@ def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
     nli: Sequence[Path] = (),
     columns: Mapping[str, str] | None = None,
     skip_bad_lines: bool = False,
+    only: Collection[str] = TASKS,
 ) -> list[Example]:
     """The examples that an encoder is trained on, task after task: the user's first, then generated ones.
 
@@ -37,21 +39,31 @@ def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
         nli: JSON lines of sentence pairs, for nli; see `readers.nli`.
         columns: The files' own names of fields, by ours.
         skip_bad_lines: Leaves bad lines out, with a warning, where they are an error otherwise.
+        only: Tasks to make, the same examples as if all were made.
 
     Raises:
         TextsError: WordNet's files or the user's cannot be read or used; the message says where and what to do.
     """
     if unknown := set(counts) - set(TASKS):
         raise TextsError(f"there is no task {', '.join(sorted(unknown))}; tasks: {', '.join(TASKS)}")
-    lexicon = Lexicon(WordNet(wordnet or usual_directory()))
+
+    @cache
+    def lexicon() -> Lexicon:
+        return Lexicon(WordNet(wordnet or usual_directory()))
+
+    @cache
+    def generator() -> Generator:
+        return Generator(lexicon())
+
     files = Files(questions, nli, columns or {}, skip_bad_lines)
-    brought = user_examples(files, counts, lexicon, seed=seed)
-    generator = Generator(lexicon)
+    brought = user_examples(files, counts, lexicon, seed=seed, only=only)
     examples: list[Example] = []
     for task, count in counts.items():
         own = brought.get(task, [])
         examples += own
-        examples += generator.examples(task, count - len(own), seed=seed)
+        # Who brings all that is asked for needs no WordNet.
+        if task in only and count > len(own):
+            examples += generator().examples(task, count - len(own), seed=seed)
     return examples
 
 

@@ -1,6 +1,6 @@
 """Examples from the user's files, before the generator fills what is left."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -36,25 +36,33 @@ class Files:
 
 
 def user_examples(
-    files: Files, counts: Mapping[str, int], lexicon: Lexicon, *, seed: int
+    files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
     """Examples by task, at most `counts` of each; a task that the files give nothing for is left out.
+
+    Args:
+        files: What the user brings.
+        counts: By task; the largest decides how many questions are read.
+        lexicon: Asked for where questions are read: it knows synonyms of their answers.
+        seed: Of what is drawn.
+        only: Tasks to make.
 
     Raises:
         TextsError: A file or a line is not as it should be.
     """
     found: dict[str, list[Example]] = {}
     most = max((counts.get(task, 0) for task in _TASKS), default=0)
-    if files.questions and most:
+    asking = [task for task in _TASKS if task in only]
+    if files.questions and most and asking:
         questions = read_questions(
             files.questions, 3 * most, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines
         )
-        draws = [draw for each in question_draws(questions, lexicon, seed=seed) if (draw := checked(each))]
-        for task in _TASKS:
+        draws = [draw for each in question_draws(questions, lexicon(), seed=seed) if (draw := checked(each))]
+        for task in asking:
             rng = Random(f"{seed}/user/{task}")  # noqa: S311 - texts, not secrets
             made = [example for example in _made(rng, task, draws) if sound(example)]
             found[task] = made[: counts.get(task, 0)]
-    if files.nli and (asked := counts.get("nli", 0)):
+    if files.nli and "nli" in only and (asked := counts.get("nli", 0)):
         pairs = read_nli(files.nli, 2 * asked, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines)
         found["nli"] = [example for example in pairs if sound(example)][:asked]
     return found

@@ -1,0 +1,39 @@
+"""Files of a training appear together, or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from gradewire_models.train.staged import staged
+
+
+def test_all_of_it_is_there_at_the_end_and_what_was_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "README.md").write_text("old")
+    with staged(tmp_path) as fresh:
+        (fresh / "README.md").write_text("new")
+        (fresh / "1_Pooling").mkdir()
+        (fresh / "1_Pooling" / "config.json").write_text("{}")
+        (fresh / "model.safetensors").write_text("weights")
+        assert (tmp_path / "README.md").read_text() == "old"
+    found = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    written = {"README.md": "new", "1_Pooling/config.json": "{}", "model.safetensors": "weights"}
+    assert found == {"mine.txt": "mine", **written}
+    assert not (tmp_path / "unfinished").exists()
+
+
+def test_after_an_error_nothing_of_it_is_there(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="disk"), staged(tmp_path) as fresh:  # noqa: PT012 - what is written before
+        (fresh / "adapter_model.safetensors").write_text("weights")
+        raise OSError("disk")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_old_weights_stand_beside_half_of_the_new(tmp_path: Path) -> None:
+    (tmp_path / "adapter_model.safetensors").write_text("old")
+    (tmp_path / "card.md").mkdir()  # in the way of the second file
+    with pytest.raises(OSError, match="card"), staged(tmp_path) as fresh:  # noqa: PT012 - what is written before
+        for name in ("adapter_config.json", "adapter_model.safetensors", "card.md"):
+            (fresh / name).write_text("new")
+    assert (tmp_path / "adapter_config.json").read_text() == "new"
+    assert not (tmp_path / "adapter_model.safetensors").exists()
