@@ -24,6 +24,7 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - the domain's word for it
 )
 from gradewire_server.metrics.calibrated_features import FEATURES, features
+from gradewire_server.metrics.calibrated_features_cues import denies
 from gradewire_server.metrics.calibrated_fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
 from gradewire_server.metrics.calibrated_inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.checks import check_item, check_references
@@ -175,7 +176,7 @@ def _result(
         failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} anew")
         return MetricResult.failed(failure)
     band = fit.band(confidence)
-    uncertain = band.holds(probability)
+    uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))
     return MetricResult(
         probability,
         warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,

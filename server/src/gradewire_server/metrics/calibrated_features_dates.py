@@ -15,7 +15,7 @@ _MONTH_OF: Final = {
 # The verb is more frequent: "may" counts where it is written as a name.
 _MAY: Final = re.compile(r"\bMay\b")
 _YEAR: Final = re.compile(r"[12]\d{3}")
-_FIRST_YEAR: Final = 1000
+_FIRST_YEAR: Final = 1001
 _LAST_YEAR: Final = 2099
 _LAST_DAY: Final = 31
 _LAST_CENTURY: Final = 21
@@ -29,7 +29,7 @@ class Dates:
     """What a text dates.
 
     Attributes:
-        years: Of four digits, 1000 to 2099.
+        years: Of four digits, 1001 to 2099: a thousand is a number.
         months: 1 to 12.
         days: 1 to 31, of numbers beside a month.
         centuries: 1 to 21, those of the years among them; 19 is the 19th.

@@ -77,7 +77,7 @@ def number_features(
 
 
 def _no_years(numbers: frozenset[float]) -> list[float]:
-    return sorted(number for number in numbers if not 1000 <= number <= 2099 or number % 1)[:_MAX_VALUES]
+    return sorted(number for number in numbers if not 1000 < number <= 2099 or number % 1)[:_MAX_VALUES]
 
 
 def _near(known: list[float], answer: list[float]) -> float:
