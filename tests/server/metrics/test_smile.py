@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.support.programs import Table, at
 
-from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, SmileParts, Status, Warning  # noqa: A004 - as domain
