@@ -147,9 +147,7 @@ def test_a_fitted_threshold_decides_and_takes_the_warning_away() -> None:
     assert smile(calibration=fitted(0.67)).parts.correct is False
 
 
-@pytest.mark.parametrize(
-    "values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}]
-)
+@pytest.mark.parametrize("values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}])
 def test_a_threshold_fitted_for_another_formula_does_not_count(values: Any) -> None:
     result = smile(calibration=fitted(0.0), **values)
     assert Warning.UNCALIBRATED in result.warnings

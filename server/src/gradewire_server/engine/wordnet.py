@@ -141,7 +141,7 @@ class WordNet:
             raise WordNetError("these are not WordNet's files: there is no cat in them")
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Members of each sense of a noun or a name, most frequent sense first; words of several are separated by blanks.
+        """Members of each sense of a noun or a name, most frequent sense first; several words are parted by blanks.
 
         Args:
             phrase: A base form in lower case; empty without senses where WordNet does not know it.
