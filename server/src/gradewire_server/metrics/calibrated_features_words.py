@@ -119,11 +119,6 @@ class Said:
         return f" {' '.join(self.words)} "
 
     @cached_property
-    def joined(self) -> str:
-        """The words without blanks: "eye glasses" and "eyeglasses" are equal so."""
-        return "".join(self.words)
-
-    @cached_property
     def content(self) -> tuple[str, ...]:
         """Its words that are no stop words, in order; all of them where there is no other."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
