@@ -22,6 +22,7 @@ from gradewire_models.cli import models
 from gradewire_models.config import read_config
 from gradewire_models.digest import file_sha256
 from gradewire_models.errors import BuildError, CatalogError, DigestMismatchError, VerificationError
+from gradewire_models.facts import AdapterFacts
 from gradewire_models.serving import Copies
 
 SAID = {"base": "tiny-bert", "licence": "MIT", "max_tokens": 50, "recipe_sha256": "0" * 64, "text_form": "sfve"}
@@ -77,6 +78,9 @@ def test_the_model_says_what_it_is_made_of(build: Callable[..., BuildResult], ad
     assert facts["adapter_base"] == "tiny-bert"
     assert facts["adapter_sha256"] == hashlib.sha256(pins.encode()).hexdigest()
     assert (facts["text_form"], facts["licence"], facts["base"]) == ("sfve", "MIT", "")
+    assert model.remarks == (
+        'trained for metric sfve, on "Question: … Answer: …"; other metrics give it texts of other forms',
+    )
     assert facts["origin"] == f"{adapter} on random"
     assert facts["build_command"] == f"gradewire models build --adapter {adapter} --name my-adapter tiny-bert"
     assert facts["source"] == bert.model.sources[0].requirement
@@ -89,6 +93,7 @@ def test_the_model_says_what_it_is_made_of(build: Callable[..., BuildResult], ad
 def test_without_gradewires_own_file_the_base_decides(bert: Package, tmp_path: Path) -> None:
     model = user_adapted(write_adapter(tmp_path / "plain", "bert"), bert.model)
     assert (model.max_tokens, model.licence, model.adapter and model.adapter.text_form) == (MAX_TOKENS, "", "")
+    assert AdapterFacts(base="tiny-bert", sha256="0" * 64).remark == ""
 
 
 def test_the_same_adapter_is_built_once_and_another_replaces_it(

@@ -52,17 +52,17 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
         click.echo(f"{entry.name}{mark}: {entry.title}")
         click.echo(f"  {entry.licence}, {entry.dims} dims, at most {entry.max_tokens} tokens")
         click.echo(f"  {_state(entry, built.get(entry.name))}")
-        _tell_calibrations(built.get(entry.name), indent="  ")
+        _tell_remarks(built.get(entry.name), indent="  ")
         for variant in load_catalog().values():
             if variant.base == entry.name:
                 click.echo(f"  variant {variant.name}: {variant.title}")
                 click.echo(f"    {_state(variant, built.get(variant.name))}")
-                _tell_calibrations(built.get(variant.name), indent="    ")
+                _tell_remarks(built.get(variant.name), indent="    ")
     for name in sorted(set(built) - set(load_catalog())):
         adapter = built[name].adapter
         made = f"adapter on {adapter.base}, " if adapter else ""
         click.echo(f"{name}: not in the catalog, {made}digest {built[name].digest}")
-        _tell_calibrations(built[name], indent="  ")
+        _tell_remarks(built[name], indent="  ")
     click.echo(f"repository: {repository}")
     show_judges(judge_repository or default_judge_repository(repository))
 
@@ -131,6 +131,6 @@ def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
     return f"built, digest {built.digest}"
 
 
-def _tell_calibrations(model: BuiltModel | None, *, indent: str) -> None:
-    for line in model.told if model is not None else ():
+def _tell_remarks(model: BuiltModel | None, *, indent: str) -> None:
+    for line in model.remarks if model is not None else ():
         click.echo(f"{indent}{line}")

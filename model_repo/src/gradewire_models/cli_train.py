@@ -16,19 +16,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _KINDS: dict[type, Any] = {int: int, float: float, str: str, tuple: str}
 
 
-class _RecipeFile(click.ParamType[Path]):
-    """A file, or the name of a recipe that comes with gradewire."""
-
-    name = "FILE|NAME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        path = Path(value)
-        if path.is_file():
-            return path
-        shipped = shipped_recipes()
-        if value not in shipped:
-            self.fail(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})", param, ctx)
-        return shipped[value]
+def _recipe_file(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+    if value is None or Path(value).is_file():
+        return None if value is None else Path(value)
+    shipped = shipped_recipes()
+    if value not in shipped:
+        raise click.BadParameter(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})")
+    return shipped[value]
 
 
 @click.group()
@@ -66,7 +60,8 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--recipe",
     "recipe_path",
-    type=_RecipeFile(),
+    metavar="FILE|NAME",
+    callback=_recipe_file,
     help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped_recipes())}. "
     "An option overrules it.",
 )

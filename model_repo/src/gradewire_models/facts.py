@@ -36,6 +36,13 @@ class AdapterFacts:
     sha256: str
     text_form: str = ""
 
+    @property
+    def remark(self) -> str:
+        """What follows for its user, a sentence; "" where nothing does."""
+        if self.text_form != "sfve":
+            return ""
+        return 'trained for metric sfve, on "Question: … Answer: …"; other metrics give it texts of other forms'
+
 
 @dataclass(frozen=True, slots=True)
 class EncoderFacts:

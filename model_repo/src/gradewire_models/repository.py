@@ -106,6 +106,11 @@ class BuiltModel:
         return (*(each.told for each in self.calibrations), *(each.told for each in self.unreadable))
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know, a sentence each: what it was trained to read, then what was fitted for it."""
+        return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.told)
+
+    @property
     def on_cpu(self) -> bool:
         """Whether the vectors its digest stands for are made on a CPU; elsewhere the same graph gives others."""
         return self.numeric_class.endswith("-cpu")

@@ -267,7 +267,7 @@ def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
         licence=model.licence,
         numeric_class=model.numeric_class,
         facts=_facts(model),
-        remarks=model.told,
+        remarks=model.remarks,
     )
 
 
