@@ -11,7 +11,7 @@ class Calibrated(Metric):
     """Probability that the answer is right, 0 to 1, fitted on labelled answers; UNCERTAIN where not to be trusted.
 
     Attributes:
-        confidence: Of verdicts without that warning, 0.5 to below 1: of right answers at most the share 1 - confidence
+        confidence: Of verdicts without that warning, 0.5 to below 1: of right answers about the share 1 - confidence
             is called wrong without it, and of wrong ones called right, on rows like the fit's; None: 0.9.
         features_only: The features alone, for fitting; the score is SMILE's then, and there is no verdict.
         fit: Insist on a fit by 8 hex digits or more of its identity; None: the one that the model has.

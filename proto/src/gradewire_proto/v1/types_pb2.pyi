@@ -921,8 +921,8 @@ class CalibratedParameters(_message.Message):
     model: _builtins.str
     """As SmileParameters.model."""
     confidence: _builtins.float
-    """Of verdicts, 0.5 to below 1; unset: 0.9. Of right answers at most the share 1 - confidence is called wrong without
-    WARNING_UNCERTAIN, and of wrong ones called right, on rows like those that the fit has seen.
+    """Of verdicts, 0.5 to below 1; unset: 0.9. Of right answers about the share 1 - confidence is called wrong without
+    WARNING_UNCERTAIN, and of wrong ones called right, on rows like those of the fit (docs/calibrated.md has what was measured).
     """
     features_only: _builtins.bool
     """The features alone, as fitting needs them, and no fit: the score is SMILE's (v1), and there is no verdict."""
