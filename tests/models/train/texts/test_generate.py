@@ -15,7 +15,7 @@ from gradewire_models.train.texts.sound import sound
 from gradewire_models.train.texts.wordnet import WordNet
 from gradewire_server.engine.wordnet import WordNet as ServerWordNet
 
-COUNT = 60
+COUNT = 40
 
 
 @pytest.fixture(scope="module")
