@@ -182,6 +182,38 @@ def test_an_answer_that_denies_what_it_names(prediction: str, denied: bool) -> N
     assert denies(inputs(prediction, "Paris", question="Which city?")) is denied
 
 
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "St. Louis",
+        "J. K. Rowling",
+        "Paris, France",
+        "1,000",
+        "10:30",
+        "Dr. Seuss",
+        "Washington, D.C.",
+        "(What?) (Why!)",
+    ],
+)
+def test_marks_inside_a_reference_hide_no_denial(reference: str) -> None:
+    assert denies(inputs(f"It is not {reference}.", reference, question="Which?"))
+    assert not denies(inputs(f"It is {reference}.", reference, question="Which?"))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        ("unknown", "unknown"),
+        ("I Am Not Your Negro", "I Am Not Your Negro"),
+        ("It did not fall until 1989", "1989"),
+        ("No doubt Paris", "Paris"),
+        ("It is none other than Paris", "Paris"),
+    ],
+)
+def test_words_of_denials_that_deny_nothing(prediction: str, reference: str) -> None:
+    assert not denies(inputs(prediction, reference, question="Which?"))
+
+
 def test_a_negation_of_the_question_denies_nothing() -> None:
     assert not denies(inputs("He did not win the French Open", "French Open", question="Which did he not win?"))
 

@@ -26,7 +26,10 @@ _NEGATIONS: Final = frozenset({
 })  # fmt: skip
 
 
-_CLAUSE_END: Final = re.compile(r"[.,;:!?()\n\u2013\u2014]|\bbut\b|\bbecause\b")
+_NO_DENIALS: Final = frozenset({"only", "until", "doubt", "other"})
+"""Between negation and match they turn it into none: "not only", "not until 1989", "no doubt", "none other than"."""
+# A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
+_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\bbut\b|\bbecause\b")
 
 
 def cue_features(answer: Said) -> dict[str, float]:
@@ -38,16 +41,20 @@ def denies(inputs: CalibratedInputs) -> bool:
     """Whether an answer opens with a refusal, or says "not" shortly before what it has of SMILE's best reference.
 
     A rule and not a feature: labelled answers hardly ever do so, and trees cannot learn what they have not seen. Of the
-    clauses with most of the reference's words all have to be negated; negations that question or reference have
-    themselves do not count, nor does "not only".
+    clauses with most of the reference's words all have to be negated; what question or reference say themselves is
+    neither refusal nor negation, nor is "not only" and the like.
     """
     begin = _plain(inputs.prediction.lstrip()[:_MAX_CHARACTERS])
-    if _REFUSAL.search(begin[:_OPENING].partition(". ")[0]):
-        return True
     reference = Said.of(inputs.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     asked = Said.of(inputs.question).distinct
     named = frozenset(word for word in reference.content if word not in asked) or frozenset(reference.content)
     known = asked | reference.distinct
+    refusal = _REFUSAL.search(begin[:_OPENING].partition(". ")[0])
+    if refusal and not known.issuperset(folded_words(refusal[0])):
+        return True
+    # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
+    written = re.compile(rf"(?<!\w){re.escape(_plain(reference.raw.strip()))}(?!\w)")
+    begin = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
     clauses = [(*folded_words(clause), "") for clause in _CLAUSE_END.split(begin) if clause.strip()]
     most = max((len(named.intersection(words)) for words in clauses), default=0)
     holding = [words for words in clauses if most and len(named.intersection(words)) == most]
@@ -57,11 +64,10 @@ def denies(inputs: CalibratedInputs) -> bool:
 def _negated(words: tuple[str, ...], named: frozenset[str], known: frozenset[str]) -> bool:
     """Whether a negation stands in the few words before the first of the `named` ones."""
     place = next(place for place, word in enumerate(words) if word in named)
+    before = words[max(0, place - _NEAR) : place]
     return any(
-        word in _NEGATIONS and word not in known and following != "only"
-        for word, following in zip(
-            words[max(0, place - _NEAR) : place], words[max(0, place - _NEAR) + 1 :], strict=False
-        )
+        word in _NEGATIONS and word not in known and _NO_DENIALS.isdisjoint(before[position + 1 :])
+        for position, word in enumerate(before)
     )
 
 
