@@ -73,8 +73,8 @@ def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
 
 # File, what stands in it (once), what is put in its place, a preset that must notice.
 MUTANTS = {
-    "weight": ("parameters.py", "else 0.3)", "else 0.31)", "v1"),
-    "weight of the reference code": ("parameters.py", "0.5 if self.preset", "0.52 if self.preset", "reference_code"),
+    "weight": ("parameters.py", "else 0.3 for", "else 0.31 for", "v1"),
+    "weight of the reference code": ("parameters.py", "0.5 if preset", "0.52 if preset", "reference_code"),
     "weights sum to one": ("smile_formula.py", "(1 - weight)", "0.69", "v1"),
     "sentence": ("smile_formula.py", "weight * sentence +", "weight * keyword +", "v1"),
     "similarity": ("smile_formula.py", "(1.0 + clipped) / 2.0", "clipped", "v1"),
