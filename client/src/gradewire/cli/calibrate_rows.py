@@ -13,6 +13,7 @@ from gradewire.agreement.halves import half_of
 from gradewire.agreement.point import right
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.summary import verdict
+from gradewire.errors import InvalidRequest
 from gradewire.metric_line import parameter_names, parse_metric_line
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gradewire.cli.rows import Row
     from gradewire.metric_types import Metric
 
+# Models are told apart on their own; features are the same with the probability and without.
 _LEFT_ASIDE = frozenset({"model", "features_only"})
 
 
@@ -111,25 +113,48 @@ def labelled_scores(
 def _column(columns: JudgedColumns, metric: Metric) -> str:
     """Label of the metric's scores: an output file may hold those of others beside them."""
     known = {label: _lines(columns, label) for label in columns.tallies}
-    fits = [label for label, lines in known.items() if not lines or any(_answers(line, metric) for line in lines)]
+    fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
         return fits[0]
     raise InputError(
         f"the scores are of {', '.join(known)}, and --metric {metric.name} names {len(fits) or 'none'} of them: "
-        + ("add the preset or parameters that tell it from the others" if fits else "say which one is calibrated")
+        + (
+            "add the preset or parameters (model=NAME@DIGEST) that tell it from the others"
+            if fits
+            else "say which one is calibrated"
+        )
     )
 
 
-def _answers(line: str, metric: Metric) -> bool:
-    """Whether scores of a line are those of a metric; what nobody asked for may be anything."""
-    with one_line_errors():
-        scored = parse_metric_line(line)
+def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
+    """Whether a column is of a metric: as its lines say, or its label where every row failed before there was one."""
+    if lines:
+        with one_line_errors():
+            return any(_answers(parse_metric_line(line), metric, silent=False) for line in lines)
+    try:
+        return _answers(parse_metric_line(label), metric, silent=True)
+    except InvalidRequest:
+        return False
+
+
+def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
+    """Whether scores are those of a metric; what nobody asked for may be anything.
+
+    Args:
+        scored: What they were computed as.
+        metric: What is asked for.
+        silent: Whether what `scored` does not say may be anything, too.
+    """
     if scored.name != metric.name:
         return False
-    # A line's model has its digest behind it; features are the same with the probability and without.
     asked = {name: getattr(metric, name) for name in parameter_names(metric.name) if name not in _LEFT_ASIDE}
     asked |= {"preset": getattr(metric, "preset", None)}
-    return all(getattr(scored, name) == value for name, value in asked.items() if value is not None)
+    pairs = [(getattr(scored, name), value) for name, value in asked.items() if value is not None]
+    # A line's model has twelve digits of its digest behind it; who asks may leave them out, or know more of them.
+    one, other = (str(getattr(each, "model", None) or "").partition("@") for each in (scored, metric))
+    same_model = not (one[0] and other[0]) or one[0] == other[0]
+    same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
+    return same_model and same_digest and all(said == value or (silent and said is None) for said, value in pairs)
 
 
 def _lines(columns: JudgedColumns, label: str) -> list[str]:
