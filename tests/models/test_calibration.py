@@ -77,6 +77,18 @@ def test_what_a_description_before_version_6_said_is_read() -> None:
     assert (unreadable.metric, unreadable.parameter) == ("smile", "smile_threshold")
 
 
+def test_an_old_record_that_cannot_be_read_loses_nothing() -> None:
+    said = {"smile_threshold": "0.6", "smile_sentence_weight": "x"}
+    digest = {"digest": "1" * 64}
+    found = calibrations_in(said | digest)
+    assert to_parameters(found.readable, found.unreadable) == said
+    # Nor does it when another metric is fitted, and the description is written and read once more.
+    with_sbert = to_parameters((calibration(metric="sbert"),), found.unreadable)
+    again = calibrations_in(with_sbert | digest)
+    assert again.unreadable == found.unreadable
+    assert to_parameters(again.readable, again.unreadable) == with_sbert
+
+
 def test_one_for_another_version_of_the_metric_stands_beside_it() -> None:
     """So the catalog's, which a release brings with a new version, counts beside what a user fitted for the old one."""
     old, new = calibration(origin="user"), calibration(metric_version=2)

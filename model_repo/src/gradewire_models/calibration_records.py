@@ -5,7 +5,7 @@ What cannot be read is kept as it stands: the model goes without it, and a grade
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -27,12 +27,14 @@ class UnreadableCalibration:
         parameter: Its short name in the description.
         text: Its value.
         reason: What is wrong with it; one line, free of the model's place.
+        beside: Names and values of further parameters that say nothing without it, and stay with it.
     """
 
     metric: str
     parameter: str
     text: str
     reason: str
+    beside: tuple[tuple[str, str], ...] = ()
 
     @property
     def told(self) -> str:
@@ -64,7 +66,7 @@ def to_parameters(
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
     readable = {f"{_PREFIX}{metric}": dumped(records) for metric, records in by_metric.items()}
-    return readable | {each.parameter: each.text for each in unreadable}
+    return readable | {name: text for each in unreadable for name, text in ((each.parameter, each.text), *each.beside)}
 
 
 def calibrations_in(facts: Mapping[str, str]) -> Described:
@@ -77,11 +79,14 @@ def calibrations_in(facts: Mapping[str, str]) -> Described:
                 found += _records(facts[name])
             except _UNREADABLE as error:
                 unreadable.append(_unreadable(name.removeprefix(_PREFIX), name, facts, error))
-    if not found and not unreadable:
+    # Records of other metrics may have come since, beside an old one that could not be read.
+    if f"{_PREFIX}smile" not in facts:
         try:
             found += _old(facts)
         except _UNREADABLE as error:
-            unreadable.append(_unreadable("smile", _OLD_PARAMETERS[0], facts, error))
+            first, *others = _OLD_PARAMETERS
+            beside = tuple((name, facts[name]) for name in others)
+            unreadable.append(replace(_unreadable("smile", first, facts, error), beside=beside))
     return Described(merge(found, ()), tuple(unreadable))
 
 
