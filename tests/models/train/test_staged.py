@@ -19,7 +19,17 @@ def test_all_of_it_is_there_at_the_end_and_what_was_there_stays(tmp_path: Path) 
     found = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
     written = {"README.md": "new", "1_Pooling/config.json": "{}", "model.safetensors": "weights"}
     assert found == {"mine.txt": "mine", **written}
-    assert not (tmp_path / "unfinished").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.txt", "README.md", "1_Pooling", "model.safetensors"}
+
+
+def test_no_folder_of_anybody_else_goes(tmp_path: Path) -> None:
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "mine.txt").write_text("mine")
+    with staged(tmp_path) as one, staged(tmp_path) as other:
+        assert one != other
+        (one / "README.md").write_text("new")
+    assert (tmp_path / "unfinished" / "mine.txt").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"unfinished", "README.md"}
 
 
 def test_after_an_error_nothing_of_it_is_there(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Files that appear in a folder together: what is there is whole, or is not there."""
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_UNFINISHED = "unfinished"
+_PREFIX = ".gradewire-unfinished-"
 
 
 @contextmanager
@@ -18,15 +19,12 @@ def staged(directory: Path) -> Iterator[Path]:
         directory: Where they go; other files in it stay.
 
     Yields:
-        The fresh folder, below `directory`.
+        The fresh folder, below `directory`, of a name that nobody else has.
 
     Raises:
         OSError: The directory cannot be written.
     """
-    fresh = directory / _UNFINISHED
-    if fresh.exists():
-        shutil.rmtree(fresh)
-    fresh.mkdir()
+    fresh = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
     try:
         yield fresh
         files = sorted(path for path in fresh.rglob("*") if path.is_file())
