@@ -12,7 +12,7 @@ from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.cli import models
 from gradewire_models.train import command
-from gradewire_models.train.examples import Example
+from gradewire_models.train.examples import TASKS, Example
 from gradewire_models.train.examples_file import write_examples
 from gradewire_models.train.recipe_file import read_recipe
 
@@ -48,11 +48,12 @@ def test_it_writes_adapter_card_recipe_and_facts(
     assert facts["data_sha256"] in card
     assert "dev 0 | dev 1" in card
     assert (
-        f"--recipe recipe.toml --dev {labelled_file.name} --dev-half a --dev-rows 600 --evaluate-every 3 --out" in card
+        f"--recipe recipe.toml --examples examples.jsonl --dev {labelled_file.name} "
+        "--dev-half a --dev-rows 600 --evaluate-every 3 --out DIR" in card
     )
     # What was not made is not promised.
     assert set(asdict(recipe.texts).values()) == {0}
-    assert not (out / "unfinished").exists()
+    assert not [path for path in out.iterdir() if path.is_dir()]
     assert (out / "adapter_model.safetensors").is_file()
     curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
     assert [row["step"] for row in curve] == [0, 1, 2, 3, 4, 5, 6]
@@ -76,6 +77,29 @@ def test_it_writes_adapter_card_recipe_and_facts(
     assert again.exit_code == 0, again.output
     for name in ("adapter_model.safetensors", "adapter_config.json", "gradewire.json"):
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_the_card_names_the_files_of_texts_as_the_command_has_them(base_folder: Path, tmp_path: Path) -> None:
+    rows = [{"q": f"which {number}?", "answer": f"w{number}"} for number in range(16)]
+    questions = tmp_path / "my vqa.jsonl"
+    questions.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    pairs = tmp_path / "nli.jsonl"
+    told = [{"premise": f"w{n} w1", "hypothesis": f"w{n}", "label": "entailment"} for n in range(16)]
+    pairs.write_text("".join(f"{json.dumps(row)}\n" for row in told), encoding="utf-8")
+    recipe = tmp_path / "some.toml"
+    counts = "".join(f"{task} = {8 if task == 'nli' else 0}\n" for task in TASKS)
+    recipe.write_text(f"[texts]\n{counts}", encoding="utf-8")
+    files = ("--questions", questions, "--nli-pairs", pairs, "--column", "question=q", "--skip-bad-lines")
+    found = call(base_folder, tmp_path / "out", "--recipe", recipe, "--only", "nli", *files)
+    assert found.exit_code == 0, found.output
+    command_line = "--recipe recipe.toml --questions 'my vqa.jsonl' --nli-pairs nli.jsonl --column question=q "
+    assert command_line + "--skip-bad-lines --out DIR" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_tasks_that_the_recipe_counts_0_of_are_named(base_folder: Path, tmp_path: Path) -> None:
+    found = call(base_folder, tmp_path / "out", "--recipe", "sfve-mini", "--only", "nli")
+    assert found.exit_code == 1
+    assert "no example is asked for of nli (each counts 0): give one a number under [texts]" in found.output
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(

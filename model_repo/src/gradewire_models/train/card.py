@@ -26,7 +26,7 @@ class Account:
         data_sha256: Of them.
         outcome: How it ended.
         dev: Where the dev rows come from, with their number, digest and how often they were looked at; "" without.
-        options: What the command was told besides the recipe and the files.
+        options: What the command was told besides the recipe: of the texts and of the dev rows.
         versions: Of what computed it.
         files: Names of the user's files that were read, with their SHA-256.
     """

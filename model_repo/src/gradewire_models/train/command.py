@@ -114,7 +114,7 @@ def run(request: Request) -> bool:
         data_sha256=examples_digest(examples),
         outcome=outcome,
         dev=_said_of_dev(request, rows),
-        options=_options_of_dev(request),
+        options=_options_of_texts(request) + _options_of_dev(request),
         versions={name: version(name) for name in _PACKAGES},
         files={path.name: file_sha256(path) for path in _own_files(request)},
     )
@@ -145,6 +145,16 @@ def _said_of_dev(request: Request, rows: list[LabelledRow]) -> str:
     return f"{len(rows)} rows of {request.dev.name}{half}, SHA-256 {labelled_digest(rows)[:12]}"
 
 
+def _options_of_texts(request: Request) -> str:
+    if request.examples_path is not None:
+        return f" --examples {shlex.quote(request.examples_path.name)}"
+    given = [("--questions", path.name) for path in request.questions]
+    given += [("--nli-pairs", path.name) for path in request.nli_files]
+    given += [("--column", f"{ours}={yours}") for ours, yours in request.columns.items()]
+    skipping = " --skip-bad-lines" if request.skip_bad_lines else ""
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given) + skipping
+
+
 def _options_of_dev(request: Request) -> str:
     # They decide which step is kept, so whoever makes it again needs them.
     if request.dev is None:
@@ -164,8 +174,13 @@ def _examples(request: Request, recipe: Recipe) -> list[Example]:
     if request.examples_path is not None:
         return read_examples(request.examples_path)
     counts = {task: getattr(recipe.texts, task) for task in TASKS}
-    if not any(counts.values()):
-        raise TrainingError("texts: no example of any task is asked for")
+    wanted = tasks_wanted(recipe.only, recipe.without)
+    left = [task for task in TASKS if task in wanted]
+    if left and not any(counts[task] for task in left):
+        raise TrainingError(
+            f"texts: no example is asked for of {', '.join(left)} (each counts 0): give one a number under [texts] in "
+            "--recipe, or name other tasks by --only and --without"
+        )
     return make_examples(
         counts,
         seed=recipe.training.seed,
@@ -174,5 +189,5 @@ def _examples(request: Request, recipe: Recipe) -> list[Example]:
         nli=request.nli_files,
         columns=request.columns,
         skip_bad_lines=request.skip_bad_lines,
-        only=tasks_wanted(recipe.only, recipe.without),
+        only=wanted,
     )
