@@ -89,6 +89,7 @@ def address() -> Iterator[str]:
 def fetch(address: str, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # A process of its own: the hub's library reads its address when it is imported.
     environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(cache), "HF_HUB_DISABLE_XET": "1"}
+    environment.pop("HF_HUB_OFFLINE", None)  # a training in this process sets it
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         env=environment,

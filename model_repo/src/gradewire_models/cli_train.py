@@ -1,5 +1,6 @@
 """The command ``gradewire models train``."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,8 @@ def sfve(**given: Any) -> None:
     (``gradewire models export OUT``). Ctrl-C ends it after the step (and the look at --dev) that it is in and leaves a
     checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
     """
+    # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         from gradewire_models.train.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
     except ImportError as error:

@@ -1,15 +1,11 @@
 """What ``gradewire models train sfve`` does: reads, trains, shows how it goes, writes."""
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-# Nothing here talks to a hub, and the libraries are not to try.
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from rich.console import Console
 
