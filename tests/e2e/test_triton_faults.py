@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.support.triton import TritonServer
-from tests.support.triton_traffic import MODEL, Weights, build_weights, fresh_texts, front, traffic
+from tests.support.triton_traffic import MODEL, Front, Weights, build_weights, fresh_texts, front, traffic
 from tests.support.wire import EXACT, item, request, until
 
 from gradewire_proto.v1 import scoring_pb2_grpc, types_pb2
@@ -20,6 +20,7 @@ from gradewire_proto.v1 import scoring_pb2_grpc, types_pb2
 pytestmark = pytest.mark.alone
 
 RETRY = re.compile(r"try again")
+FULL = re.compile(r"queue is full; try again")
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +70,26 @@ def busy_stubs(server: TritonServer) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
+def assert_well_since(server: Front, since_s: float) -> None:
+    """From shortly after that on everything was scored, but for what a queue of 4 had no room for on a busy machine."""
+    late = [outcome for outcome in server.outcomes if outcome.sent_s > since_s + 2]
+    assert not [each for each in late if each.score is None and not FULL.search(each.message)]
+    assert any(outcome.score is not None for outcome in late)
+
+
+async def settled(server: TritonServer, stubs: Sequence[int], *, for_s: float = 4, within_s: float = 60) -> float:
+    """Waits until as many new stubs run, and stay; returns since when, event loop's seconds. TimeoutError if not."""
+    loop = asyncio.get_running_loop()
+    since_s, running = loop.time(), set[int]()
+    async with asyncio.timeout(within_s):
+        while loop.time() < since_s + for_s:
+            fresh = set(server.stub_pids()) - set(stubs)
+            if fresh != running or len(fresh) < len(stubs) or not server.is_model_ready(MODEL):
+                since_s, running = loop.time(), fresh
+            await asyncio.sleep(0.1)
+    return since_s
+
+
 async def test_not_there_at_start(tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights) -> None:
     triton.kill()
     texts = fresh_texts(1)
@@ -100,18 +121,16 @@ async def test_killed_under_load_and_started_again(
             ready_s = loop.time()
             recovered_s = await server.ask_until_scored(texts)
             await server.until_health("SERVING")
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(4)
         _log.info("recovered %.2f s after Triton was ready", recovered_s - ready_s)
         failures = server.failures()
         assert failures
         assert all(failure.status == "UNAVAILABLE" and RETRY.search(failure.message) for failure in failures), failures
-        early = [failure for failure in failures if failure.ended_s < killed_s]
-        assert early == []
+        assert not [each for each in failures if each.ended_s < killed_s and not FULL.search(each.message)]
         scored = [outcome for outcome in server.outcomes if outcome.score is not None]
         assert any(outcome.ended_s < killed_s for outcome in scored)
-        assert any(outcome.sent_s > recovered_s for outcome in scored)
         assert server.check(weights)
-        assert not [failure for failure in failures if failure.sent_s > recovered_s + 2]
+        assert_well_since(server, recovered_s)
 
 
 async def test_a_stub_that_died_is_mended(
@@ -127,11 +146,12 @@ async def test_a_stub_that_died_is_mended(
             await until(server.failures, 20)
             assert triton.is_model_ready(MODEL), "Triton says so all the same"
             recovered_s = await server.ask_until_scored(texts)
+            await asyncio.sleep(4)
         _log.info("recovered %.2f s after the stubs were killed", recovered_s - killed_s)
         assert not set(triton.stub_pids()) & set(stubs)
         failures = server.failures()
         assert all(failure.status == "UNAVAILABLE" and RETRY.search(failure.message) for failure in failures), failures
-        assert not [failure for failure in failures if failure.sent_s > recovered_s + 2]
+        assert_well_since(server, recovered_s)
         assert server.check(weights)
 
 
@@ -148,18 +168,14 @@ async def test_one_of_two_stubs_that_died_is_mended_by_two_fronts_without_a_stor
             loads = triton.log().count(f'"loading: {MODEL}:1"')
             os.kill(stubs[0], signal.SIGKILL)
             killed_s = asyncio.get_running_loop().time()
-            async with asyncio.timeout(40):
-                while len(set(triton.stub_pids()) - set(stubs)) < len(stubs) or not triton.is_model_ready(MODEL):  # noqa: ASYNC110 - processes
-                    await asyncio.sleep(0.1)
-            mended_s = asyncio.get_running_loop().time()
-            await asyncio.sleep(4)
+            mended_s = await settled(triton, stubs)
         _log.info("mended %.2f s after the stub was killed", mended_s - killed_s)
         # Once, unless both ask in the same moment; never one after the other, which is what a storm looks like.
         assert loads < triton.log().count(f'"loading: {MODEL}:1"') <= loads + 2
         for server in (one, two):
             failures = server.failures()
             assert all(f.status == "UNAVAILABLE" and RETRY.search(f.message) for f in failures), failures
-            assert not [failure for failure in failures if failure.sent_s > mended_s + 2]
+            assert_well_since(server, mended_s)
             assert server.check(weights)
 
 
@@ -195,7 +211,7 @@ async def test_a_full_queue_is_told_and_does_not_open_the_breaker(
             await until(server.failures, 20)
         await asyncio.gather(*calls)
         failures = server.failures()
-        assert all(f.status == "UNAVAILABLE" and "queue is full; try again" in f.message for f in failures), failures
+        assert all(f.status == "UNAVAILABLE" and FULL.search(f.message) for f in failures), failures
         assert len(failures) < 12, "what was taken before is computed"
         (outcome,) = await server.ask(next(texts))
         assert outcome.score is not None

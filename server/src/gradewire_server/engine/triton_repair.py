@@ -36,12 +36,16 @@ class Repair:
         """Mends a model if it is time to."""
         if not self._allowed or time.monotonic() < case.not_before_s:
             return
-        ill = case.stuck or case.signs.last
+        ill = _ill(case)
         if not ill and not case.missing:
             return
         outcome = "done"
         try:
             before = await self._state(name)
+            if ill:
+                case.counted(before[1])  # what was seen may be of a time before another front has loaded it
+                if not _ill(case):
+                    return
             await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
             now = await self._state(name)
             if not _still_so(before, now, ill=ill, stuck=case.stuck):
@@ -70,7 +74,13 @@ class Repair:
             return None
 
     async def _state(self, name: str) -> tuple[frozenset[str], int | None]:
-        return await self._link.states(name), await self.completed(name)
+        # The state last: it shows when another front has begun, and the less time passes until we begin the better.
+        completed = await self.completed(name)
+        return await self._link.states(name), completed
+
+
+def _ill(case: Case) -> bool:
+    return case.stuck or case.signs.last
 
 
 def _still_so(
