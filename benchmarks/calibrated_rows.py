@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from gradewire.agreement.halves import half_of, question_key
 from gradewire_server.metrics.calibrated_features import FEATURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from benchmarks.rows import Row
@@ -37,12 +37,14 @@ class ScoredRows:
         values: float64[rows, features], NaN where a feature does not apply.
         smile: float64[rows], preset `v1`.
         line: What reproduces the features; it names the model's digest.
+        smile_of_others: float64[rows] by the name of another encoder, preset `v1`.
     """
 
     rows: list[Row]
     values: NDArray[np.float64]
     smile: NDArray[np.float64]
     line: str
+    smile_of_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: Path, scores: Path) -> ScoredRows:
@@ -66,7 +68,22 @@ class ScoredRows:
         """Some of the rows."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
-        return ScoredRows(rows, self.values[kept], self.smile[kept], self.line)
+        others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
+        return ScoredRows(rows, self.values[kept], self.smile[kept], self.line, others)
+
+    def beside(self, model: str, other: ScoredRows) -> ScoredRows:
+        """The same rows, with SMILE's scores by another encoder.
+
+        Args:
+            model: The encoder's name.
+            other: What was scored with it.
+
+        Raises:
+            ValueError: Those are other rows.
+        """
+        if other.rows != self.rows:
+            raise ValueError(f"the rows scored with {model} are others")
+        return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
         """The rows of one half of the questions."""

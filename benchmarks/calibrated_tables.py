@@ -73,11 +73,12 @@ def _origin(fit: Fitted, half_a: ScoredRows) -> str:
 
 
 def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementReport:
+    smile = {f"smile:v1, {model}": scores for model, scores in rows.smile_of_others.items()} | {"smile:v1": rows.smile}
     return agreement(
         JudgedRows(
-            scores={"smile:v1": rows.smile, "calibrated": probabilities},
+            scores={**smile, "calibrated": probabilities},
             verdicts={
-                "smile:v1": (rows.smile >= SMILE_CUT).astype(np.float64),
+                **{name: (scores >= SMILE_CUT).astype(np.float64) for name, scores in smile.items()},
                 "calibrated": (probabilities >= 0.5).astype(np.float64),
             },
             labels=rows.labels,
@@ -85,7 +86,7 @@ def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementRe
             models=rows.column("model"),
             questions=rows.keys,
         ),
-        compare=[("calibrated", "smile:v1")],
+        compare=[("calibrated", name) for name in smile],
         compare_statistics=STATISTICS,
         statistics=STATISTICS,
     )
@@ -96,16 +97,19 @@ def _agreement_table(report: AgreementReport) -> str:
     names = [f"{cell.dataset} {cell.model}".strip() for cell in cells]
     head = f"| | {' | '.join(names)} | mean of cells |"
     lines = [head, f"|---|{'---:|' * (len(names) + 1)}"]
+    blank = f" |{' |' * len(names)} "
+    several = len({pair.baseline for pair in report.comparisons}) > 1
     for statistic in STATISTICS:
         for metric in report.metrics:
             found = [f"{cell.estimates[statistic].value:.3f}" for cell in metric.cells if cell.level == "cell"]
             mean = metric.headline[statistic].value
             lines.append(f"| {statistic}, `{metric.metric}` | {' | '.join(found)} | {mean:.3f} |")
-        (pair,) = (each for each in report.comparisons if each.statistic == statistic)
-        lines.append(f"| {statistic}, difference |{' |' * len(names)} {_signed(pair.mean_of_cells)} |")
-    (pair,) = (each for each in report.comparisons if each.statistic == "pearson")
-    gain = pair.all_rows
-    lines.append(f"| pearson, difference, all rows at once |{' |' * len(names)} {_signed(gain)} |")
+        for pair in (each for each in report.comparisons if each.statistic == statistic):
+            to = f" to `{pair.baseline}`" if several else ""
+            lines.append(f"| {statistic}, difference{to}{blank}{_signed(pair.mean_of_cells)} |")
+    for pair in (each for each in report.comparisons if each.statistic == "pearson"):
+        to = f" to `{pair.baseline}`" if several else ""
+        lines.append(f"| pearson, difference{to}, all rows at once{blank}{_signed(pair.all_rows)} |")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Rules and values through a whole metric: numbers by the fit that ships, denials whatever the fit."""
+"""Rules and values through a whole metric: numbers by the fits that ship, denials whatever the fit."""
 
 from dataclasses import replace
 
@@ -13,25 +13,28 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated import VERSION, Calibrated, CalibratedParameters
 from gradewire_server.metrics.calibrated_features import FEATURES, features
-from gradewire_server.metrics.calibrated_fit import ColumnRule, read_fit
+from gradewire_server.metrics.calibrated_fit import CalibratedFit, ColumnRule, read_fit
 
-(SHIPPED,) = (each for each in load_catalog()["all-MiniLM-L6-v2"].calibrations if each.metric == "calibrated")
-FIT = read_fit(
-    SHIPPED.fit, [ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES], version=VERSION
-)
+COLUMNS = [ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES]
+
+
+@pytest.fixture(params=["all-MiniLM-L6-v2", "all-mpnet-base-v2", "sfve-mini"])
+def fit(request: pytest.FixtureRequest) -> CalibratedFit:
+    (shipped,) = (each for each in load_catalog()[request.param].calibrations if each.metric == "calibrated")
+    return read_fit(shipped.fit, COLUMNS, version=VERSION)
 
 
 @pytest.mark.parametrize(
     ("prediction", "reference"),
     [("1000", "1,000"), ("There are 1,000 of them.", "1000"), ("3", "\u0663"), ("two", "2"), ("the 8th", "eighth")],
 )
-def test_equal_numbers_are_right_however_they_are_written(prediction: str, reference: str) -> None:
+def test_equal_numbers_are_right_however_they_are_written(fit: CalibratedFit, prediction: str, reference: str) -> None:
     """With terms of SMILE as they are where spellings differ: it sees no shared word."""
     item = inputs(prediction, reference, question="How many are there?")
     apart = replace(item.terms, sentence=0.72, keyword=0.8, exact=0.0)
-    assert FIT(features(replace(item, terms=apart))) > 0.5
+    assert fit(features(replace(item, terms=apart))) > 0.5
     other = inputs("7", reference, question="How many are there?")
-    assert FIT(features(replace(other, terms=apart))) < 0.5
+    assert fit(features(replace(other, terms=apart))) < 0.5
 
 
 @pytest.mark.parametrize(("prediction", "uncertain"), [("big cat", False), ("not cat", True)])

@@ -35,8 +35,9 @@ def fit(request: pytest.FixtureRequest) -> CalibratedFit:
     return found
 
 
-def test_the_default_encoder_has_one() -> None:
-    assert "all-MiniLM-L6-v2" in FITS
+def test_every_encoder_has_one_of_its_own() -> None:
+    assert sorted(FITS) == sorted(entry.name for entry in load_catalog().values() if not entry.base)
+    assert len({calibration.fit for calibration in FITS.values()}) == len(FITS)
 
 
 @settings(max_examples=150)
