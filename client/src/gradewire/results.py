@@ -87,7 +87,8 @@ class Provenance:
         reference_set: The prepared set that the score depends on (synthetic answers, weights of words); else empty.
         prompt: NAME/VERSION of the prompt that a judge was shown; empty for metrics without one.
         prompt_digest: SHA-256 of that prompt file, 64 hex digits, or empty.
-        calibration: Whose fit filled in the threshold or the weight that was left open, for people; or empty.
+        calibration: Whose fit was used, for people: always of `calibrated` (but for features_only), of others where a
+            threshold or weight was left open and filled in; or empty.
     """
 
     name: str

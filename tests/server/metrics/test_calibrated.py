@@ -169,10 +169,11 @@ def test_a_model_without_a_usable_fit_fails_the_metric_and_says_what_to_do(store
     assert only.resolved(facts) == only
 
 
-def test_whose_fit_filled_in_what_was_left_open_is_told() -> None:
+def test_whose_fit_is_used_is_told_also_where_it_is_insisted_on() -> None:
     described = stored_fit(fit_text())[0].described
-    assert CalibratedParameters(model="m").resolved(FACTS).calibration == described
-    assert CalibratedParameters(model="m", fit=fit_id(fit_text())).resolved(FACTS).calibration == ""
+    filled_in = CalibratedParameters(model="m").resolved(FACTS)
+    assert filled_in.calibration == described
+    assert CalibratedParameters(model="m", fit=fit_id(fit_text())[:8]).resolved(FACTS) == filled_in
     assert CalibratedParameters(model="m", features_only=True).resolved(FACTS).calibration == ""
 
 

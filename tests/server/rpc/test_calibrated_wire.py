@@ -58,7 +58,7 @@ async def test_the_provenance_asks_for_the_same_again(wire: Wire) -> None:
     for before, after in zip(reply.items[:2], again.items[:2], strict=True):
         assert after.results[0].score == before.results[0].score
         assert after.results[0].calibrated == before.results[0].calibrated
-    assert [each.line for each in again.provenance] == [told.line]
+    assert list(again.provenance) == [told]
 
 
 async def test_a_stream_says_what_a_call_says(wire: Wire) -> None:

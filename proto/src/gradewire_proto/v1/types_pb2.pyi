@@ -1128,7 +1128,10 @@ class Provenance(_message.Message):
     prompt_digest: _builtins.str
     """64 hex digits over the prompt file (SHA-256)."""
     calibration: _builtins.str
-    """Whose fit filled in what the request left unset (threshold, sentence_weight), for people; empty where none did."""
+    """Whose fit was used, for people: of calibrated always, but for features_only, as the model's is what the score comes from even
+    where the request or a line names it; of others where it filled in a threshold or sentence_weight that was unset. Empty where
+    none was: what a request says itself is the caller's own, also where it equals what was fitted.
+    """
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is."""

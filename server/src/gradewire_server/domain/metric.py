@@ -51,7 +51,7 @@ class Parameters(Protocol):
 
     @property
     def calibration(self) -> str:
-        """Whose fit `resolved` filled in, one line for people; "" where none did."""
+        """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
 
     def resolved(self, facts: "ModelFacts") -> Self:
         """The parameters with those defaults filled in that depend on the model; raises ParameterError."""

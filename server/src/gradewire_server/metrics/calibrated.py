@@ -48,7 +48,7 @@ class CalibratedParameters(PlainParameters):
         confidence: Of verdicts outside the band, 0.5 to below 1.
         features_only: Whether only the features are asked for; needs no fit.
         fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
-        calibration: Whose fit that was, where `fit` was filled in.
+        calibration: Whose fit that was: the model's is used whether or not the request names it.
 
     Raises:
         ParameterError: A confidence out of range, or a fit that is not 8 to 64 hex digits.
@@ -78,8 +78,7 @@ class CalibratedParameters(PlainParameters):
         if not found.identity.startswith(self.fit or ""):
             raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
         stored = _stored(facts)
-        calibration = "" if self.fit or stored is None else stored.described
-        return replace(self, fit=found.identity, calibration=calibration)
+        return replace(self, fit=found.identity, calibration=stored.described if stored else "")
 
 
 class Calibrated:
