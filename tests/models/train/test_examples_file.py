@@ -44,7 +44,7 @@ def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytes
         (json.dumps({**GOOD, "negatives": ["\udfff"]}), "line 2: half a surrogate pair"),
         (json.dumps({**GOOD, "positive": "a"}), "line 2: anchor and positive are the same text"),
         (json.dumps({**GOOD, "positive": " "}), "line 2: anchor, positive and negatives should not be blank"),
-        (json.dumps({**GOOD, "negatives": ["c", "The B."]}), "line 2: the negative 'The B.' is the anchor or the"),
+        (json.dumps({**GOOD, "negatives": ["c", " B. "]}), "line 2: the negative ' B. ' is the anchor or the"),
         ('{"task": 1' + "0" * 5_000 + "}", "line 2: no JSON"),
     ],
 )
@@ -53,6 +53,45 @@ def test_a_line_that_is_no_example_is_named(line: str, says: str, tmp_path: Path
     path.write_text(f"{json.dumps(GOOD)}\n{line}\n", encoding="utf-8")
     with pytest.raises(TrainingError, match=says):
         read_examples(path)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"),
+    [
+        ("C++", "C#"),
+        ("5", "-5"),
+        ("-5", "5"),
+        ("A+", "A-"),
+        ("A", "A*"),
+        ("vitamin", "vitamin A"),
+        ("résumé", "resume"),
+    ],
+)
+def test_signs_accents_and_articles_may_be_all_that_tells_answers_apart(
+    positive: str, negative: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "examples.jsonl"
+    path.write_text(json.dumps({**GOOD, "positive": positive, "negatives": [negative]}), encoding="utf-8")
+    assert read_examples(path) == [Example("nli", "", "a", positive, (negative,))]
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"),
+    [
+        ("New  York", "new york"),
+        ("Straße", "STRASSE"),
+        ("caf\u00e9", "Cafe\u0301"),
+        ("it is red", "It is red ."),
+        ("\u6771\u4eac", "\u6771\u4eac\u3002"),
+        ("\u00a0B\t", "b"),
+    ],
+)
+def test_the_same_answer_in_another_form_is_no_negative(positive: str, negative: str, tmp_path: Path) -> None:
+    path = tmp_path / "examples.jsonl"
+    for one, other in ((positive, negative), (negative, positive)):
+        path.write_text(json.dumps({**GOOD, "positive": one, "negatives": [other]}), encoding="utf-8")
+        with pytest.raises(TrainingError, match=r"line 1: the negative .* is the anchor or the positive but for case"):
+            read_examples(path)
 
 
 def test_an_example_without_negatives_is_one(tmp_path: Path) -> None:

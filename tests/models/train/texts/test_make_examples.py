@@ -73,6 +73,15 @@ def test_pairs_are_read_for_nli(wordnet: Path, tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+def test_pairs_that_a_sign_tells_apart_are_kept_and_the_same_answer_is_no_negative(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    kept = {"anchor": "C++", "positive": "the language C++", "negative": "C#"}
+    dropped = {"anchor": "it rains", "positive": "rain falls", "negative": "It rains."}
+    path.write_text("".join(f"{json.dumps(pair)}\n" for pair in (dropped, kept)))
+    found = make_examples({"nli": 1}, seed=4, wordnet=tmp_path / "nowhere", nli=[path])
+    assert found == [Example("nli", "", "C++", "the language C++", ("C#",))]
+
+
 def test_no_wordnet_is_needed_where_the_users_pairs_are_enough(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"anchor": "a man eats", "positive": "a person eats", "negative": "nobody eats"}\n')

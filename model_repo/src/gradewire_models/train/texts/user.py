@@ -10,7 +10,7 @@ from gradewire_models.train.texts.draw import Draw, checked, normal
 from gradewire_models.train.texts.lexicon import Lexicon
 from gradewire_models.train.texts.readers.nli import read_nli
 from gradewire_models.train.texts.readers.questions import question_draws, read_questions
-from gradewire_models.train.texts.sound import sound
+from gradewire_models.train.texts.sound import contradiction, sound
 from gradewire_models.train.texts.tasks import candidate, contrasted, described
 
 _TRIES = 20
@@ -64,7 +64,7 @@ def user_examples(
             found[task] = made[: counts.get(task, 0)]
     if files.nli and "nli" in only and (asked := counts.get("nli", 0)):
         pairs = read_nli(files.nli, 2 * asked, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines)
-        found["nli"] = [example for example in pairs if sound(example)][:asked]
+        found["nli"] = [example for example in pairs if example.negatives and not contradiction(example)][:asked]
     return found
 
 
