@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gradewire.agreement.labels import LabelRule
 from gradewire.cli.clashes import refuse_clashes
 from gradewire.cli.connection import Connection, connection_of, connection_options
 from gradewire.cli.earlier_scores import with_earlier_scores
@@ -19,6 +17,7 @@ from gradewire.cli.file_corpus import with_file_corpus
 from gradewire.cli.files import InputFile, input_file, input_options
 from gradewire.cli.judge_options import judge_options, tell_about_judges, with_prompts
 from gradewire.cli.judged_rows import JudgedColumns
+from gradewire.cli.labelled_options import labelled_options
 from gradewire.cli.metric_options import metric_options, plan_of, with_all_metrics
 from gradewire.cli.pipeline import Run, ScorePlan
 from gradewire.cli.problems import one_line_errors
@@ -27,7 +26,9 @@ from gradewire.cli.terminal import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from gradewire.agreement.labels import LabelRule
     from gradewire.transport import Transport
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -111,40 +112,9 @@ class Judging:
 
 def judging_options(command: Command) -> Command:
     """Adds FILE and the options of `Judging`; `judging_of` reads them."""
-    path = click.Path(dir_okay=False, path_type=Path)
-    for option in reversed(
-        (
-            input_options,
-            metric_options,
-            judge_options,
-            connection_options,
-            click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
-            click.option(
-                "--scores",
-                type=path,
-                multiple=True,
-                help="Take the scores from this output of gradewire score; nothing is scored. May be repeated.",
-            ),
-            click.option(
-                "--labels",
-                type=click.Choice(get_args(LabelRule)),
-                help="What several annotators make together. Default: the row's own label, else their mean.",
-            ),
-            click.option(
-                "--without-flag",
-                "without_flags",
-                metavar="FLAG",
-                multiple=True,
-                help="Leave out rows with this flag (column flags). May be repeated.",
-            ),
-            click.option(
-                "--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws."
-            ),
-            click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
-            click.option("--quiet", is_flag=True, help="No progress."),
-        )
-    ):
-        command = option(command)
+    shared = (input_options, metric_options, judge_options, connection_options, labelled_options(resamples=RESAMPLES))
+    for options in reversed(shared):
+        command = options(command)
     return command
 
 
@@ -154,11 +124,24 @@ def judging_of(options: Mapping[str, Any]) -> Judging:
     Raises:
         click.ClickException: An option cannot be understood, or two exclude each other.
     """
-    source = input_file(options, needed=("references", "prediction", "label"))
+    return judging_by(options, plan_of(options), connection_of(options))
+
+
+def judging_by(options: Mapping[str, Any], plan: ScorePlan, connection: Connection) -> Judging:
+    """Reads FILE, how it is read, and `labelled_options`; others are not looked at.
+
+    Args:
+        options: Values of the command's options by name.
+        plan: What is scored.
+        connection: Where.
+
+    Raises:
+        click.ClickException: An option cannot be understood.
+    """
     return Judging(
-        source=source,
-        plan=plan_of(options),
-        connection=connection_of(options),
+        source=input_file(options, needed=("references", "prediction", "label")),
+        plan=plan,
+        connection=connection,
         scores=options["scores"],
         labels=options["labels"],
         without_flags=frozenset(options["without_flags"]),

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from gradewire.agreement.halves import Half
-from gradewire.agreement.labels import LabelRule
 from gradewire.agreement.thresholds import Objective, WeightObjective
-from gradewire.cli.agree_run import Judging
+from gradewire.cli.agree_run import judging_by
 from gradewire.cli.connection import connection_of, connection_options
-from gradewire.cli.files import column_options, input_file
+from gradewire.cli.files import column_options
+from gradewire.cli.labelled_options import labelled_options
 from gradewire.cli.pipeline import ScorePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from gradewire.cli.agree_run import Judging
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -31,7 +33,6 @@ def calibrate_options(command: Command) -> Command:
         (
             click.argument("file", required=False),
             column_options,
-            click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
             click.option(
                 "--metric",
                 default="smile",
@@ -68,32 +69,18 @@ def calibrate_options(command: Command) -> Command:
                 help="Fit on this half of the questions and read on the other; default: fit on all, read by folds.",
             ),
             click.option(
-                "--scores",
-                type=path,
-                multiple=True,
-                help="Take the scores of --metric from this output of gradewire score; nothing is scored.",
-            ),
-            click.option(
-                "--labels",
-                type=click.Choice(get_args(LabelRule)),
-                help="What several annotators make together. Default: the row's own label, else their mean.",
-            ),
-            click.option("--without-flag", "without_flags", metavar="FLAG", multiple=True, help="Leave such rows out."),
-            click.option(
                 "--models-dir",
                 type=click.Path(file_okay=False, path_type=Path),
                 help="Built models; default: those of the engine in this process.",
             ),
             connection_options,
-            click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True),
-            click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
+            labelled_options(resamples=RESAMPLES),
             click.option("--json", "json_path", type=path, help="Write what was fitted here, too."),
             click.option("--dry-run", is_flag=True, help="Store nothing."),
             click.option("--show", is_flag=True, help="Tell what is stored with the model, and end."),
             click.option(
                 "--undo", is_flag=True, help="Take away what users fitted for the model (of --metric, where named)."
             ),
-            click.option("--quiet", is_flag=True, help="No progress."),
         )
     ):
         command = option(command)
@@ -108,14 +95,5 @@ def judging_of(options: Mapping[str, Any]) -> Judging:
     """
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both has to score with the new weight: leave --scores out")
-    return Judging(
-        source=input_file(options, needed=("references", "prediction", "label")),
-        plan=ScorePlan(metrics=options["metric"], model=options["model"]),
-        connection=replace(connection_of(options), models_dir=options["models_dir"]),
-        scores=options["scores"],
-        labels=options["labels"],
-        without_flags=frozenset(options["without_flags"]),
-        resamples=options["resamples"],
-        seed=options["seed"],
-        quiet=options["quiet"],
-    )
+    plan = ScorePlan(metrics=options["metric"], model=options["model"])
+    return judging_by(options, plan, replace(connection_of(options), models_dir=options["models_dir"]))
