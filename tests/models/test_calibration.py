@@ -18,6 +18,8 @@ from gradewire_models.calibration_records import calibrations_in, to_parameters
 from gradewire_models.config import make_config, read_config, write_config
 from gradewire_models.serving import Serving
 
+OLD_NAMES = ("smile_threshold", "smile_sentence_weight")
+
 
 @settings(max_examples=60, deadline=None)
 @given(found=st.lists(stored_calibrations(), max_size=4))
@@ -87,6 +89,36 @@ def test_an_old_record_that_cannot_be_read_loses_nothing() -> None:
     again = calibrations_in(with_sbert | digest)
     assert again.unreadable == found.unreadable
     assert to_parameters(again.readable, again.unreadable) == with_sbert
+
+
+@pytest.mark.parametrize(("name", "missing"), [OLD_NAMES, OLD_NAMES[::-1]])
+def test_half_of_an_old_record_is_told_and_kept(name: str, missing: str) -> None:
+    found = calibrations_in({name: "0.6", "digest": "1" * 64})
+    (unreadable,) = found.unreadable
+    assert (unreadable.metric, unreadable.parameter, unreadable.text) == ("smile", name, "0.6")
+    assert f"gradewire.{missing}, which belongs to it, is not there" in unreadable.told
+    assert to_parameters(found.readable, found.unreadable) == {name: "0.6"}
+
+
+def test_an_old_record_without_a_digest_is_kept() -> None:
+    said = dict.fromkeys(OLD_NAMES, "0.6")
+    found = calibrations_in(said)
+    assert (found.readable, to_parameters((), found.unreadable)) == ((), said)
+
+
+def test_an_old_record_outlives_new_ones_of_its_metric() -> None:
+    """Of a catalog that brings one, or for other parameters; a user's new one for the same parameters counts."""
+    said = dict.fromkeys(OLD_NAMES, "x") | to_parameters((SMILE,))
+    found = calibrations_in(said | {"digest": SMILE.model_digest})
+    assert found.readable == (SMILE,)
+    assert to_parameters(found.readable, found.unreadable) == said
+    paper = calibration(parameters=(("preset", "paper"), ("synthetic", "none")))
+    readable = {**dict.fromkeys(OLD_NAMES, "0.5"), "digest": SMILE.model_digest}
+    both = calibrations_in(readable | to_parameters((paper,))).readable
+    assert {each.place: each.threshold for each in both} == {paper.place: paper.threshold, SMILE.place: 0.5}
+    ((old,), newer) = calibrations_in(readable | to_parameters((SMILE,))).readable, calibration(origin="user")
+    assert (old.threshold, old.origin) == (0.5, "user")
+    assert calibrations_in(readable | to_parameters((newer,))).readable == (newer,)
 
 
 def test_one_for_another_version_of_the_metric_stands_beside_it() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from gradewire_models.calibration import StoredCalibration, dumped, merge
+from gradewire_models.calibration import StoredCalibration, dumped, merge, of_users
 
 FORMAT: Final = 1
 _PREFIX: Final = "calibration."
@@ -79,15 +79,18 @@ def calibrations_in(facts: Mapping[str, str]) -> Described:
                 found += _records(facts[name])
             except _UNREADABLE as error:
                 unreadable.append(_unreadable(name.removeprefix(_PREFIX), name, facts, error))
-    # Records of other metrics may have come since, beside an old one that could not be read.
-    if f"{_PREFIX}smile" not in facts:
+    # Records may have come since, also of smile, beside an old one that could not be read.
+    standing = {name: facts[name] for name in _OLD_PARAMETERS if name in facts}
+    old: tuple[StoredCalibration, ...] = ()
+    if standing:
         try:
-            found += _old(facts)
+            old = (_old(standing, facts.get("digest", "")),)
         except _UNREADABLE as error:
-            first, *others = _OLD_PARAMETERS
-            beside = tuple((name, facts[name]) for name in others)
-            unreadable.append(replace(_unreadable("smile", first, facts, error), beside=beside))
-    return Described(merge(found, ()), tuple(unreadable))
+            (first, _), *beside = standing.items()
+            unreadable.append(replace(_unreadable("smile", first, facts, error), beside=tuple(beside)))
+    users = of_users(found)
+    # An old one is a user's, so the catalog's gives way to it.
+    return Described(merge((*(each for each in found if each not in users), *old), users), tuple(unreadable))
 
 
 def is_calibration(name: str) -> bool:
@@ -101,20 +104,23 @@ def _unreadable(metric: str, name: str, facts: Mapping[str, str], error: Excepti
     return UnreadableCalibration(metric, name, facts[name], reason or type(error).__name__)
 
 
-def _old(facts: Mapping[str, str]) -> Iterable[StoredCalibration]:
+def _old(standing: Mapping[str, str], digest: str) -> StoredCalibration:
     """What descriptions before version 6 said of SMILE's default preset; nobody knows on what it was fitted."""
-    if all(name in facts for name in _OLD_PARAMETERS):
-        threshold, weight = (float(facts[name]) for name in _OLD_PARAMETERS)
-        yield StoredCalibration(
-            metric="smile",
-            metric_version=1,
-            model_digest=facts["digest"],
-            origin="user",
-            parameters=(("preset", "v1"), ("synthetic", "none")),
-            threshold=threshold,
-            sentence_weight=weight,
-            fitted_on="unknown rows",
-        )
+    for name in _OLD_PARAMETERS:
+        if name not in standing:
+            # One alone is half of what was fitted: what the other one was cannot be guessed.
+            raise ValueError(f"gradewire.{name}, which belongs to it, is not there")
+    threshold, weight = (float(standing[name]) for name in _OLD_PARAMETERS)
+    return StoredCalibration(
+        metric="smile",
+        metric_version=1,
+        model_digest=digest,
+        origin="user",
+        parameters=(("preset", "v1"), ("synthetic", "none")),
+        threshold=threshold,
+        sentence_weight=weight,
+        fitted_on="unknown rows",
+    )
 
 
 def _record(calibration: StoredCalibration) -> dict[str, Any]:
