@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -128,6 +130,29 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
     adapters = [(each / "adapter_model.safetensors").read_bytes() for each in (out, tmp_path / "whole")]
     assert adapters[0] == adapters[1]
     assert not list(out.glob("checkpoint*"))
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gradewire_models.train.staged import staged
+
+with staged(Path(sys.argv[1])) as fresh:
+    (fresh / "adapter_model.safetensors").write_text("weights")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_run_that_was_killed_left_goes_with_the_next_one(
+    base_folder: Path, examples_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    killed = subprocess.run([sys.executable, "-c", _KILLED, str(out)], check=False)
+    assert (killed.returncode, len(list(out.iterdir()))) == (-signal.SIGKILL, 1)
+    found = call(base_folder, out, "--examples", examples_file)
+    assert found.exit_code == 0, found.output
+    assert not [path for path in out.iterdir() if path.is_dir()]
 
 
 @pytest.mark.parametrize(

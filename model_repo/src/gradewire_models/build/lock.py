@@ -30,3 +30,25 @@ def exclusive(path: Path, report: Report) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def exclusive_if_free(path: Path) -> Iterator[bool]:
+    """Holds the lock file `path`, which has to be there, while the body runs, unless somebody else holds it.
+
+    Yields:
+        Whether it is held: nobody who is alive does then.
+
+    Raises:
+        OSError: The file is not there, or cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(descriptor)

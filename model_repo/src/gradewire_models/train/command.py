@@ -32,7 +32,7 @@ from gradewire_models.train.selection import (
     read_labelled,
     sample,
 )
-from gradewire_models.train.staged import staged
+from gradewire_models.train.staged import remove_unfinished, staged
 from gradewire_models.train.texts import examples_digest, make_examples
 
 _PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
@@ -78,6 +78,7 @@ def run(request: Request) -> bool:
         recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
     rows = _labelled(request, recipe)
     request.directory.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(request.directory)
     checkpoint = request.directory / CHECKPOINT_FILE
     if checkpoint.exists() and not request.resume:
         raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start anew")
