@@ -202,7 +202,7 @@ def test_of_scores_of_several_metrics_that_of_metric_is_taken(
         done = run(rows, "--metric", line, "--scores", out, "--json", among, "--dry-run")
         assert done.exit_code == 0, done.stderr
         assert json.loads(alone.read_text()) == json.loads(among.read_text())
-    for line, said in (("smile", "--metric smile names 2 of them: add the preset"), ("sfve", "names none of them")):
+    for line, said in (("smile", "names 2 of the scores"), ("sfve", "names none of the scores")):
         done = run(rows, "--metric", line, "--scores", out)
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Examples:
   gradewire calibrate answers.jsonl                           smile's threshold, for the default encoder
   gradewire calibrate answers.jsonl --metric sbert --model all-mpnet-base-v2
+  gradewire calibrate answers.jsonl --scores scores.jsonl --model all-mpnet-base-v2
   gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; read on the other half
   gradewire calibrate answers.jsonl --metric calibrated       the probability (needs gradewire[calibrate])
   gradewire calibrate answers.jsonl --dry-run                 look at the gain, store nothing
@@ -51,7 +52,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         return
     if options["file"] is None:
         raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
-    metric = _metric(options["metric"])
+    metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name == CALIBRATED and options["fit"] == "both":
         raise click.UsageError("--fit both is for smile: calibrated has no weight of its own")
     judging = judging_of(options)
@@ -71,6 +72,12 @@ def _metric(line: str) -> Metric:
     if metric.name != CALIBRATED:
         return metric
     values: dict[str, Any] = {"features_only": True}
+    return replace(metric, **values)
+
+
+def _of_model(metric: Metric, model: str | None) -> Metric:
+    """The metric by the encoder of --model, which tells scores of one metric apart; its own encoder counts before."""
+    values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)
 
 

@@ -40,7 +40,12 @@ def calibrate_options(command: Command) -> Command:
                 help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
                 "'bertscore?layer=5'; calibrated.",
             ),
-            click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the catalog's default."),
+            click.option(
+                "--model",
+                metavar="NAME[@DIGEST]",
+                help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
+                "of several.",
+            ),
             click.option(
                 "--fit",
                 type=click.Choice(["threshold", "both"]),

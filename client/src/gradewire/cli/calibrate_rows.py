@@ -116,14 +116,23 @@ def _column(columns: JudgedColumns, metric: Metric) -> str:
     fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
         return fits[0]
+    model = f" of model {asked}" if (asked := getattr(metric, "model", None)) else ""
+    there = ", ".join(_described(label, lines) for label, lines in known.items())
     raise InputError(
-        f"the scores are of {', '.join(known)}, and --metric {metric.name} names {len(fits) or 'none'} of them: "
+        f"--metric {metric.name}{model} names {len(fits) or 'none'} of the scores that are there: "
         + (
-            "add the preset or parameters (model=NAME@DIGEST) that tell it from the others"
+            "add the preset or parameters, or --model NAME@DIGEST, that tell it from the others"
             if fits
-            else "say which one is calibrated"
+            else "say which one is calibrated, by --metric and --model"
         )
+        + f"; there are {there}"
     )
+
+
+def _described(label: str, lines: Sequence[str]) -> str:
+    """A column and what its scores were computed as, which its label may leave open."""
+    said = " and ".join(line for line in lines if line != label)
+    return f"{label} ({said})" if said else label
 
 
 def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
