@@ -1,5 +1,6 @@
 """A description that is not what a build would write: found, named, written anew."""
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -90,6 +91,26 @@ def test_facts_are_those_of_the_catalog(directory: Path, bert: Package, field: s
     result = build_model(expected, directory.parent, wheels=bert.wheels)
     assert (result.built, result.renewed) == (False, True)
     assert config_check(directory, expected)[0]
+
+
+def test_of_a_long_value_its_beginning_is_told(directory: Path, bert: Package) -> None:
+    """A fit has 60 000 characters, and another fit may begin with the same hundreds."""
+    fits = [
+        replace(
+            SMILE, metric="calibrated", threshold=None, sentence_weight=None, fit=json.dumps({"z": [0] * 9_999 + [end]})
+        )
+        for end in (1, 2)
+    ]
+    one, other = (replace(bert.model, calibrations=(fit,)) for fit in fits)
+    renew(load_built(directory.parent, NAME), one)
+    (missing,) = find_differences(load_built(directory.parent, NAME), bert.model)
+    assert missing.endswith(", not there")
+    assert len(missing) < 500
+    (differs,) = find_differences(load_built(directory.parent, NAME), other)
+    said, meant = differs.split(", not ")
+    assert said.removeprefix("gradewire.calibration.calibrated is ") != meant
+    assert len(differs) < 1_000
+    assert "characters, SHA-256" in said
 
 
 def test_a_fingerprint_is_that_of_the_graph(directory: Path, bert: Package) -> None:

@@ -1,5 +1,6 @@
 """The description of a model that is there: where it differs from what a build would write, and writing it anew."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from gradewire_models.serving import (
 
 # What another release would say otherwise of the same model, to nobody's harm.
 _ANY_RELEASE = ("config_version", "catalog_version")
+_SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
@@ -54,7 +56,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
             else.
 
     Returns:
-        One line a field that differs, with both values.
+        One line a field that differs, with both values; of long ones, as fits are, their beginning and SHA-256.
 
     Raises:
         OSError: A file cannot be read.
@@ -62,7 +64,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
     """
     said, meant = (_what_matters(config) for config in (_read(model), _meant(model, expected, AS_IT_IS)))
     fields = [
-        f"{name} is {said.get(name, 'not there')}, not {meant.get(name, 'there')}"
+        f"{name} is {_shown(said.get(name, 'not there'))}, not {_shown(meant.get(name, 'there'))}"
         for name in dict.fromkeys([*meant, *said])
         if said.get(name) != meant.get(name)
     ]
@@ -185,6 +187,13 @@ def _over(wanted: Copies, standing: Copies) -> Copies:
         instances=standing.instances if wanted.instances is None else wanted.instances,
         threads=standing.threads if wanted.threads is None else wanted.threads,
     )
+
+
+def _shown(value: str) -> str:
+    if len(value) <= _SHOWN_CHARACTERS:
+        return value
+    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{value[:_SHOWN_CHARACTERS]}… ({len(value)} characters, SHA-256 {digest})"
 
 
 def _what_matters(config: ModelConfig) -> dict[str, str]:
