@@ -156,6 +156,7 @@ def test_the_models_fit_is_named_and_insisted_on() -> None:
     ("stored", "said"),
     [
         ("", "no fit for calibrated: fit one with `gradewire calibrate"),
+        ("", "earlier release built gets it by `gradewire models build NAME`"),
         ("{", "cannot be used"),
         (fit_text(metric_version=9), "version 9"),
         (fit_text(features=[{"name": "of_tomorrow", "monotone": 0, "width": 0.0}] * 2), "twice"),

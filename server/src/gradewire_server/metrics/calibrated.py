@@ -144,7 +144,10 @@ def _fit(facts: ModelFacts) -> CalibratedFit | str:
     """The model's fit, or why there is none that can be used."""
     stored = _stored(facts)
     if stored is None:
-        return f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one"
+        return (
+            f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
+            "earlier release built gets it by `gradewire models build NAME`)"
+        )
     found = cached_fit(stored.fit, _RULES, VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
