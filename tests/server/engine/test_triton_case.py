@@ -49,3 +49,14 @@ def test_a_model_that_is_gone_shows_no_signs() -> None:
     case.note(Kind.NOT_READY)
     assert not case.signs
     assert not case.missing, "somebody may be loading it"
+
+
+@pytest.mark.parametrize("between", [(), (None,), (None, None)])
+def test_a_count_that_falls_ends_all_signs_whatever_was_not_told_in_between(between: tuple[None, ...]) -> None:
+    case = Case()
+    case.note(Kind.FAILED)
+    for completed in (500, *between):
+        case.counted(completed)
+        assert case.signs
+    case.counted(4)
+    assert not case.signs

@@ -101,8 +101,14 @@ class Case:
             self._stuck = 0
 
     def counted(self, completed: int | None) -> None:
-        """What it has computed since it was loaded; less than before means that somebody has loaded it anew."""
-        if completed is not None and self._counted is not None and completed < self._counted:
+        """What it has computed since it was loaded; less than before means that somebody has loaded it anew.
+
+        Args:
+            completed: None where Triton does not say, as while it loads: what was known before stands.
+        """
+        if completed is None:
+            return
+        if self._counted is not None and completed < self._counted:
             self.loaded_anew()
         self._counted = completed
 
