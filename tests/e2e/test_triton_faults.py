@@ -71,10 +71,10 @@ def busy_stubs(server: TritonServer) -> Iterator[None]:
 
 
 def assert_well_since(server: Front, since_s: float) -> None:
-    """From shortly after that on everything was scored, but for what a queue of 4 had no room for on a busy machine."""
+    """From shortly after that on most is scored, and the rest is what a queue of 4 had no room for on a busy machine."""
     late = [outcome for outcome in server.outcomes if outcome.sent_s > since_s + 2]
     assert not [each for each in late if each.score is None and not FULL.search(each.message)]
-    assert any(outcome.score is not None for outcome in late)
+    assert sum(outcome.score is not None for outcome in late) > len(late) / 2
 
 
 async def settled(server: TritonServer, stubs: Sequence[int], *, for_s: float = 4, within_s: float = 60) -> float:
@@ -170,7 +170,8 @@ async def test_one_of_two_stubs_that_died_is_mended_by_two_fronts_without_a_stor
             killed_s = asyncio.get_running_loop().time()
             mended_s = await settled(triton, stubs)
         _log.info("mended %.2f s after the stub was killed", mended_s - killed_s)
-        # Once, unless both ask in the same moment; never one after the other, which is what a storm looks like.
+        # Once, or twice where both begin in the same moment; that a load which was seen is not repeated is tested
+        # where moments can be chosen (tests/server/engine/test_triton_repair.py).
         assert loads < triton.log().count(f'"loading: {MODEL}:1"') <= loads + 2
         for server in (one, two):
             failures = server.failures()

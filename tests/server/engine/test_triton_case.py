@@ -3,6 +3,7 @@
 import pytest
 
 from gradewire_server.engine.triton_case import Case, Signs
+from gradewire_server.engine.triton_counts import Counts
 from gradewire_server.engine.triton_errors import Kind
 
 
@@ -52,11 +53,14 @@ def test_a_model_that_is_gone_shows_no_signs() -> None:
 
 
 @pytest.mark.parametrize("between", [(), (None,), (None, None)])
-def test_a_count_that_falls_ends_all_signs_whatever_was_not_told_in_between(between: tuple[None, ...]) -> None:
+@pytest.mark.parametrize("later", [Counts(4, 0), Counts(600, 0), Counts(4, 9)])
+def test_a_count_that_falls_ends_all_signs_whatever_was_not_told_in_between(
+    later: Counts, between: tuple[None, ...]
+) -> None:
     case = Case()
     case.note(Kind.FAILED)
-    for completed in (500, *between):
-        case.counted(completed)
+    for counts in (Counts(500, 3), *between, Counts(503, 4)):
+        case.counted(counts)
         assert case.signs
-    case.counted(4)
+    case.counted(later)
     assert not case.signs

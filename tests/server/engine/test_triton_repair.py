@@ -5,6 +5,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_server.engine import triton_repair
 from gradewire_server.engine.triton_case import Case, Signs
+from gradewire_server.engine.triton_counts import Counts
 from gradewire_server.engine.triton_link import TritonLink
 from gradewire_server.engine.triton_repair import Repair
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
@@ -16,11 +17,11 @@ class Link(TritonLink):
     """A Triton that another front mends too, at a moment of the test's choice.
 
     Args:
-        counts: What statistics say, look by look.
+        counts: Requests answered well and in vain, look by look.
         begun_after: Looks at statistics after which the other front has begun to unload.
     """
 
-    def __init__(self, *counts: int, begun_after: int = 99) -> None:
+    def __init__(self, *counts: tuple[int, int], begun_after: int = 99) -> None:
         self.asked: list[str] = []
         self._counts = list(counts)
         self._looks_left = begun_after
@@ -28,9 +29,9 @@ class Link(TritonLink):
     async def states(self, model: str) -> frozenset[str]:  # noqa: ARG002 - there is one
         return frozenset({"READY" if self._looks_left > 0 else "UNLOADING"})
 
-    async def completed(self, model: str) -> int:  # noqa: ARG002 - there is one
+    async def counts(self, model: str) -> Counts:  # noqa: ARG002 - there is one
         self._looks_left -= 1
-        return self._counts.pop(0)
+        return Counts(*self._counts.pop(0))
 
     async def load(self, model: str) -> None:
         self.asked.append(f"load {model}")
@@ -44,14 +45,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_repair, "_SPREAD_S", 0.0)
 
 
-def ill_case(*, counted: int) -> Case:
+def ill_case() -> Case:
     case = Case()
     seconds = iter([0.0, 0.0, 0.0, 1.1, 1.1, 2.2, 2.2])
     case.signs = Signs(lambda: next(seconds, 2.2))
     for _ in range(3):
         case.signs.add()
     assert case.signs.last
-    case.counted(counted)
+    case.counted(Counts(500, 3))
     return case
 
 
@@ -61,21 +62,23 @@ async def mended(link: Link, case: Case) -> list[str]:
 
 
 async def test_an_ill_model_is_loaded_anew() -> None:
-    case = ill_case(counted=500)
-    assert await mended(Link(500, 503), case) == [f"unload {MODEL}", f"load {MODEL}"]
+    case = ill_case()
+    assert await mended(Link((500, 4), (503, 5)), case) == [f"unload {MODEL}", f"load {MODEL}"]
     assert not case.signs.last
 
 
-async def test_one_that_was_loaded_since_its_last_sign_is_left_alone() -> None:
-    case = ill_case(counted=500)
-    assert await mended(Link(3, 40), case) == [], "3 < 500: it was loaded in between"
+@pytest.mark.parametrize("first", [(3, 0), (900, 0)])
+async def test_one_that_was_loaded_since_its_last_sign_is_left_alone(first: tuple[int, int]) -> None:
+    case = ill_case()
+    assert await mended(Link(first, (1000, 0)), case) == [], "no failure where there were 3: it was loaded in between"
     assert not case.signs.last
 
 
-async def test_one_that_was_loaded_between_two_looks_is_left_alone() -> None:
-    assert await mended(Link(500, 3), ill_case(counted=500)) == []
+@pytest.mark.parametrize("second", [(3, 0), (900, 0)])
+async def test_one_that_was_loaded_between_two_looks_is_left_alone(second: tuple[int, int]) -> None:
+    assert await mended(Link((500, 4), second), ill_case()) == []
 
 
 @pytest.mark.parametrize("look", [1, 2])
 async def test_one_that_another_front_begins_to_unload_is_left_to_it(look: int) -> None:
-    assert await mended(Link(500, 503, begun_after=look), ill_case(counted=500)) == []
+    assert await mended(Link((500, 4), (503, 5), begun_after=look), ill_case()) == []

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from gradewire_server.engine.triton_counts import Counts
 from gradewire_server.engine.triton_errors import OVERLOAD, Kind
 
 _MISSING_PATIENCE_S: Final = 3.0
@@ -77,7 +78,7 @@ class Case:
         self._pause_s = _FIRST_PAUSE_S
         self._stuck = 0
         self._completed: int | None = None
-        self._counted: int | None = None
+        self._counted: Counts | None = None
 
     def answered(self) -> None:
         """Triton has told of the model."""
@@ -100,17 +101,17 @@ class Case:
         if kind is not Kind.LATE and kind not in OVERLOAD:
             self._stuck = 0
 
-    def counted(self, completed: int | None) -> None:
-        """What it has computed since it was loaded; less than before means that somebody has loaded it anew.
+    def counted(self, counts: Counts | None) -> None:
+        """What it has answered since it was loaded; less than before means that somebody has loaded it anew.
 
         Args:
-            completed: None where Triton does not say, as while it loads: what was known before stands.
+            counts: None where Triton does not say, as while it loads: what was known before stands.
         """
-        if completed is None:
+        if counts is None:
             return
-        if self._counted is not None and completed < self._counted:
+        if self._counted is not None and not counts.may_follow(self._counted):
             self.loaded_anew()
-        self._counted = completed
+        self._counted = counts
 
     def unanswered(self, completed: int | None) -> bool:
         """A probe was not computed in time.

@@ -135,7 +135,7 @@ class TritonKeeper:
         if not doubted and model.breaker.closed and not followed.signs:
             return
         if followed.signs:
-            followed.counted(await self._repair.completed(name))
+            followed.counted(await self._repair.counts(name))
         try:
             well = await model.probe()
         except TritonError as error:
@@ -154,7 +154,8 @@ class TritonKeeper:
         """Whether Triton computes something for somebody, where a probe of ours was not computed in time."""
         if error.kind is not Kind.LATE and error.kind not in OVERLOAD:
             return False
-        return followed.unanswered(await self._repair.completed(name))
+        counts = await self._repair.counts(name)
+        return followed.unanswered(None if counts is None else counts.succeeded)
 
     async def _reload(self, name: str, followed: Case) -> None:
         loaded = await self._library.reload(name)

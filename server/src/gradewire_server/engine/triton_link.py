@@ -13,6 +13,7 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from gradewire_models.served import ServedModel, served_from_wire
 from gradewire_server.engine.config import TritonConfig
+from gradewire_server.engine.triton_counts import Counts
 from gradewire_server.engine.triton_errors import Kind, TritonError, kind_of, kind_of_words
 
 _CONTROL_TIMEOUT_S: Final = 5.0
@@ -85,13 +86,14 @@ class TritonLink:
             )
         return frozenset(each.state for each in index.models if each.name == model)
 
-    async def completed(self, model: str) -> int:
-        """Requests that a model has answered well since it was loaded."""
+    async def counts(self, model: str) -> Counts:
+        """What a model has answered since it was loaded."""
         with _translated():
             reply = await self._client.get_inference_statistics(
                 model, headers=self._headers, client_timeout=self._control_timeout_s
             )
-        return sum(each.inference_stats.success.count for each in reply.model_stats)
+        statistics = [each.inference_stats for each in reply.model_stats]
+        return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))
 
     async def load(self, model: str) -> None:
         """Has Triton load a model, or what has changed of it."""

@@ -7,6 +7,7 @@ import time
 from typing import Final
 
 from gradewire_server.engine.triton_case import Case
+from gradewire_server.engine.triton_counts import Counts
 from gradewire_server.engine.triton_errors import TritonError
 from gradewire_server.engine.triton_link import TritonLink
 from gradewire_server.engine.triton_telemetry import TritonTelemetry
@@ -65,18 +66,18 @@ class Repair:
             _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
         self._telemetry.repairs.labels(name, outcome).inc()
 
-    async def completed(self, name: str) -> int | None:
-        """What a model has computed since it was loaded; None where Triton does not say."""
+    async def counts(self, name: str) -> Counts | None:
+        """What a model has answered since it was loaded; None where Triton does not say."""
         try:
-            return await self._link.completed(name)
+            return await self._link.counts(name)
         except TritonError as error:
             _log.debug("no statistics of model %s: %s", name, error)
             return None
 
-    async def _state(self, name: str) -> tuple[frozenset[str], int | None]:
+    async def _state(self, name: str) -> tuple[frozenset[str], Counts | None]:
         # The state last: it shows when another front has begun, and the less time passes until we begin the better.
-        completed = await self.completed(name)
-        return await self._link.states(name), completed
+        counts = await self.counts(name)
+        return await self._link.states(name), counts
 
 
 def _ill(case: Case) -> bool:
@@ -84,12 +85,16 @@ def _ill(case: Case) -> bool:
 
 
 def _still_so(
-    before: tuple[frozenset[str], int | None], now: tuple[frozenset[str], int | None], *, ill: bool, stuck: bool
+    before: tuple[frozenset[str], Counts | None],
+    now: tuple[frozenset[str], Counts | None],
+    *,
+    ill: bool,
+    stuck: bool,
 ) -> bool:
     """Whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
     if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
         return False
     if before[1] is None or now[1] is None:
         return True
-    # A load sets the count back; and what computes anything at all does not hang.
-    return now[1] == before[1] if stuck else now[1] >= before[1]
+    # What computes anything at all does not hang.
+    return now[1].may_follow(before[1]) and not (stuck and now[1].succeeded > before[1].succeeded)
