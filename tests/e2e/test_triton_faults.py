@@ -71,7 +71,7 @@ def busy_stubs(server: TritonServer) -> Iterator[None]:
 
 
 def assert_well_since(server: Front, since_s: float) -> None:
-    """From shortly after that on most is scored, and the rest is what a queue of 4 had no room for on a busy machine."""
+    """From shortly after that on most is scored, and the rest found a queue of 4 full, as on a busy machine."""
     late = [outcome for outcome in server.outcomes if outcome.sent_s > since_s + 2]
     assert not [each for each in late if each.score is None and not FULL.search(each.message)]
     assert sum(outcome.score is not None for outcome in late) > len(late) / 2
