@@ -7,14 +7,16 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest
 from gradewire_models.calibration import StoredCalibration
-from gradewire_models.catalog import default_model
+from gradewire_models.catalog import default_model, load_catalog
 from gradewire_models.errors import ModelError
 from gradewire_models.repository import load_built
 from gradewire_server.settings import Settings
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """NAME@DIGEST of a built model, and a line for each calibration that it has, those that cannot be read among them.
+    """NAME@DIGEST of a built model, and a line for each calibration that it has or could have.
+
+    Those that cannot be read are among them, and those that the catalog brings by now and that this build lacks.
 
     Args:
         repository: Directory of built models; None: where a server with the same settings looks.
@@ -25,7 +27,14 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     """
     with _model_errors():
         model = load_built(_repository(repository), name or default_model().name, graph=False)
-    return f"{model.name}@{model.digest}", list(model.told)
+    known = load_catalog().get(model.name)
+    metrics = {each.metric for each in model.calibrations}
+    missing = [
+        f"{each.metric}: the catalog has a fit that this build is too old for; gradewire models build {model.name}"
+        for each in (known.calibrations if known is not None and known.digest == model.digest else ())
+        if each.metric not in metrics
+    ]
+    return f"{model.name}@{model.digest}", [*model.told, *missing]
 
 
 def calibrated_features() -> list[tuple[str, int, float]]:
