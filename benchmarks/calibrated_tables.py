@@ -45,8 +45,10 @@ def figures_block(fit: Fitted, half_a: ScoredRows, half_b: ScoredRows, nq301: Sc
     probabilities = {name: fit.probabilities(rows) for name, rows in sets.items()}
     blocks = [_origin(fit, half_a)]
     for name, rows in sets.items():
-        report = _report(rows, probabilities[name])
-        blocks += [f"**{name[0].upper()}{name[1:]}**, {len(rows.rows)} rows.", _agreement_table(report)]
+        blocks += [
+            f"**{name[0].upper()}{name[1:]}**, {len(rows.rows)} rows.",
+            agreement_table(rows, probabilities[name]),
+        ]
     blocks += ["**Calibration.**", _calibration_table(sets, probabilities)]
     blocks += [
         "**Accuracy where the least certain answers are left out** (by probability alone).",
@@ -92,7 +94,14 @@ def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementRe
     )
 
 
-def _agreement_table(report: AgreementReport) -> str:
+def agreement_table(rows: ScoredRows, probabilities: NDArray[np.float64]) -> str:
+    """Cells, their means, and differences to SMILE by each encoder whose scores the rows have, with intervals.
+
+    Args:
+        rows: Of one part of the data.
+        probabilities: float64[rows], P(right).
+    """
+    report = _report(rows, probabilities)
     cells = [cell for cell in report.metrics[0].cells if cell.level == "cell"]
     names = [f"{cell.dataset} {cell.model}".strip() for cell in cells]
     head = f"| | {' | '.join(names)} | mean of cells |"

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.calibrated_groups import GROUPS, mean_pearson
 from benchmarks.calibrated_rows import COLUMNS, ScoredRows, without_questions
+from benchmarks.calibrated_tables import agreement_table
 
 from gradewire.agreement.halves import half_of
 
@@ -73,3 +75,17 @@ def test_rows_without_features_and_scores_of_other_rows_are_refused(files: tuple
     _written(scores, lines)
     with pytest.raises(ValueError, match=r"1 rows .* the queue is full"):
         ScoredRows.read(data, scores)
+
+
+def test_smile_by_another_encoder_stands_beside_and_stays_with_its_rows(files: tuple[Path, Path]) -> None:
+    rows = ScoredRows.read(*files)
+    other = replace(rows, smile=1 - rows.smile)
+    half = rows.beside("other", other).half("b")
+    assert half.smile_of_others["other"] == pytest.approx(1 - half.smile)
+    table = agreement_table(half, np.random.default_rng(0).random(len(half.rows)))
+    assert "| pearson, `smile:v1, other` | -1.000 | -1.000 | -1.000 |" in table
+    assert "| pearson, `smile:v1` | 1.000 | 1.000 | 1.000 |" in table
+    assert "difference to `smile:v1, other`" in table
+    assert "difference to" not in agreement_table(rows, rows.smile)
+    with pytest.raises(ValueError, match="scored with other are others"):
+        rows.beside("other", other.half("a"))
