@@ -32,7 +32,7 @@ $(VENV)/.dev-installed: requirements/dev.lock $(VENV)/.run-installed
 	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@
 
-$(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog.toml
+$(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog/catalog.toml
 	@$(BIN)/gradewire models build
 	@touch $@
 
@@ -49,7 +49,7 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges; \
+	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2; \
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(BIN)/python -m pytest -q -m alone; \
 	$(MAKE) --no-print-directory test-export
 
@@ -69,22 +69,22 @@ lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
-	@$(TIMED); $(BIN)/python benchmarks/latency.py
+	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop
 
 bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/benchmarks.md (DATA=DIR: the labelled rows)
-	@$(TIMED); $(BIN)/python -m benchmarks.agreement --data $(DATA) $(ARGS)
+	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
 
 bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/judge.md (DATA=DIR: the labelled rows; the judge must be built)
-	@$(TIMED); $(BIN)/python -m benchmarks.judge_agreement --data $(DATA) $(ARGS)
+	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
-	@$(TIMED); $(BIN)/python benchmarks/memory.py
+	@$(TIMED); $(BIN)/python -m benchmarks.load.memory
 
 bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run
-	@$(TIMED); $(BIN)/python benchmarks/triton_overhead.py
+	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead
 
 soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton)
-	@$(TIMED); $(BIN)/python benchmarks/soak.py --engine $(or $(ENGINE),embedded)
+	@$(TIMED); $(BIN)/python -m benchmarks.load.soak --engine $(or $(ENGINE),embedded)
 
 # TORCH names the build to compare with; where several are offered, take one for CPUs.
 $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
@@ -95,8 +95,8 @@ $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 	@touch $@
 
 bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run
-	@$(TIMED); $(VENV)-bench/bin/python benchmarks/checkpoint.py model_repo/downloads/all-MiniLM-L6-v2; \
-	$(VENV)-bench/bin/python benchmarks/smile_vs_direct.py --checkpoint model_repo/downloads/all-MiniLM-L6-v2
+	@$(TIMED); $(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \
+	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_direct --checkpoint model_repo/downloads/all-MiniLM-L6-v2
 
 proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py

@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parent
 
 
 def generate(output_root: Path) -> None:
-    """Writes `gradewire_models/_model_config_pb2.py[i]` below `output_root`; raises RuntimeError where protoc fails."""
-    package = output_root / "gradewire_models"
+    """Writes `_model_config_pb2.py[i]` of the package into `output_root`; raises RuntimeError where protoc fails."""
+    package = output_root / "gradewire_models" / "repository"
     package.mkdir(parents=True, exist_ok=True)
     # protoc names a module after its file; the underscore that marks ours as private comes by a mapped path.
     source = f"-I_model_config.proto={ROOT / 'model_config.proto'}"

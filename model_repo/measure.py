@@ -14,8 +14,8 @@ from typing import Any
 import click
 import numpy as np
 
-from gradewire_models.catalog import default_model
-from gradewire_models.repository import BuiltModel, default_repository, load_built
+from gradewire_models.catalog.loading import default_model
+from gradewire_models.repository.built import BuiltModel, default_repository, load_built
 from gradewire_models.runtime import onnxruntime
 
 ROUNDS = 6

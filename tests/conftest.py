@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.triton import TritonServer
+from tests.support.servers.triton import TritonServer
 
-from gradewire_models.repository import default_repository, load_built
+from gradewire_models.repository.built import default_repository, load_built
 
 # The oracle and a few tests load ONNX Runtime without gradewire; see gradewire_models.runtime.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.client.judged_transport import JudgedTransport
-from tests.support.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine
 
 import gradewire
 from gradewire import Client, PrepareProgress, Provenance, Status, SyntheticGeneration
@@ -14,11 +14,11 @@ from gradewire.preparation import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.metrics.prompts import PROMPTS
-from gradewire_server.rpc.dataplane import Dataplane
-from gradewire_server.rpc.generation import plan_generation
-from gradewire_server.rpc.limits import Limits
-from gradewire_server.rpc.preparation import name_of
+from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.requests.generation import plan_generation
+from gradewire_server.requests.limits import Limits
+from gradewire_server.requests.prepare import name_of
 from gradewire_server.scoring import Scorer
 
 PROMPT = PROMPTS.find("synthetic", "")

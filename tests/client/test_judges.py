@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gradewire import Client, InvalidRequest, JudgeGrade, JudgeParts, Lave, Smile, Status
-from gradewire._chunks import JUDGE_CHUNK_ITEMS
-from gradewire._core import JUDGE_DEADLINE_S
-from gradewire.metric_choice import MetricDefaults, choose_metrics
-from gradewire.prompt_text import MAX_PROMPT_BYTES, read_prompt_text, short_prompt
+from gradewire._calls.chunks import JUDGE_CHUNK_ITEMS
+from gradewire._calls.core import JUDGE_DEADLINE_S
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metric_types.prompt_text import MAX_PROMPT_BYTES, read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from deploy.local.prometheus_binary import PrometheusBinaries, prometheus_binaries
 
-from gradewire_models.cli import models
+from gradewire_models.cli.group import models
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -10,8 +10,8 @@ import yaml
 from tests.deploy.conftest import DEPLOY, ROOT, builds, flags_of
 from tests.deploy.rendering import CASES, CHART, FOREIGN, Manifests, of_kind, pods_of, render
 
-from gradewire_models.serving import CPU_INSTANCES
-from gradewire_server.settings import Settings
+from gradewire_models.repository.serving import CPU_INSTANCES
+from gradewire_server.settings.server import Settings
 
 
 @pytest.fixture(scope="module", params=CASES)

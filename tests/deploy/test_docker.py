@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.deploy.conftest import DEPLOY, ROOT, hadolint, run
-from tests.support.apt import unpacked
+from tests.support.debian.apt import unpacked
 
 from gradewire_models.judges import default_judge_repository
-from gradewire_server.engine.thesaurus import usual_directory
-from gradewire_server.settings import Settings
+from gradewire_server.lexicon.thesaurus import usual_directory
+from gradewire_server.settings.server import Settings
 
 _FILES = sorted((DEPLOY / "docker").glob("Dockerfile*"))
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.apt import PackageMissingError
-from tests.support.chromium import headless_chromium
+from tests.support.debian.apt import PackageMissingError
+from tests.support.debian.chromium import headless_chromium
 
 
 def test_a_browser_taken_before_is_used_without_asking_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The judge on a GPU, as far as can be seen without one; tests/server/engine/judge/test_triton_judge.py loads its
+"""The judge on a GPU, as far as can be seen without one; tests/server/judges/triton/test_judge.py loads its
 config.pbtxt into the real server."""
 
 import json
@@ -10,7 +10,7 @@ import yaml
 from tests.deploy.conftest import DEPLOY, ROOT, flags_of
 from tests.deploy.rendering import of_kind
 
-from gradewire_models.config import read_config
+from gradewire_models.repository.config import read_config
 
 NAME = "qwen2.5-7b-instruct-awq"
 REPOSITORY = ROOT / "model_repo" / "vllm"

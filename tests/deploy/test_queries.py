@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 from tests.deploy.queries import all_queries, dashboard, offered_series, series_of
-from tests.support.server_process import ServerProcess
+from tests.support.servers.server_process import ServerProcess
 
 
 def test_prometheus_can_read_every_expression(promtool: Callable[..., str], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.server_process import ServerProcess
+from tests.support.servers.server_process import ServerProcess
 
 
 @pytest.fixture(scope="session")

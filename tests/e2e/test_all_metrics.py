@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.server_process import ServerProcess
-from tests.support.varied_rows import BAD, GOOD, ITEMS, ROWS
+from tests.support.engines.varied_rows import BAD, GOOD, ITEMS, ROWS
+from tests.support.servers.server_process import ServerProcess
 
 import gradewire
 from gradewire import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.models.tiny_models import Package, make_package
+from tests.support.models.tiny_models import Package, make_package
 
 from gradewire_models.build import build_model
 

@@ -14,8 +14,8 @@ from tests.oracle.rows import Row
 import gradewire_server.metrics
 from gradewire_server.domain.result import MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.metrics.windows import windows_of
-from gradewire_server.metrics.words import normalise
+from gradewire_server.metrics.smile.windows import windows_of
+from gradewire_server.metrics.text.words import normalise
 
 TOLERANCE = 1e-3
 Truth = dict[str, list[list[Reference]]]
@@ -146,6 +146,6 @@ def mutant(folder: Path, package: str, file: str, original: str, changed: str, m
     (folder / package / file).write_text(text.replace(original, changed), encoding="utf-8")
     for path in (folder / package).glob("*.py"):
         own = path.read_text(encoding="utf-8").replace("gradewire_server.metrics.", f"{package}.")
-        path.write_text(own.replace(f"{package}.lemmas", "gradewire_server.metrics.lemmas"), encoding="utf-8")
+        path.write_text(own.replace(f"{package}.lemmas", "gradewire_server.metrics.text.lemmas"), encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
     return importlib.import_module(f"{package}.registry").REGISTRY["smile"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests_export.conftest import Folder
 
-from gradewire_models.train.encoder import TrainedEncoder, load_base
-from gradewire_models.train.examples import Example
+from gradewire_train.encoder import TrainedEncoder, load_base
+from gradewire_train.examples import Example
 
 MAX_TOKENS = 24
 

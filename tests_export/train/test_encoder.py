@@ -9,10 +9,10 @@ from tests_export.conftest import expected_vectors
 from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.errors import ModelError
-from gradewire_models.train.batches import Batches, chosen, tokenize
-from gradewire_models.train.encoder import TrainedEncoder, load_base
-from gradewire_models.train.errors import TrainingError
-from gradewire_models.train.examples import Example, texts
+from gradewire_train.batches import Batches, chosen, tokenize
+from gradewire_train.encoder import TrainedEncoder, load_base
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import Example, texts
 
 
 def test_vectors_do_not_depend_on_their_neighbours(encoder: TrainedEncoder) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gradewire_models.train.examples import Example
-from gradewire_models.train.objective import contrastive, group, keeping, ranking
+from gradewire_train.examples import Example
+from gradewire_train.objective import contrastive, group, keeping, ranking
 
 
 def unit(generator: np.random.Generator, *shape: int) -> torch.Tensor:

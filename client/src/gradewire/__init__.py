@@ -28,8 +28,6 @@ from gradewire.errors import (
     TransportError,
 )
 from gradewire.items import Item, ItemLike
-from gradewire.metric_choice import MetricsLike
-from gradewire.metric_line import format_metric_line, parse_metric_line
 from gradewire.metric_types import (
     Bertscore,
     BinaryQuestions,
@@ -63,6 +61,8 @@ from gradewire.metric_types import (
     VqaAccuracy,
     VqaConsensus,
 )
+from gradewire.metric_types.choice import MetricsLike
+from gradewire.metric_types.line import format_metric_line, parse_metric_line
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
 from gradewire.parts import (
     BertscoreParts,

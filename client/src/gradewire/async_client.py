@@ -7,16 +7,16 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
-from gradewire._arguments import ClientSettings, check_rows
-from gradewire._batch import ProgressCallback
-from gradewire._core import Core, ScoreOptions
-from gradewire._prepare import PrepareCallback
-from gradewire._stream import Stream
-from gradewire._submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
+from gradewire._calls.arguments import ClientSettings, check_rows
+from gradewire._calls.batch import ProgressCallback
+from gradewire._calls.core import Core, ScoreOptions
+from gradewire._calls.prepare import PrepareCallback
+from gradewire._calls.stream import Stream
+from gradewire._calls.submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
 from gradewire.errors import InvalidRequest
 from gradewire.items import ItemLike
-from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
+from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
 from gradewire.results import ItemScores
@@ -242,7 +242,7 @@ def connect(address: str, *, token: str | None, tls: Tls | None) -> Transport:
     for name, value, kind, hint in wanted:
         if not isinstance(value, kind):
             raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
-    from gradewire.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
+    from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(address, token=token, tls=tls)
 

@@ -7,18 +7,18 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
-from gradewire._arguments import ClientSettings, check_rows
-from gradewire._background import BackgroundLoop
-from gradewire._batch import ProgressCallback
-from gradewire._core import Core, ScoreOptions
-from gradewire._feeder import Feeder
-from gradewire._prepare import PrepareCallback
-from gradewire._runtime import Runtime
-from gradewire._submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
+from gradewire._calls.arguments import ClientSettings, check_rows
+from gradewire._calls.batch import ProgressCallback
+from gradewire._calls.core import Core, ScoreOptions
+from gradewire._calls.prepare import PrepareCallback
+from gradewire._calls.submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
+from gradewire._transport.background import BackgroundLoop
+from gradewire._transport.feeder import Feeder
+from gradewire._transport.runtime import Runtime
 from gradewire.async_client import DEADLINE_S, connect
 from gradewire.items import ItemLike
-from gradewire.metric_choice import MetricsLike
 from gradewire.metric_types import Preset, Synthetic
+from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
 from gradewire.results import ItemScores

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from gradewire.errors import DeadlineExceeded
-from gradewire.metric_line import format_metric_line
 from gradewire.metric_types import metric_of
-from gradewire.prompt_text import short_prompt
+from gradewire.metric_types.line import format_metric_line
+from gradewire.metric_types.prompt_text import short_prompt
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]

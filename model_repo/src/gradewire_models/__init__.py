@@ -4,9 +4,9 @@ Reading (`catalog`, `repository`) is light and imports neither onnx nor onnxrunt
 model lives in `gradewire_models.build`.
 """
 
-from gradewire_models.catalog import CatalogModel, Source, default_model, load_catalog
+from gradewire_models.catalog.loading import CatalogModel, Source, default_model, load_catalog
 from gradewire_models.errors import CatalogError, ModelBrokenError, ModelError, ModelNotBuiltError
-from gradewire_models.repository import BuiltModel, default_repository, list_built, load_built
+from gradewire_models.repository.built import BuiltModel, default_repository, list_built, load_built
 
 __all__ = [
     "BuiltModel",

@@ -17,20 +17,20 @@ from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
 from gradewire_server.domain.result import Failure
-from gradewire_server.engine.opening import open_engine
-from gradewire_server.engine.vector_engine import VectorEngine
-from gradewire_server.prompt_directory import add_prompts
+from gradewire_server.encoders.opening import open_engine
+from gradewire_server.encoders.vector_engine import VectorEngine
+from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.requests.prompts.directory import add_prompts
 from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.calls import Calls
-from gradewire_server.rpc.dataplane import Dataplane
-from gradewire_server.rpc.http_side import HttpSide
+from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
 from gradewire_server.rpc.server import Tls, start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
-from gradewire_server.settings import Settings
+from gradewire_server.settings.server import Settings
 
 _log = logging.getLogger(__name__)
 

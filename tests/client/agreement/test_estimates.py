@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gradewire.agreement import ALL_STATISTICS, JudgedRows, agreement
-from gradewire.agreement.ave import AveRows, ave_properties
+from gradewire.agreement.annotators.labels import annotator_agreement
 from gradewire.agreement.estimates import LEAST_QUESTIONS, difference, estimate
-from gradewire.agreement.labels import annotator_agreement
-from gradewire.agreement.pairwise import JudgedPairs, pairwise_agreement
+from gradewire.agreement.papers.ave import AveRows, ave_properties
+from gradewire.agreement.papers.pairwise import JudgedPairs, pairwise_agreement
 from gradewire.agreement.resample import free_clusters
 
 NAN = math.nan

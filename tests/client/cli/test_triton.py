@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gradewire.cli.group import gradewire
-from gradewire_models.triton.state import Addresses, StateDirectory
-from gradewire_models.triton.supervise import stop_detached
+from gradewire_triton.state import Addresses, StateDirectory
+from gradewire_triton.supervise import stop_detached
 
 COMMAND = (sys.executable, "-c", "from gradewire.cli import main; main()", "triton")
 ANY_PORTS = ("--grpc-port=0", "--http-port=0", "--metrics-port=0")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
-from gradewire.agreement.curves import Calibration, CalibrationBin, Distribution, metric_curves
+from gradewire.agreement.curves.shapes import Calibration, CalibrationBin, Distribution, metric_curves
 from gradewire.agreement.estimates import CellsMean
 from gradewire.report.charts import calibration_chart, distribution_chart, interval_chart, roc_chart
 from gradewire.report.frame import BOTTOM, LEFT, RIGHT, TOP, Frame, padded, round_values

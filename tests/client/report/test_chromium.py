@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.client.report.samples import MODELS, random_rows, report_of
-from tests.support.chromium import headless_chromium
+from tests.support.debian.chromium import headless_chromium
 
 from gradewire.report import write_report
 

@@ -11,7 +11,7 @@ from hatchling.builders.wheel import WheelBuilder
 from tests.client.report.samples import DATASETS, HOSTILE, MODELS, failed, random_rows, report_of, smile
 
 from gradewire.agreement import AgreementReport
-from gradewire.agreement.labels import annotator_agreement, ratings_of
+from gradewire.agreement.annotators.labels import annotator_agreement, ratings_of
 from gradewire.agreement.point import ALL_STATISTICS
 from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, page, write_report
 from gradewire.report.page import MAX_BYTES, render

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import Status
-from gradewire_server.metrics.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.checks import (
     MAX_QUESTION_CHARACTERS,
     check_item,
@@ -18,9 +17,10 @@ from gradewire_server.metrics.checks import (
     check_references,
     is_blank,
 )
+from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
+from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
 from gradewire_server.metrics.parameters import SmileParameters
-from gradewire_server.metrics.sfve import Sfve, SfveParameters
-from gradewire_server.metrics.smile import Smile
+from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.scoring.corpus_entries import distinct_references
 
 UNSEEN = ["", " ", " \t\n", "\0", "\0\x01\x7f", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u200e\u202e"]

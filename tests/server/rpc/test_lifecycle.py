@@ -1,7 +1,7 @@
 """What health says in each phase, per service."""
 
 import pytest
-from tests.support.wire import Wire, wire_server
+from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_server.rpc.errors import NotServingError
 from gradewire_server.rpc.lifecycle import JUDGING_SERVICE, Phase

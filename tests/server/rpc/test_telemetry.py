@@ -6,7 +6,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.app import open_dataplane
-from gradewire_server.settings import Settings
+from gradewire_server.settings.server import Settings
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 

@@ -12,13 +12,13 @@ import grpc
 import pytest
 from grpc import aio
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from tests.support.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
+from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.requests.limits import Deadlines, Limits
 from gradewire_server.rpc.admission import Capacity
-from gradewire_server.rpc.dataplane import Dataplane
-from gradewire_server.rpc.limits import Deadlines, Limits
 from gradewire_server.rpc.request_log import JsonFormatter
 
 OK = types_pb2.STATUS_OK

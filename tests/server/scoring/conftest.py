@@ -5,7 +5,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from tests.support.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.metrics.registry import REGISTRY

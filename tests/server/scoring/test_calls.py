@@ -2,12 +2,12 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.hash_engine import HashEngine, token_vectors
+from tests.support.engines.hash_engine import HashEngine, token_vectors
 
 from gradewire_server.domain.needs import Tier, Vectors
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import EmbedCall, TokensCall
-from gradewire_server.scoring.jobs import Job
+from gradewire_server.scoring.program_run import Job
 
 TEXTS = st.lists(st.sampled_from([f"text {i}" for i in range(9)]), max_size=5)
 NEED = st.tuples(TEXTS, st.sampled_from(list(Tier)))

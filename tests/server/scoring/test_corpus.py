@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.hash_engine import HashEngine, token_vectors
+from tests.support.engines.hash_engine import HashEngine, token_vectors
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
-from gradewire_server.metrics.cider_ngrams import ngrams
-from gradewire_server.scoring import MetricRequest, Scorer, corpus, drive
+from gradewire_server.metrics.overlap.cider_ngrams import ngrams
+from gradewire_server.scoring import MetricRequest, Scorer, corpus
+from gradewire_server.scoring import program_runner as drive
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora, entries_of
 from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
 

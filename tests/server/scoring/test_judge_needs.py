@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from tests.support.hash_engine import HashEngine
-from tests.support.scripted_judge import preferring, saying
+from tests.support.engines.hash_engine import HashEngine
+from tests.support.judges.scripted import preferring, saying
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
@@ -16,7 +16,8 @@ from gradewire_server.domain.metric import NO_MODEL, PlainParameters
 from gradewire_server.domain.needs import Embed, Tier, ask
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.scoring import MetricRequest, Scorer, drive
+from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.scoring import program_runner as drive
 
 FIXED = (Turn(Role.SYSTEM, "Grade."), Turn(Role.USER, "right?"), Turn(Role.ASSISTANT, "yes"))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.result import CacheHits, Failure, Status

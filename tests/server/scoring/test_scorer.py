@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine
 
-from gradewire_server.domain.engine import EmbedReply
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
+from gradewire_server.domain.ports import EmbedReply
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.scoring import MetricRequest, Scorer, drive
+from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.scoring import program_runner as drive
 
 Make = Callable[..., MetricRequest]
 Results = dict[tuple[int, int], ScoredResult]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from tests.support.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import MetricResult, ScoredResult, Status

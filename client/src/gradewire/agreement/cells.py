@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.bootstrap import JointBootstrap
+from gradewire.agreement.bootstrap.joint import JointBootstrap
+from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
 from gradewire.agreement.estimates import cells_mean, estimate
 from gradewire.agreement.parts import parts_of
 from gradewire.agreement.point import ALL_STATISTICS, VERDICT_STATISTICS
 from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
-from gradewire.agreement.tallies import mean_of_defined, mean_of_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.rows import JudgedRows
-    from gradewire.agreement.tallies import CellDraws, PairDraws
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 

@@ -11,13 +11,13 @@ from gradewire.cli.lazy_group import LazyGroup
 from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_USAGE, fail, silence_stdout
 
 _COMMANDS = {
-    "agree": ("gradewire.cli.agree", "Compare scores with human labels."),
-    "bench": ("gradewire.cli.bench", "Make the tables by which papers compare evaluators."),
-    "calibrate": ("gradewire.cli.calibrate", "Fit thresholds on labelled answers."),
+    "agree": ("gradewire.cli.agree.command", "Compare scores with human labels."),
+    "bench": ("gradewire.cli.bench.command", "Make the tables by which papers compare evaluators."),
+    "calibrate": ("gradewire.cli.calibrate.command", "Fit thresholds on labelled answers."),
     "models": ("gradewire.cli.models", "Build, list and verify encoders and judges."),
-    "prepare": ("gradewire.cli.prepare", "Get references ready before answers come."),
-    "prompt": ("gradewire.cli.prompt", "Look at what judges are shown."),
-    "score": ("gradewire.cli.score", "Score the answers of a file."),
+    "prepare": ("gradewire.cli.prepare.command", "Get references ready before answers come."),
+    "prompt": ("gradewire.cli.prompt.command", "Look at what judges are shown."),
+    "score": ("gradewire.cli.score.command", "Score the answers of a file."),
     "serve": ("gradewire.cli.serve", "Start a server."),
     "triton": ("gradewire.cli.triton", "Run the real Triton server on this machine."),
 }

@@ -10,7 +10,7 @@ from gradewire.cli.problems import one_line_errors
 from gradewire.cli.server_extra import embedded_module
 
 if TYPE_CHECKING:
-    from gradewire._embedded import SettingInfo
+    from gradewire._embedded.engine import SettingInfo
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
 

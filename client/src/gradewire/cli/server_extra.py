@@ -18,31 +18,31 @@ def missing_server(error: ImportError) -> InputError:
 
 
 def embedded_module() -> ModuleType:
-    """`gradewire._embedded`, imported when first asked for.
+    """`gradewire._embedded.engine`, imported when first asked for.
 
     Raises:
         InputError: The server's part is not installed; says how to get it.
     """
     try:
-        from gradewire import _embedded  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._embedded import engine as _embedded  # noqa: PLC0415 - loads the server's libraries
     except ImportError as error:
         raise missing_server(error) from error
     return _embedded
 
 
 def fits_module() -> ModuleType:
-    """`gradewire._embedded_fits`, as `embedded_module`."""
+    """`gradewire._embedded.fits`, as `embedded_module`."""
     try:
-        from gradewire import _embedded_fits  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._embedded import fits as _embedded_fits  # noqa: PLC0415 - loads the server's libraries
     except ImportError as error:
         raise missing_server(error) from error
     return _embedded_fits
 
 
 def prompts_module() -> ModuleType:
-    """`gradewire._prompts`, as `embedded_module`."""
+    """`gradewire._embedded.prompts`, as `embedded_module`."""
     try:
-        from gradewire import _prompts  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._embedded import prompts as _prompts  # noqa: PLC0415 - loads the server's libraries
     except ImportError as error:
         raise missing_server(error) from error
     return _prompts

@@ -6,7 +6,7 @@ import click
 
 
 class TritonGroup(click.Group):
-    """Stands for the commands of `gradewire_models.triton`, which are looked up when one is called."""
+    """Stands for the commands of `gradewire_triton`, which are looked up when one is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands."""
@@ -19,7 +19,7 @@ class TritonGroup(click.Group):
 
 def _commands() -> click.Group:
     # Not by way of the server, which is not needed here and takes a second to import.
-    from gradewire_models.triton.cli import triton  # noqa: PLC0415
+    from gradewire_triton.cli import triton  # noqa: PLC0415
 
     return triton
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement import AgreementReport, Estimate
-    from gradewire.agreement.curves import Calibration, Distribution, RocCurve
+    from gradewire.agreement.curves.shapes import Calibration, Distribution, RocCurve
     from gradewire.agreement.point import Statistic
 
 _LABELS = {

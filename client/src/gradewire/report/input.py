@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, JudgedRows
-    from gradewire.agreement.labels import AnnotatorAgreement
+    from gradewire.agreement.annotators.labels import AnnotatorAgreement
 
 Results = Mapping[str, Mapping[str, Any]]
 

@@ -8,8 +8,8 @@ from collections import Counter
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from gradewire.agreement.curves import metric_curves
-from gradewire.agreement.labels import SHOWN_PAIRS
+from gradewire.agreement.annotators.labels import SHOWN_PAIRS
+from gradewire.agreement.curves.shapes import metric_curves
 from gradewire.report import charts, tables
 from gradewire.report.bounded import bounded
 from gradewire.report.cases import cases

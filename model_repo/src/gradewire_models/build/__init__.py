@@ -1,12 +1,12 @@
 """Builds and verifies models. Heavy: imports onnx, onnxruntime and safetensors; the server never does."""
 
-from gradewire_models.build.accept import check_acceptance
-from gradewire_models.build.adapted import user_adapted
-from gradewire_models.build.fitted import forget_calibrations, store_calibration
+from gradewire_models.build.check.quality_gate import check_acceptance
+from gradewire_models.build.check.verify import Check, verify_built
 from gradewire_models.build.install import BuildResult, build_model, downloads_directory
 from gradewire_models.build.progress import Progress, Report
-from gradewire_models.build.renew import renew_exported
-from gradewire_models.build.verify import Check, verify_built
+from gradewire_models.build.publish.fitted import forget_calibrations, store_calibration
+from gradewire_models.build.publish.renew import renew_exported
+from gradewire_models.build.weights.user_adapter import user_adapted
 
 __all__ = [
     "BuildResult",

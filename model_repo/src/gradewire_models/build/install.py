@@ -5,24 +5,22 @@ from pathlib import Path
 
 import platformdirs
 
-from gradewire_models.build.adapted import bring_adapter
-from gradewire_models.build.describe import write_model
-from gradewire_models.build.download import download_wheels, find_wheels
-from gradewire_models.build.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
-from gradewire_models.build.lock import exclusive
-from gradewire_models.build.place import place, workspace
+from gradewire_models.build.check.verify import Check, verify_built
+from gradewire_models.build.fetch.download import download_wheels, find_wheels
+from gradewire_models.build.fetch.unpack import unpack
+from gradewire_models.build.graph.fingerprint import seal
 from gradewire_models.build.progress import Progress, Report, ignore
+from gradewire_models.build.publish.describe import write_model
+from gradewire_models.build.publish.lock import exclusive
+from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.publish.renew import renew
+from gradewire_models.build.publish.tokenizer import write_tokenizer
 from gradewire_models.build.recipes import make_graph, serving_of
-from gradewire_models.build.renew import renew
-from gradewire_models.build.seal import seal
-from gradewire_models.build.tokenizer import write_tokenizer
-from gradewire_models.build.unpack import unpack
-from gradewire_models.build.verify import Check, verify_built
-from gradewire_models.build.weights import read_encoder
-from gradewire_models.calibration import StoredCalibration
-from gradewire_models.calibration_records import UnreadableCalibration
-from gradewire_models.catalog import CatalogModel
-from gradewire_models.config import TOKENIZER_FILE
+from gradewire_models.build.reference.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
+from gradewire_models.build.weights.encoder import read_encoder
+from gradewire_models.build.weights.user_adapter import bring_adapter
+from gradewire_models.catalog.calibration import StoredCalibration
+from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import (
     BuildError,
     DigestMismatchError,
@@ -30,8 +28,10 @@ from gradewire_models.errors import (
     ModelNotBuiltError,
     VerificationError,
 )
-from gradewire_models.repository import BuiltModel, load_built
-from gradewire_models.serving import AS_IT_IS, Copies, Serving
+from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.calibration_records import UnreadableCalibration
+from gradewire_models.repository.config import TOKENIZER_FILE
+from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 import onnx
 
-from gradewire_models.build.graph import encoder_graph, gpu_graph
-from gradewire_models.build.quantize import INT8_METHOD, NBITS_METHOD, make_int8_graph, make_nbits_graph
-from gradewire_models.build.weights import Encoder
-from gradewire_models.catalog import CatalogModel
+from gradewire_models.build.graph.encoder import encoder_graph, gpu_graph
+from gradewire_models.build.quantize.methods import INT8_METHOD, NBITS_METHOD, make_int8_graph, make_nbits_graph
+from gradewire_models.build.weights.encoder import Encoder
+from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import BuildError
-from gradewire_models.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
+from gradewire_models.repository.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
 
 GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
 

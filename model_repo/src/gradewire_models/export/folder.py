@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.digest import file_sha256
 from gradewire_models.export.errors import ExportError
 from gradewire_models.export.modules import Pooling, read_json, read_modules
+from gradewire_models.repository.digest import file_sha256
 
 # transformers writes a number like 1e30 where a tokenizer has no limit.
 _SANE_TOKENS = 1_000_000

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.build.golden import Golden
-from gradewire_models.build.verify import Check
-from gradewire_models.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
+from gradewire_models.build.check.verify import Check
+from gradewire_models.build.reference.golden import Golden
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 
 MAX_ERROR = 1e-4

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradewire_models.catalog import load_catalog
+from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.export.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.hub import Source

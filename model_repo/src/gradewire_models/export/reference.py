@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradewire_models.build.golden import Golden
+from gradewire_models.build.reference.golden import Golden
 from gradewire_models.export.errors import ExportError
 from gradewire_models.export.modules import Pooling
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradewire_models.build.describe import write_model
-from gradewire_models.build.golden import GOLDEN_FILE, save_golden
-from gradewire_models.build.place import place, workspace
+from gradewire_models.build.check.verify import Check, verify_built
+from gradewire_models.build.graph.fingerprint import seal
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.seal import seal
-from gradewire_models.build.verify import Check, verify_built
-from gradewire_models.config import ONNX_FILE, TOKENIZER_FILE
+from gradewire_models.build.publish.describe import write_model
+from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.reference.golden import GOLDEN_FILE, save_golden
+from gradewire_models.catalog.facts import EncoderFacts
 from gradewire_models.errors import BuildError, VerificationError
 from gradewire_models.export.encoder import PooledEncoder, load_encoder
 from gradewire_models.export.errors import ExportError
@@ -21,8 +21,8 @@ from gradewire_models.export.plan import ExportOptions, ExportPlan, check_option
 from gradewire_models.export.reference import reference_texts, reference_vectors
 from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
 from gradewire_models.export.trace import trace
-from gradewire_models.facts import EncoderFacts
-from gradewire_models.repository import BuiltModel, load_built
+from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.config import ONNX_FILE, TOKENIZER_FILE
 
 NUMERIC_CLASS = "fp32-cpu"
 

@@ -7,10 +7,10 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, normalizers
 
-from gradewire_models.build.tokenizer import write_tokenizer
-from gradewire_models.config import TOKENIZER_FILE
+from gradewire_models.build.publish.tokenizer import write_tokenizer
 from gradewire_models.export.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
+from gradewire_models.repository.config import TOKENIZER_FILE
 
 SAMPLE_TEXTS = (
     "",

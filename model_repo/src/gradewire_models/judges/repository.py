@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.digest import file_sha256
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
 from gradewire_models.judges.catalog import catalog_judges
 from gradewire_models.judges.description import (
@@ -17,7 +16,8 @@ from gradewire_models.judges.description import (
     read_description,
 )
 from gradewire_models.judges.entries import Form
-from gradewire_models.repository import default_repository
+from gradewire_models.repository.built import default_repository
+from gradewire_models.repository.digest import file_sha256
 
 _HASHED_BYTES = 16 << 20  # files up to this size are read whole at every load
 

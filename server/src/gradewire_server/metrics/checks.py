@@ -6,7 +6,7 @@ from unicodedata import category
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.folding import BLANK_PATTERN, FILLERS
+from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
 """Longest question that is put before answers: a thousand references would make a thousand copies of it."""

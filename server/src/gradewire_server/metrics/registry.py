@@ -5,24 +5,24 @@ from types import MappingProxyType
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
-from gradewire_server.metrics.bertscore import Bertscore
-from gradewire_server.metrics.bleu import Bleu
-from gradewire_server.metrics.calibrated import Calibrated
-from gradewire_server.metrics.cider import Cider
-from gradewire_server.metrics.easy_match import EasyMatch
-from gradewire_server.metrics.exact_match import ExactMatch
-from gradewire_server.metrics.judge_grade import JudgeGrade
-from gradewire_server.metrics.judge_similarity import JudgeSimilarity
-from gradewire_server.metrics.judge_verdict import JudgeVerdict
-from gradewire_server.metrics.lave import Lave
-from gradewire_server.metrics.lexical_match import LexicalMatch
-from gradewire_server.metrics.meteor import Meteor
-from gradewire_server.metrics.rouge_l import RougeL
-from gradewire_server.metrics.sbert import Sbert
-from gradewire_server.metrics.sfve import Sfve
-from gradewire_server.metrics.smile import Smile
-from gradewire_server.metrics.soft_vqa_accuracy import SoftVqaAccuracy
-from gradewire_server.metrics.vqa_accuracy import VqaAccuracy
+from gradewire_server.metrics.calibrated.metric import Calibrated
+from gradewire_server.metrics.embedding.bertscore import Bertscore
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.judged.judge_grade import JudgeGrade
+from gradewire_server.metrics.judged.judge_similarity import JudgeSimilarity
+from gradewire_server.metrics.judged.judge_verdict import JudgeVerdict
+from gradewire_server.metrics.judged.lave import Lave
+from gradewire_server.metrics.matching.easy_match import EasyMatch
+from gradewire_server.metrics.matching.exact_match import ExactMatch
+from gradewire_server.metrics.matching.lexical_match import LexicalMatch
+from gradewire_server.metrics.matching.soft_vqa_accuracy import SoftVqaAccuracy
+from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy
+from gradewire_server.metrics.overlap.bleu import Bleu
+from gradewire_server.metrics.overlap.cider import Cider
+from gradewire_server.metrics.overlap.meteor import Meteor
+from gradewire_server.metrics.overlap.rouge_l import RougeL
+from gradewire_server.metrics.smile.metric import Smile
 
 _METRICS: tuple[Metric[Any], ...] = (
     Smile(),

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from gradewire_server.requests.limits import MEBIBYTE
 from gradewire_server.rpc.errors import OverloadedError
-from gradewire_server.rpc.limits import MEBIBYTE
 
 _MIN_RETRY_S: Final = 0.05
 _UNKNOWN_RETRY_S: Final = 0.2

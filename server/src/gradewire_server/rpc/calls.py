@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from gradewire_proto.v1.types_pb2 import MetricSpec
-    from gradewire_server.rpc.dataplane import Dataplane
+    from gradewire_server.requests.dataplane import Dataplane
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from grpc_health.v1.health import aio as health_aio
 from gradewire_server.rpc.errors import NotServingError
 
 if TYPE_CHECKING:
-    from gradewire_server.rpc.dataplane import Dataplane
+    from gradewire_server.requests.dataplane import Dataplane
     from gradewire_server.rpc.telemetry import RpcTelemetry
 
 COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")

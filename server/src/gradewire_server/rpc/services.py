@@ -7,8 +7,8 @@ from typing import Any
 import grpc
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.requests.dataplane import Dataplane
 from gradewire_server.rpc.calls import Call, Calls, Method
-from gradewire_server.rpc.dataplane import Dataplane
 
 
 def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.engine import EmbedReply, Engine, TokensReply
 from gradewire_server.domain.needs import (
     Answer,
     CorpusStatistics,
@@ -21,8 +20,9 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     Vectors,
 )
+from gradewire_server.domain.ports import EmbedReply, Engine, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.scoring.jobs import Job
+from gradewire_server.scoring.program_run import Job
 
 T = TypeVar("T", bound=Hashable)
 AnyJob: TypeAlias = Job[Any, Any]

@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
+from gradewire_server.domain.ports import Engine
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import check_references
-from gradewire_server.metrics.cider_ngrams import document_frequencies
+from gradewire_server.metrics.overlap.cider_ngrams import document_frequencies
 from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import ReferenceEntries
-from gradewire_server.metrics.bertscore_match import behind_question
 from gradewire_server.metrics.checks import check_question
+from gradewire_server.metrics.embedding.bertscore_match import behind_question
 
 _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"

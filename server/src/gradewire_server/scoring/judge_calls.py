@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.engine import Engine, JudgeReply
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Tier
+from gradewire_server.domain.ports import Engine, JudgeReply
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.scoring.calls import AnyJob, Call, Positions
 

@@ -6,18 +6,18 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.metric import Metric, Parameters
 from gradewire_server.domain.needs import Corpus
+from gradewire_server.domain.ports import Engine
 from gradewire_server.domain.result import CacheHits, Failure, Status
 from gradewire_server.metrics.checks import check_references
-from gradewire_server.metrics.smile_texts import check_synthetic
+from gradewire_server.metrics.smile.texts import check_synthetic
 from gradewire_server.scoring.corpus import entries_of
-from gradewire_server.scoring.drive import Drive
-from gradewire_server.scoring.jobs import Cost
-from gradewire_server.scoring.synthetic import Writing
-from gradewire_server.scoring.writing import AnswerWriter, WrittenChunk, WrittenCounts
+from gradewire_server.scoring.program_run import Cost
+from gradewire_server.scoring.program_runner import Drive
+from gradewire_server.scoring.synthetic.sentence import Writing
+from gradewire_server.scoring.synthetic.writing import AnswerWriter, WrittenChunk, WrittenCounts
 
 ENTRIES_PER_CHUNK = 64
 """Entries that are worked on together."""

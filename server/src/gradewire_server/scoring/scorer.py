@@ -4,16 +4,16 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from gradewire_server.domain.engine import Engine
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import Metric, ModelFacts, Parameters
 from gradewire_server.domain.needs import Program
+from gradewire_server.domain.ports import Engine
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
-from gradewire_server.scoring.drive import Drive
-from gradewire_server.scoring.jobs import Cost
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
-from gradewire_server.scoring.synthetic import Writing
+from gradewire_server.scoring.program_run import Cost
+from gradewire_server.scoring.program_runner import Drive
+from gradewire_server.scoring.synthetic.sentence import Writing
 
 __all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
 

@@ -1,0 +1,129 @@
+"""Labelled rows with the served features of `calibrated` and SMILE's score."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.agreement.fitting.halves import half_of, question_key
+from gradewire.agreement.fitting.stored_form import FittedFeature
+from gradewire_server.metrics.calibrated.features.features import FEATURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from benchmarks.common.rows import Row
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.fitting.halves import Half
+
+COLUMNS = tuple(FittedFeature(feature.name, feature.monotone, feature.width) for feature in FEATURES)
+SMILE_CUT = 2 / 3
+"""SMILE's own threshold of preset `v1`, as its paper has it."""
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows that scored.
+
+    Attributes:
+        rows: As they stand in the file.
+        values: float64[rows, features], NaN where a feature does not apply.
+        smile: float64[rows], preset `v1`.
+        line: What reproduces the features; it names the model's digest.
+        smile_of_others: float64[rows] by the name of another encoder, preset `v1`.
+    """
+
+    rows: list[Row]
+    values: NDArray[np.float64]
+    smile: NDArray[np.float64]
+    line: str
+    smile_of_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, data: Path, scores: Path) -> ScoredRows:
+        """Rows and what `gradewire score` wrote for them.
+
+        Raises:
+            ValueError: A row has no score, or the files do not belong together.
+        """
+        rows, scored = _lines(data), _lines(scores)
+        if [row["id"] for row in rows] != [each["id"] for each in scored]:
+            raise ValueError(f"{scores} does not hold the rows of {data}: take it away and run again")
+        results = [each["scores"]["calibrated"] for each in scored]
+        failed = [result for result in results if result["status"] != "OK"]
+        if failed:
+            raise ValueError(f"{len(failed)} rows of {data} have no features: {failed[0].get('error', failed[0])}")
+        values = [[result["features"].get(column.name, nan) for column in COLUMNS] for result in results]
+        smile = [each["scores"]["smile"]["score"] for each in scored]
+        return cls(rows, np.array(values, np.float64), np.array(smile, np.float64), results[0]["line"])
+
+    def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
+        """Some of the rows."""
+        kept = np.array([wanted(row) for row in self.rows])
+        rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
+        others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
+        return ScoredRows(rows, self.values[kept], self.smile[kept], self.line, others)
+
+    def beside(self, model: str, other: ScoredRows) -> ScoredRows:
+        """The same rows, with SMILE's scores by another encoder.
+
+        Args:
+            model: The encoder's name.
+            other: What was scored with it.
+
+        Raises:
+            ValueError: Those are other rows.
+        """
+        if other.rows != self.rows:
+            raise ValueError(f"the rows scored with {model} are others")
+        return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
+
+    def half(self, half: Half) -> ScoredRows:
+        """The rows of one half of the questions."""
+        return self.where(lambda row: half_of(row["question"]) == half)
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """float64[rows], 1 right, 0 wrong."""
+        return np.array([row["label"] for row in self.rows], np.float64)
+
+    @property
+    def questions(self) -> list[str]:
+        """As written."""
+        return [row["question"] for row in self.rows]
+
+    @property
+    def keys(self) -> list[str]:
+        """What tells questions apart."""
+        return [question_key(question) for question in self.questions]
+
+    def column(self, name: str) -> list[str]:
+        """A field of all rows, "" where a row lacks it."""
+        return [row.get(name, "") for row in self.rows]
+
+    @property
+    def sha256(self) -> str:
+        """Over question, references, prediction and label of the rows, as `gradewire calibrate` counts it."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            said = [row["question"], row["references"], row["prediction"], float(row["label"])]
+            digest.update(json.dumps(said, ensure_ascii=True).encode("ascii") + b"\n")
+        return digest.hexdigest()
+
+
+def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
+    """The rows whose question is not among the others'."""
+    shared = set(others.keys)
+    return rows.where(lambda row: question_key(row["question"]) not in shared)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,218 @@
+"""Agreement of the judge's metrics with human labels; writes its tables into docs/judge.md.
+
+600 rows, the same ones every time: 100 of each data set and model. Prompts and thresholds may only be chosen on
+`development_rows`, none of whose questions is among the 600. Scores are kept under --results: a run that was broken
+off goes on. The rows are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.agreement.metrics import same_sources, sources_beside, sources_digest, with_block
+from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows
+from benchmarks.judges.binary import binary_table
+
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+GRADEWIRE = Path(sys.executable).with_name("gradewire")
+PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "prompts"
+BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
+MODELS = ("fid", "gpt35", "gpt4")
+ROWS_OF_A_CELL = 100
+# Every sixth of them is judged with a reason too.
+EVERY = 6
+
+# One run of the command each, so that what is broken off has lost little. smile stands first: the others are compared
+# with it. Both values of a scale come from the same answer of the judge, which is kept.
+BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
+DIRECT = (
+    ("lave?value=expected", "lave?value=most_probable"),
+    ("judge_verdict",),
+    ("judge_grade?value=expected", "judge_grade?value=most_probable"),
+    ("judge_similarity",),
+)
+# In one run with the direct ones, so that each has a name of its own; what was judged already is not judged again.
+REASONED = (
+    *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
+    "judge_grade?style=extract&value=expected",
+)
+SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
+# Synthetic answers cost a sentence a reference: of every third row, and of TriviaQA's many aliases the first ones.
+EVERY_WRITTEN = 3
+WRITTEN = 3
+BINARY = tuple(
+    f"{metric}{'&' if '?' in metric else '?'}binary={who}"
+    for metric in ("lave?value=expected", "judge_grade?value=expected", "judge_verdict")
+    for who in ("judge", "rule")
+)
+
+
+def test_rows(rows: Sequence[Row]) -> list[Row]:
+    """The rows that figures are reported on: 100 of each cell, drawn without a look at their labels.
+
+    Args:
+        rows: All of the file.
+
+    Returns:
+        600, cell after cell, in the order in which they were drawn.
+    """
+    chosen: list[Row] = []
+    for (dataset, model), cell in _cells(rows).items():
+        draw = random.Random(f"gradewire judge {dataset} {model}")  # noqa: S311 - a sample, not a secret
+        chosen += draw.sample(cell, ROWS_OF_A_CELL)
+    return chosen
+
+
+def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
+    """Rows to choose prompts and thresholds on: `each` right and wrong ones a cell, of questions not in `test_rows`."""
+    taken = {(row["dataset"], row["question"]) for row in test_rows(rows)}
+    chosen: list[Row] = []
+    for (dataset, model), cell in _cells(rows).items():
+        for label in (0, 1):
+            free = [row for row in cell if row["label"] == label and (dataset, row["question"]) not in taken]
+            draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - a sample, not a secret
+            # A longer draw than is used, so that more rows are these and others.
+            chosen += draw.sample(free, min(len(free), 64))[:each]
+    return chosen
+
+
+def _cells(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    cells: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        cells.setdefault((row["dataset"], row["model"]), []).append(row)
+    return dict(sorted(cells.items()))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows, metrics on them, and the block of the document that shows them.
+
+    Attributes:
+        name: Of the block.
+        title: What people call the rows.
+        rows: What is scored.
+        groups: Metrics, one run of the command each.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    groups: Sequence[tuple[str, ...]]
+
+
+def main() -> int:
+    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "judge.md")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
+    parser.add_argument("--only", action="append", help="this block alone; may be repeated")
+    parser.add_argument("--development", type=Path, help="write the development rows here and do nothing else")
+    options = parser.parse_args()
+    rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
+    if options.development:
+        return _rows_to(options.development, development_rows(rows))
+    chosen = test_rows(rows)
+    reasoned = (*chain.from_iterable(DIRECT), *REASONED)
+    few = [{**row, "references": row["references"][:WRITTEN]} for row in chosen[::EVERY_WRITTEN]]
+    tasks = (
+        Task("judge-600", "600 rows.", chosen, BESIDE + DIRECT),
+        Task("judge-100", "100 of the 600 rows.", chosen[::EVERY], (*BESIDE, reasoned)),
+        Task(
+            "judge-synthetic", f"{len(few)} of the 600 rows, with their first {WRITTEN} references.", few, (SYNTHETIC,)
+        ),
+    )
+    _judge_environment(options.judges)
+    options.results.mkdir(parents=True, exist_ok=True)
+    for task in tasks:
+        if not options.only or task.name in options.only:
+            _write(options.document, task.name, _agreement(task, options.results))
+    if not options.only or "judge-binary" in options.only:
+        named = choose_metrics(",".join(BINARY), MetricDefaults()).labels
+        scores = _score(BINARY_ROWS, BINARY, options.results / "judge-binary")
+        _write(options.document, "judge-binary", binary_table(BINARY_ROWS, scores, named))
+    return 0
+
+
+def _rows_to(path: Path, rows: Sequence[Row]) -> int:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return 0
+
+
+def _judge_environment(judges: Path | None) -> None:
+    """What the engine in the commands that are started reads."""
+    os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
+    if judges is not None:
+        os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
+
+
+def _write(document: Path, name: str, block: str) -> None:
+    document.write_text(with_block(document.read_text("utf-8"), name, block), "utf-8")
+    sys.stderr.write(f"{document}: block {name} written\n")
+
+
+def _agreement(task: Task, results: Path) -> str:
+    data = results / f"{task.name}.rows.jsonl"
+    _rows_to(data, task.rows)
+    written = _written(data, results) if SYNTHETIC in task.groups else ()
+    scores = [_score(data, metrics, results / task.name, *written) for metrics in task.groups]
+    figures = results / f"{task.name}.md"
+    _gradewire(
+        *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
+        *("--compare-all", "--compare-statistics", "auc,pearson"),
+        *("--markdown", figures, "--json", figures.with_suffix(".json")),
+    )
+    return f"{task.title}\n\n{figures.read_text('utf-8')}"
+
+
+def _written(data: Path, results: Path) -> tuple[str, str]:
+    """Has synthetic answers written, each once; the option that names their set."""
+    command = [GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return "--reference-set", done.stdout.strip()
+
+
+def _score(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
+    """Scores of the rows; goes on with a run of the same code, and begins anew after another's.
+
+    What the judge said about the same prompts is in the store: reading it takes seconds.
+    """
+    wanted = ",".join(metrics)
+    # Other metrics and prompts are another file; what changed behind the same ones, --resume refuses to mix.
+    asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
+    out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
+    goes_on = out.exists() and same_sources(out)
+    sources_beside(out).write_text(sources_digest(), "utf-8")
+    _gradewire(
+        *("score", data, "--embedded", "--metrics", wanted, "--out", out, "--fail-on", "never", "--quiet", *more),
+        *("--deadline-s", "3600", "--cache-dir", base.parent / "store", "--resume" if goes_on else "--overwrite"),
+    )
+    return out
+
+
+def _gradewire(*arguments: str | Path) -> None:
+    """Runs the command; ends the program as it ended where it failed."""
+    if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
+        raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""Latency over a real socket, open loop: requests leave on a schedule, whether or not earlier ones are back.
+
+Kinds of requests follow each other in a fixed rotation, so that a change of the machine's load meets all of them: a
+bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once; references
+prepared) with presets v1 and fast. Beside each cold kind stands the bare forward of the same texts in one batch,
+run in this process.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.latency.payloads import (
+    PRESETS,
+    BareForward,
+    Rows,
+    cold_texts,
+    pick_rows,
+    prepare_request,
+    score_request,
+)
+
+from gradewire_proto.v1 import references_pb2_grpc, scoring_pb2, scoring_pb2_grpc
+
+STAGES = ("queue_s", "cache_s", "tokenize_s", "inference_s")
+Call = Callable[[], Awaitable[Any]]
+
+
+@dataclass
+class Samples:
+    """What was measured of one kind; seconds."""
+
+    latency: list[float] = field(default_factory=list)
+    server: list[float] = field(default_factory=list)
+    stages: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+
+class OpenLoop:
+    """Sends calls on a schedule and keeps what they took, counted from when they were due."""
+
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self.samples: dict[str, Samples] = defaultdict(Samples)
+
+    async def timed(self, kind: str, due: float, call: Call) -> None:
+        """One call; latency counts from `due`, late departures included."""
+        reply = await call()
+        mine = self.samples[kind]
+        mine.latency.append(time.perf_counter() - due)
+        if isinstance(reply, scoring_pb2.ScoreResponse) and reply.items:
+            mine.server.append(reply.server_s)
+            for stage in STAGES:
+                mine.stages[stage].append(getattr(reply.items[0].results[0].timing, stage))
+
+    async def run(self, calls: list[tuple[str, Call]]) -> None:
+        """Sends all calls, one per interval."""
+        pending, due = [], time.perf_counter() + 0.1
+        for kind, call in calls:
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            pending.append(asyncio.create_task(self.timed(kind, due, call)))
+            due += self.interval_s
+        await asyncio.gather(*pending)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the calls go to."""
+
+    score: Callable[[scoring_pb2.ScoreRequest], Awaitable[scoring_pb2.ScoreResponse]]
+    echo: Callable[[bytes], Awaitable[bytes]]
+    bare: BareForward
+
+    def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
+        """The kinds that can be sent again and again."""
+        return [
+            ("echo", lambda: self.echo(b"")),
+            ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
+            *((f"warm {preset}", self.scoring(rows.warm, preset)) for preset in PRESETS),
+        ]
+
+    def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
+        """Every pool with both presets, each followed by the bare forward of the same texts."""
+        calls: list[tuple[str, Call]] = []
+        for name, pool in rows.cold.items():
+            for offset, preset in enumerate(PRESETS):
+                row = pool[2 * number + offset]
+                calls.append((f"{name} {preset}", self.scoring(row, preset)))
+                calls.append((f"{name} {preset}, bare forward", self.forward(cold_texts(row, preset))))
+        return calls
+
+    def scoring(self, row: dict[str, Any], preset: str) -> Call:
+        """A Score call of one row."""
+        return lambda: self.score(score_request(row, preset))
+
+    def forward(self, texts: list[str]) -> Call:
+        """The bare forward, off this event loop."""
+        return lambda: asyncio.to_thread(self.bare.run, texts)
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    """Starts a server that prints its address or port on its first line."""
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def first_port(server: subprocess.Popen[str]) -> int:
+    """The port on a server's first line, which may be a whole address."""
+    assert server.stdout is not None
+    return int(server.stdout.readline().split(":")[-1])
+
+
+@asynccontextmanager
+async def channels(ports: dict[str, int]) -> AsyncIterator[dict[str, grpc.aio.Channel]]:
+    """One channel per port."""
+    opened = {name: grpc.aio.insecure_channel(f"127.0.0.1:{port}") for name, port in ports.items()}
+    try:
+        yield opened
+    finally:
+        for channel in opened.values():
+            await channel.close()
+
+
+async def measure(arguments: argparse.Namespace, ports: dict[str, int]) -> dict[str, Samples]:
+    """Prepares references, warms up, then sends everything on schedule."""
+    rows = pick_rows(arguments.data, arguments.samples)
+    loop = OpenLoop(arguments.interval_ms / 1000)
+    async with channels(ports) as channel:
+        prepare = references_pb2_grpc.ReferencesStub(channel["gradewire"]).Prepare
+        for batch in ([rows.warm], *rows.cold.values()):
+            async for _ in prepare(prepare_request(batch)):
+                pass
+        targets = Targets(
+            scoring_pb2_grpc.ScoringStub(channel["gradewire"]).Score,
+            channel["echo"].unary_unary("/bench.Echo/Echo"),
+            BareForward(arguments.threads),
+        )
+        await loop.run(targets.fixed(rows) * 20)
+        loop.samples.clear()
+        await loop.run(
+            [
+                call
+                for number in range(arguments.samples)
+                for call in [*targets.fixed(rows), *targets.cold(rows, number)]
+            ]
+        )
+    return loop.samples
+
+
+def report(samples: dict[str, Samples], load_before: float) -> None:
+    """Prints p50 and p99, the share of each stage, and the ratios that the project promises."""
+    p50 = {kind: statistics.median(mine.latency) for kind, mine in samples.items()}
+    print(f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
+    print("| kind | n | p50 ms | p99 ms | in the server ms | queue | cache | tokenize | inference |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for kind, mine in samples.items():
+        server = statistics.median(mine.server) if mine.server else None
+        cells = [
+            kind,
+            str(len(mine.latency)),
+            f"{p50[kind] * 1e3:.2f}",
+            f"{float(np.percentile(mine.latency, 99)) * 1e3:.2f}",
+            f"{server * 1e3:.2f}" if server else "-",
+            *(f"{statistics.median(mine.stages[stage]) / server:.0%}" if server else "-" for stage in STAGES),
+        ]
+        print(f"| {' | '.join(cells)} |")
+    print("\n| ratio of p50 | value | goal |\n|---|---|---|")
+    ratios = [
+        ("empty call over bare echo", p50["empty"] / p50["echo"], "<= 1.5"),
+        ("warm item, v1, over empty call", p50["warm v1"] / p50["empty"], "<= 3"),
+        ("warm item, fast, over empty call", p50["warm fast"] / p50["empty"], "<= 3"),
+        ("40 words, fast over v1", p50["40 words fast"] / p50["40 words v1"], "<= 0.4"),
+    ]
+    for kind in [kind for kind in p50 if kind.endswith(tuple(PRESETS)) and "words" in kind]:
+        floor = p50[f"{kind}, bare forward"] + p50["empty"]
+        ratios.append((f"{kind}, cold, over bare forward + empty call", p50[kind] / floor, "<= 1.5"))
+    for name, value, goal in ratios:
+        print(f"| {name} | {value:.2f} | {goal} |")
+
+
+def main() -> None:
+    """Starts both servers, measures, prints, stops them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--samples", type=int, default=90, help="requests of each kind")
+    parser.add_argument("--interval-ms", type=float, default=130, help="between two requests of the schedule")
+    parser.add_argument("--threads", type=int, default=2, help="of the bare forward")
+    arguments = parser.parse_args()
+    pick_rows(arguments.data, arguments.samples)
+    load_before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as cache:
+        gradewire = str(Path(sys.executable).with_name("gradewire"))
+        servers = {
+            "gradewire": start([gradewire, "serve", "--port", "0", "--http-port", "0", "--disk-directory", cache]),
+            "echo": start([sys.executable, str(Path(__file__).with_name("echo_server.py"))]),
+        }
+        try:
+            ports = {
+                name: int(server.stdout.readline().split(":")[-1]) for name, server in servers.items() if server.stdout
+            }
+            samples = asyncio.run(measure(arguments, ports))
+        finally:
+            for process in servers.values():
+                process.terminate()
+                process.wait(timeout=60)
+    report(samples, load_before)
+
+
+if __name__ == "__main__":
+    main()

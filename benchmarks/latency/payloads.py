@@ -1,0 +1,107 @@
+"""What open_loop.py sends: rows picked from the data, requests, and the texts that a cold request has to encode."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from benchmarks.common.rows import Row, read_rows
+from benchmarks.peers.smile_workers import MODEL
+from tokenizers import Tokenizer
+
+from gradewire_models.repository.built import default_repository, load_built
+from gradewire_models.runtime import onnxruntime
+from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.metrics.smile.texts import smile_texts
+
+PRESETS = {"v1": types_pb2.SMILE_PRESET_V1, "fast": types_pb2.SMILE_PRESET_FAST}
+
+
+def metric(preset: str) -> types_pb2.MetricSpec:
+    """SMILE with a preset."""
+    return types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=PRESETS[preset]))
+
+
+def score_request(row: Row, preset: str) -> scoring_pb2.ScoreRequest:
+    """One row as a request."""
+    item = types_pb2.Item(
+        id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
+    )
+    return scoring_pb2.ScoreRequest(items=[item], metrics=[metric(preset)])
+
+
+def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
+    """Gets the rows' references ready for both presets."""
+    entries = [references_pb2.ReferenceEntry(question=row["question"], references=row["references"]) for row in rows]
+    return references_pb2.PrepareRequest(entries=entries, metrics=[metric(preset) for preset in PRESETS])
+
+
+def cold_texts(row: Row, preset: str) -> list[str]:
+    """What has to go through the encoder once the references are prepared (fast: as many windows as it shortlists)."""
+    texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
+    prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
+    windows: list[str] = []
+    for found in () if texts.held else texts.candidates.values():
+        windows += found if preset == "v1" else found[:3]
+    return [row["prediction"], *(window for window in windows if window not in prepared)]
+
+
+def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
+    """Rows with distinct predictions of so many words, longer ones cut; `said`: whether a reference stands in them."""
+    picked: dict[str, Row] = {}
+    for row in rows:
+        own = row["prediction"].split()
+        text = " ".join(own[: words.stop - 1])
+        if len(own) < words.start or (words.start == 1 and len(own) >= words.stop):
+            continue
+        held = bool(smile_texts(text, tuple(row["references"]), tuple(row["references"])).held)
+        if said is None or held is said:
+            picked.setdefault(text, {**row, "prediction": text})
+    if len(picked) < count:
+        raise SystemExit(f"only {len(picked)} fitting rows; ask for fewer with --samples")
+    return list(picked.values())[:count]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to send: one for the warm requests, and pools for the cold ones, two rows a rotation (one per preset)."""
+
+    warm: Row
+    cold: dict[str, list[Row]]
+
+
+def pick_rows(data: Path, samples: int) -> Rows:
+    """Answers of at most 6 words, and of exactly 40, the latter by whether a reference is said in them word for word.
+
+    Where one is, no window is embedded (docs/adr/0007) and both presets do the same. Ends the program where the data is
+    not there.
+    """
+    rows = read_rows(data, ("gpt35", "gpt4", "chatgpt", "fid", "newbing"))
+    warm = next(row for row in rows if len(row["references"]) == 3 and 15 <= len(row["prediction"].split()) <= 20)
+    cold = {
+        "6 words": pick(rows, range(1, 7), 2 * samples, said=None),
+        "40 words": pick(rows, range(40, 41), 2 * samples, said=False),
+        "40 words, reference said": pick(rows, range(40, 41), 2 * samples, said=True),
+    }
+    return Rows(warm, cold)
+
+
+class BareForward:
+    """One `session.run` per call, as a script of one's own would have it."""
+
+    def __init__(self, threads: int) -> None:
+        built = load_built(default_repository(), MODEL)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self.output = built.sentence_output
+        self.session = onnxruntime.InferenceSession(built.onnx_path, options, providers=["CPUExecutionProvider"])
+        self.tokenizer = Tokenizer.from_file(str(built.tokenizer_path))
+        self.tokenizer.enable_truncation(built.max_tokens)
+        self.tokenizer.enable_padding()
+
+    def run(self, texts: list[str]) -> None:
+        """Tokenizes and embeds all texts in one batch."""
+        encodings = self.tokenizer.encode_batch(texts)
+        ids = np.array([encoding.ids for encoding in encodings], np.int64)
+        mask = np.array([encoding.attention_mask for encoding in encodings], np.int64)
+        self.session.run([self.output], {"input_ids": ids, "attention_mask": mask})

@@ -1,0 +1,155 @@
+"""Half an hour at 70 % of capacity: errors, latency and resident memory, as they go.
+
+Half of each request's texts are new. The in-process cache is full before the baseline is taken, so growth after it is
+growth. Capacity is what a closed loop gets through in this same run; it is measured anew twice a minute, since
+other work on the machine changes it. One JSON line per stretch goes to --out as it happens, so a run that is cut short
+has still said what it saw. The second level of the cache is off: its map would count as resident.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TextIO
+
+import grpc
+import numpy as np
+import psutil
+from benchmarks.common.servers import ENGINES, Server, start_engine
+from benchmarks.load.traffic import ITEMS, Requests, Sender, Tally
+
+_IN_FLIGHT = 8
+_PROBE_S = 5.0
+_GROWTH_GOAL = 0.02
+
+
+def resident_bytes(roots: Sequence[psutil.Process]) -> int:
+    """Resident size of processes with all their children."""
+    family = [member for root in roots for member in (root, *root.children(recursive=True))]
+    return sum(member.memory_info().rss for member in family)
+
+
+class Soak:
+    """One run against servers that are up."""
+
+    def __init__(self, server: Server, sender: Sender, out: TextIO) -> None:
+        self._server = server
+        self._sender = sender
+        self._out = out
+        self._started_s = time.monotonic()
+        self.lines: list[dict[str, Any]] = []
+
+    async def fill(self, deadline_s: float) -> None:
+        """Sends new texts until the in-process cache has to push entries out, then as many again."""
+        end_s = time.monotonic() + deadline_s
+        while not self._server.metric("gradewire_engine_memory_evictions_total"):
+            if time.monotonic() > end_s:
+                raise TimeoutError("the cache is not full yet: give --memory-mib a smaller value")
+            self._note("fill", await self._sender.closed_loop(5.0, _IN_FLIGHT))
+        self._note("fill", await self._sender.closed_loop(time.monotonic() - self._started_s, _IN_FLIGHT))
+
+    async def capacity(self) -> float:
+        """Items per second that a closed loop gets through now."""
+        tally = await self._sender.closed_loop(_PROBE_S, _IN_FLIGHT)
+        self._note("capacity", tally)
+        return tally.items / _PROBE_S
+
+    async def soak(self, minutes: float, share: float, renew_s: float) -> None:
+        """Sends `share` of capacity for `minutes`; probes of capacity are told apart from it."""
+        end_s = time.monotonic() + 60 * minutes
+        while (left_s := end_s - time.monotonic()) > 1:
+            rate = share * await self.capacity() / ITEMS
+            stretch_end_s = time.monotonic() + min(renew_s, left_s)
+            while (left_s := stretch_end_s - time.monotonic()) > 1:
+                self._note("soak", await self._sender.open_loop(min(60.0, left_s), rate), rate * ITEMS)
+
+    def _note(self, phase: str, tally: Tally, rate: float | None = None) -> None:
+        latency = np.array(tally.latency_s or [np.nan])
+        line = {
+            "phase": phase,
+            "at_s": round(time.monotonic() - self._started_s, 1),
+            "items": tally.items,
+            "wanted_items_per_s": rate and round(rate, 1),
+            "errors": tally.errors,
+            "p50_ms": round(float(np.percentile(latency, 50)) * 1e3, 1),
+            "p99_ms": round(float(np.percentile(latency, 99)) * 1e3, 1),
+            "server_bytes": resident_bytes([self._server.process]),
+            "triton_bytes": resident_bytes(self._server.triton),
+            "load": round(os.getloadavg()[0], 2),
+        }
+        self.lines.append(line)
+        self._out.write(json.dumps(line) + "\n")
+        self._out.flush()
+        sys.stderr.write(
+            f"{line['at_s']:7.0f} s  {phase:<8}  {tally.items:>8,} items  p99 {line['p99_ms']:7.1f} ms  "
+            f"server {line['server_bytes'] / 2**20:7.1f} MiB  triton {line['triton_bytes'] / 2**20:7.1f} MiB  "
+            f"load {line['load']:.1f}  errors {sum(tally.errors.values())}\n"
+        )
+
+
+def report(lines: list[dict[str, Any]]) -> bool:
+    """Prints the summary; says whether both goals were met."""
+    first = next(number for number, line in enumerate(lines) if line["phase"] == "soak")
+    after = lines[first - 1 :]  # the capacity probe before the first stretch is the baseline
+    soaked = [line for line in after if line["phase"] == "soak"]
+    errors: dict[str, int] = {}
+    for line in lines:
+        for what, count in line["errors"].items():
+            errors[what] = errors.get(what, 0) + count
+    good = not errors
+    print(
+        f"{sum(line['items'] for line in lines):,} items, of them {sum(line['items'] for line in soaked):,} in the soak"
+    )
+    print(f"errors: {errors or 0} (goal: 0)")
+    p50_ms, p99_ms = np.median([line["p50_ms"] for line in soaked]), max(line["p99_ms"] for line in soaked)
+    print(f"p50 {p50_ms:.1f} ms, p99 of the worst stretch {p99_ms:.1f} ms")
+    for who in ("server_bytes", "triton_bytes"):
+        sizes = [line[who] for line in after]
+        if not sizes[0]:
+            continue
+        growth = sizes[-1] / sizes[0] - 1
+        largest = max(sizes) / sizes[0] - 1
+        good = good and abs(growth) <= _GROWTH_GOAL
+        print(
+            f"{who.removesuffix('_bytes')}: {sizes[0] / 2**20:.1f} -> {sizes[-1] / 2**20:.1f} MiB, "
+            f"{growth:+.2%} at the end, {largest:+.2%} at most (goal: within {_GROWTH_GOAL:.0%})"
+        )
+    print(f"load average {min(line['load'] for line in soaked)} to {max(line['load'] for line in soaked)}")
+    return good
+
+
+async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> list[dict[str, Any]]:
+    """Fills, then soaks."""
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        soak = Soak(server, Sender(channel, Requests()), out)
+        await soak.fill(arguments.fill_s)
+        await soak.soak(arguments.minutes, arguments.share, arguments.renew_s)
+    return soak.lines
+
+
+def main() -> int:
+    """Starts the servers, soaks them, prints the summary; exit code 1 where a goal was missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=ENGINES, default="embedded")
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--share", type=float, default=0.7, help="of capacity")
+    parser.add_argument("--memory-mib", type=int, default=16, help="size of the in-process cache")
+    parser.add_argument("--fill-s", type=float, default=600, help="longest time to fill it")
+    parser.add_argument("--renew-s", type=float, default=30, help="capacity is measured anew this often")
+    parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="a line per stretch")
+    arguments = parser.parse_args()
+    with ExitStack() as stack:
+        out = stack.enter_context(arguments.out.open("w", encoding="utf-8"))
+        options = {"memory-max-bytes": str(arguments.memory_mib << 20), "log-request-share": "0"}
+        server = stack.enter_context(start_engine(arguments.engine, options))
+        lines = asyncio.run(run(server, arguments, out))
+    return 0 if report(lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""One way of computing SMILE per process, driven by smile_vs_direct.py over JSON lines.
+
+A worker reads one block of rows per line and answers one line: seconds, texts, tokens, encoder calls and the
+scores. All workers use the same weights and the same number of threads; what differs is what is embedded, and by
+whom.
+"""
+
+import argparse
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.repository.built import default_repository, load_built
+from gradewire_server.metrics.smile.texts import smile_texts
+from gradewire_server.metrics.text.words import Normalised, normalise
+
+Row = dict[str, Any]
+Answer = dict[str, Any]
+MODEL = "all-MiniLM-L6-v2"
+
+
+def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
+    """All windows of the prediction that have as many words as the reference (SMILE's keyword term)."""
+    words, n = prediction.words, len(reference.words)
+    if len(words) <= n:
+        return [" ".join(words)]
+    return [" ".join(words[start : start + n]) for start in range(len(words) - n + 1)]
+
+
+def row_texts(row: Row) -> list[str]:
+    """Every text that the definition of SMILE embeds for a row, repeats included."""
+    prediction = normalise(row["prediction"])
+    texts = [row["prediction"]]
+    for raw in row["references"]:
+        reference = normalise(raw)
+        texts += [raw, reference.text, *window_texts(prediction, reference)]
+    return texts
+
+
+def texts_that_matter(row: Row) -> list[str]:
+    """The texts that `v1` embeds: no window where a reference is said word for word (docs/adr/0007)."""
+    texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
+    if texts.held:
+        return [texts.prediction, *texts.sentences]
+    windows = chain.from_iterable(texts.candidates.values())
+    return [texts.prediction, *texts.sentences, *texts.asked_keywords, *windows]
+
+
+def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
+    """SMILE `v1` from the vectors of `row_texts(row)`, straight from the definition."""
+    prediction = normalise(row["prediction"])
+    present, best, position = set(prediction.words), 0.0, 1
+    for raw in row["references"]:
+        reference = normalise(raw)
+        count = len(window_texts(prediction, reference))
+        sentence = (1 + float(vectors[0] @ vectors[position])) / 2
+        keyword = (1 + float((vectors[position + 2 : position + 2 + count] @ vectors[position + 1]).max())) / 2
+        distinct = set(reference.words)
+        exact = len(distinct & present) / len(distinct)
+        best = max(best, 0.3 * sentence + 0.7 * (exact + keyword) / 2)
+        position += 2 + count
+    return best
+
+
+def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -> Callable[[list[Row]], Answer]:
+    """Everything in one `encode()` per block, as a script around sentence-transformers would."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(threads)
+    if backend == "onnx":
+        from gradewire_models.runtime import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        kwargs: dict[str, Any] = {"export": True, "provider": "CPUExecutionProvider", "session_options": options}
+        model = SentenceTransformer(str(checkpoint), device="cpu", backend="onnx", model_kwargs=kwargs)
+    else:
+        model = SentenceTransformer(str(checkpoint), device="cpu")
+
+    def run(rows: list[Row]) -> Answer:
+        started = time.perf_counter()
+        per_row = [row_texts(row) for row in rows]
+        texts = [text for row in per_row for text in row]
+        vectors = model.encode(texts, normalize_embeddings=True)
+        scores, position = [], 0
+        for row, own in zip(rows, per_row, strict=True):
+            scores.append(smile_v1(row, vectors[position : position + len(own)]))
+            position += len(own)
+        seconds = time.perf_counter() - started
+        tokens = sum(len(ids) for ids in model.tokenizer(texts, truncation=True)["input_ids"])
+        return {
+            "seconds": seconds,
+            "texts": len(texts),
+            "tokens": tokens,
+            "calls": -(-len(texts) // 32),
+            "scores": scores,
+        }
+
+    return run
+
+
+def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
+    """`session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
+    from tokenizers import Tokenizer
+
+    from gradewire_models.runtime import onnxruntime
+
+    built = load_built(default_repository(), MODEL)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = max(1, threads // runs_at_once)
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(built.onnx_path, options, providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(built.tokenizer_path))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(built.max_tokens)
+    pool, seen = ThreadPoolExecutor(runs_at_once), set[str]()
+
+    def forward(batch: list[list[int]]) -> None:
+        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        session.run([built.sentence_output], {"input_ids": ids, "attention_mask": mask})
+
+    def run(rows: list[Row]) -> Answer:
+        texts = [
+            text for text in dict.fromkeys(text for row in rows for text in texts_that_matter(row)) if text not in seen
+        ]
+        seen.update(texts)
+        encoded = sorted((encoding.ids for encoding in tokenizer.encode_batch(texts)), key=len)
+        batches = [encoded[start : start + 64] for start in range(0, len(encoded), 64)]
+        started = time.perf_counter()
+        list(pool.map(forward, batches))
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "texts": len(texts), "tokens": sum(map(len, encoded)), "calls": len(batches)}
+
+    return run
+
+
+def counters(url: str) -> dict[str, float]:
+    """What the server's encoder has done so far: texts, tokens (padding included) and runs."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    with urllib.request.urlopen(url, timeout=10) as page:  # noqa: S310 - our own server, on loopback
+        samples = [
+            sample for family in text_string_to_metric_families(page.read().decode()) for sample in family.samples
+        ]
+    names = {
+        "texts": "gradewire_engine_batch_texts_sum",
+        "tokens": "gradewire_engine_batch_tokens_sum",
+        "calls": "gradewire_engine_batch_texts_count",
+    }
+    return {short: sum(sample.value for sample in samples if sample.name == name) for short, name in names.items()}
+
+
+def gradewire_worker(metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
+    """A server of its own and the Python client: a block cold (references prepared untimed if asked for), then warm."""
+    from gradewire import Client
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        http_port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("gradewire")), "serve", "--port", "0", "--http-port", str(http_port)]
+    command += ["--disk-directory", tempfile.mkdtemp(), "--workers", str(threads), "--intra-op-threads", "1"]
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    atexit.register(server.terminate)
+    assert server.stdout is not None
+    client = Client(server.stdout.readline().split()[-1], deadline_s=600)
+    url = f"http://127.0.0.1:{http_port}/metrics"
+
+    def run(rows: list[Row]) -> Answer:
+        items = [{key: row[key] for key in ("id", "question", "references", "prediction")} for row in rows]
+        if prepared:
+            client.prepare([{key: item[key] for key in ("question", "references")} for item in items], metric)
+        before = counters(url)
+        started = time.perf_counter()
+        cold = client.score(items, metric)
+        seconds = time.perf_counter() - started
+        after = counters(url)
+        started = time.perf_counter()
+        client.score(items, metric)
+        warm_seconds = time.perf_counter() - started
+        return {
+            "seconds": seconds,
+            "warm_seconds": warm_seconds,
+            **{name: after[name] - before[name] for name in after},
+            "warm_texts": counters(url)["texts"] - after["texts"],
+            "scores": [next(iter(item.scores.values())).score for item in cold],
+        }
+
+    return run
+
+
+def blocks() -> Iterator[list[Row]]:
+    """Blocks of rows, one per line of standard input."""
+    for line in sys.stdin:
+        yield json.loads(line)
+
+
+def main() -> None:
+    """Answers blocks until standard input ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=["torch", "onnx", "bare", "v1", "fast", "fast-prepared"])
+    parser.add_argument("--checkpoint", type=Path, help="folder of the encoder in Hugging Face's form (torch, onnx)")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    kind, threads = arguments.kind, arguments.threads
+    if kind in {"torch", "onnx"}:
+        run = sentence_transformers_worker(arguments.checkpoint, kind, threads)
+    elif kind == "bare":
+        run = bare_session_worker(threads, runs_at_once=threads)
+    else:
+        run = gradewire_worker(f"smile:{kind.split('-')[0]}", prepared=kind.endswith("prepared"), threads=threads)
+    for rows in blocks():
+        sys.stdout.write(json.dumps(run(rows)) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""What all metrics together cost the encoder, beside the union of their texts: `shared_work.py [--data FILE]`.
+
+Every metric that needs the encoder is run over the same rows in one request on a cold engine. Counted are the texts and
+tokens that went through the encoder, by its own counters, and the distinct texts that the metrics asked for.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common.rows import DEFAULT_DATA, read_rows, sample_rows
+from prometheus_client import CollectorRegistry
+
+from gradewire_models.repository.built import default_repository
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.needs import Corpus, Tier
+from gradewire_server.domain.ports import EmbedReply, TokensReply
+from gradewire_server.domain.result import Failure
+from gradewire_server.encoders.local.source import EmbeddedEngine
+from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
+from gradewire_server.metrics.parameters import SbertParameters, SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.settings.groups import EngineConfig
+
+_SEED = 0
+METRICS: dict[str, tuple[Any, Any]] = {
+    "smile:v1": (Smile(), SmileParameters()),
+    "smile:fast": (Smile(), SmileParameters(preset=SmilePreset.FAST)),
+    "sbert": (Sbert(), SbertParameters()),
+    "sfve": (Sfve(), SfveParameters()),
+    "bertscore": (Bertscore(), BertscoreParameters()),
+    "bertscore idf": (Bertscore(), BertscoreParameters(idf=Corpus.REQUEST)),
+    "bertscore with_question": (Bertscore(), BertscoreParameters(with_question=True)),
+}
+
+
+class Asked:
+    """An engine that notes which texts are asked for."""
+
+    def __init__(self, engine: EmbeddedEngine) -> None:
+        self._engine = engine
+        self.texts: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def embed(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> EmbedReply:
+        """As `Engine.embed`."""
+        self.texts.update(texts)
+        return await self._engine.embed(model, texts, tiers, **given)
+
+    async def embed_tokens(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> TokensReply:
+        """As `Engine.embed_tokens`."""
+        self.texts.update(texts)
+        return await self._engine.embed_tokens(model, texts, tiers, **given)
+
+
+async def run(items: Sequence[Item], names: Sequence[str]) -> tuple[int, int, int, int]:
+    """Texts and real tokens through the encoder, texts asked for, and the tokens that those have."""
+    registry = CollectorRegistry()
+    engine = await EmbeddedEngine.open(EngineConfig(default_repository(), preload=("",)), registry)
+    asked = Asked(engine)
+    status = engine.model("")
+    assert not isinstance(status, Failure), status
+    requests = [
+        MetricRequest(metric, parameters.resolved(status.facts), status.facts)
+        for metric, parameters in (METRICS[name] for name in names)
+    ]
+    await Scorer(asked).score(items, requests, emit=lambda _item, _metric, _scored: None)  # type: ignore[arg-type] # delegates
+    texts = sorted(asked.texts)
+    ids = await engine.token_ids("", texts)
+    assert not isinstance(ids, Failure), ids
+    labels = {"model": status.name}
+    computed = registry.get_sample_value("gradewire_engine_batch_texts_sum", labels) or 0
+    tokens = registry.get_sample_value("gradewire_engine_tokens_total", labels | {"kind": "real"}) or 0
+    await engine.close()
+    around = 2 * len(texts)
+    return int(computed), int(tokens), len(texts), sum(map(len, ids)) + around
+
+
+async def main() -> None:
+    """Prints one line a metric and one for all together."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--rows", type=int, default=64, help="items of the request")
+    given = parser.parse_args()
+    rows = sample_rows(read_rows(given.data), given.rows, _SEED)
+    items = [Item(row["id"], row["question"], tuple(row["references"]), row["prediction"]) for row in rows]
+    print(f"{len(items)} items; through the encoder, against the distinct texts asked for")
+    for names in ([name] for name in METRICS):
+        computed, tokens, _, _ = await run(items, names)
+        print(f"{names[0]:<26} {computed:>6} texts {tokens:>8} tokens")
+    computed, tokens, union, union_tokens = await run(items, list(METRICS))
+    print(
+        f"{'all together':<26} {computed:>6} texts {tokens:>8} tokens; union {union} texts {union_tokens} tokens: "
+        f"ratio {computed / union:.3f} of texts, {tokens / union_tokens:.3f} of tokens"
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,147 @@
+"""How well a judge writes synthetic answers, and what one costs.
+
+Counts references by how their sentence came about (first try, second try, none), and the CPU seconds of the judge's
+worker for each. References are drawn by question (the first two of each); the same ones for the same --seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.common.rows import DEFAULT_DATA, read_rows
+
+from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_server.domain.result import Failure
+from gradewire_server.judges.local.source import EmbeddedJudges
+from gradewire_server.metrics.judged.prompts import PROMPTS, read_prompt
+from gradewire_server.scoring.synthetic.sentence import Writing, Written, write_sentence
+from gradewire_server.scoring.synthetic.writing import SENTENCES_AT_ONCE
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
+
+if TYPE_CHECKING:
+    from gradewire_server.judges.local.judge import EmbeddedJudge
+    from gradewire_server.judges.local.observer import JudgeRun
+
+REFERENCES_PER_QUESTION = 2
+TICKS_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Implements JudgeObserver: sums of all runs."""
+
+    prefill: int = 0
+    decode: int = 0
+    reused: int = 0
+
+    def ran(self, run: JudgeRun) -> None:
+        """Adds a run."""
+        self.prefill += run.prefill_tokens
+        self.decode += run.decode_tokens
+        self.reused += run.reused_tokens
+
+    def restarted(self) -> None:
+        """A benchmark whose worker is lost is none."""
+        raise RuntimeError("the worker was lost")
+
+
+@dataclass(slots=True)
+class Told:
+    """A reference, what stands for it, and all that the judge said."""
+
+    question: str
+    reference: str
+    said: list[str] = field(default_factory=list)
+    written: Written = field(default_factory=lambda: Written(""))
+
+    @property
+    def kind(self) -> str:
+        """How it came about."""
+        if self.written.fault:
+            return "fallback"
+        return ("stands for itself", "first try", "second try")[self.written.tries]
+
+
+def draw(path: Path, count: int, seed: int) -> list[Told]:
+    """The references."""
+    by_question = {(row["dataset"], row["question"]): row["references"] for row in read_rows(path)}
+    questions = sorted(by_question)
+    random.Random(seed).shuffle(questions)  # noqa: S311 - a sample, not a secret
+    drawn = [Told(key[1], reference) for key in questions for reference in by_question[key][:REFERENCES_PER_QUESTION]]
+    return drawn[:count]
+
+
+async def write(judge: EmbeddedJudge, writing: Writing, told: Told, room: asyncio.Semaphore) -> None:
+    """Runs the program of one reference."""
+    program = write_sentence(told.question, told.reference, writing)
+    answers: Any = None
+    async with room:
+        while True:
+            try:
+                (need,) = program.send(answers)
+            except StopIteration as stop:
+                told.written = stop.value
+                return
+            answer, _ = await judge.generate(need, deadline_s=None)
+            if isinstance(answer, Failure):
+                raise SystemExit(f"{told.reference}: {answer.message}")
+            told.said.append(answer.text)
+            answers = (answer,)
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_S
+
+
+async def main() -> None:
+    """Writes all, then prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judge", default=default_judge().name)
+    parser.add_argument("--repository", type=Path, default=default_judge_repository())
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--references", type=int, default=240)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--prompt", type=Path, help="default: the package's")
+    parser.add_argument(
+        "--show", type=int, default=0, help="first tries to print, beside all second tries and fallbacks"
+    )
+    arguments = parser.parse_args()
+    prompt = read_prompt(arguments.prompt.read_bytes()) if arguments.prompt else PROMPTS.find("synthetic", "")
+    drawn = draw(arguments.data, arguments.references, arguments.seed)
+    tokens = Tokens()
+    judge = await EmbeddedJudges(EmbeddedJudgeConfig(arguments.repository), tokens).open(arguments.judge)
+    writing, room = Writing(arguments.judge, prompt), asyncio.Semaphore(SENTENCES_AT_ONCE)
+    # The kept state of the fixed turns belongs to all that follow: computed before the clock runs.
+    await write(judge, writing, Told("Who waits?", "the reader"), room)
+    load, began_s, before_s = os.getloadavg()[0], time.monotonic(), cpu_s(judge.worker_pid)
+    start = (tokens.prefill, tokens.decode)
+    await asyncio.gather(*(write(judge, writing, told, room) for told in drawn))
+    wall_s, spent_s = time.monotonic() - began_s, cpu_s(judge.worker_pid) - before_s
+    await judge.close()
+    shares = Counter(told.kind for told in drawn)
+    print(f"{judge.status.name}, {prompt.title}@{prompt.digest[:12]}, {len(drawn)} references, seed {arguments.seed}")
+    for kind, count in shares.most_common():
+        print(f"  {kind:18} {count:4}  {count / len(drawn):6.1%}")
+    asked = sum(len(told.said) for told in drawn)
+    print(
+        f"  {asked} sentences asked for: {spent_s / asked:.2f} CPU s and {wall_s / asked:.2f} s each, "
+        f"{(tokens.prefill - start[0]) / asked:.0f} tokens read and {(tokens.decode - start[1]) / asked:.0f} written; "
+        f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+    )
+    firsts = [told for told in drawn if told.kind == "first try"][: arguments.show]
+    for told in (*firsts, *(told for told in drawn if told.kind in {"second try", "fallback"})):
+        print(f"{told.kind}: {told.question} | {told.reference} | {told.said} | {told.written.text}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,223 @@
+"""SMILE's keyword windows embedded alone (`v1`), shortlisted (`fast`) or seen in context only (`one_pass`).
+
+Prints agreement with people (mean over data sets and models under test of Pearson's correlation, by half of the
+questions and for NQ301, with paired bootstrap intervals over questions), how far the keyword term moves, and what a
+cold item costs, presets in turn block by block. Any built encoder: `window_vectors.py --data DIR --model NAME`.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, Row, sample_rows
+from numpy.typing import NDArray
+
+from gradewire import Scorer, SmileParts, Status
+from gradewire.agreement.bootstrap.weighted import correlation
+from gradewire.agreement.fitting.halves import half_of, question_key
+from gradewire.agreement.parts import rows_by
+from gradewire.agreement.resample import draws, interval, question_clusters, strata_of
+from gradewire_models.repository.built import default_repository
+
+PRESETS = ("v1", "fast", "one_pass")
+ROWS_AT_ONCE = 200
+SAME_KEYWORD = 1e-3
+WARM_UP: Row = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
+FIELDS = ("id", "question", "references", "prediction")
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What one preset said of the rows, and whether the verdict is that of people.
+
+    Attributes:
+        scores: float64[rows].
+        keywords: float64[rows], the keyword term of the reference that gave the score.
+        verdicts: bool[rows].
+    """
+
+    scores: Values
+    keywords: Values
+    verdicts: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], preset: str, scorer: Scorer) -> Self:
+        """Scores the rows; ends the program where one fails."""
+        scores, keywords, verdicts = [], [], []
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            items = [{name: row[name] for name in FIELDS} for row in rows[start : start + ROWS_AT_ONCE]]
+            for item in scorer.score(items, f"smile:{preset}"):
+                (result,) = item.scores.values()
+                if result.status is not Status.OK or result.score is None:
+                    raise SystemExit(f"{item.id}: {result.status.name} {result.message}")
+                assert isinstance(result.parts, SmileParts)
+                scores.append(result.score)
+                keywords.append(result.parts.keyword)
+                verdicts.append(bool(result.correct))
+        return cls(np.array(scores), np.array(keywords), np.array(verdicts))
+
+
+def agreement(rows: Sequence[Row], columns: Sequence[Values], resamples: int) -> list[Values]:
+    """Mean over cells of Pearson's correlation with the label.
+
+    Returns:
+        For each column of scores float64[1 + resamples], the value on the rows first; the draws are the same for all.
+    """
+    datasets = [row["dataset"] for row in rows]
+    labels = np.array([row["label"] for row in rows], float)
+    clusters = question_clusters(datasets, [question_key(row["question"]) for row in rows])
+    cells = rows_by([(row["dataset"], row["model"]) for row in rows]).values()
+    found: list[list[Values]] = [[] for _ in columns]
+    strata = strata_of(datasets, clusters)
+    for weights in (np.ones((1, len(strata))), *draws(strata, resamples=resamples, seed=0)):
+        for scores, values in zip(columns, found, strict=True):
+            values.append(
+                np.mean([_pearson(weights[:, clusters[cell]], scores[cell], labels[cell]) for cell in cells], axis=0)
+            )
+    return [np.concatenate(values) for values in found]
+
+
+def _pearson(weights: Values, x: Values, y: Values) -> Values:
+    return correlation(weights.sum(axis=1), *(weights @ each for each in (x, y, x * y, x * x, y * y)))
+
+
+def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: dict[str, object]) -> None:
+    """Agreement of all presets on all rows, on either half of the questions, and on the other file's."""
+    every = [*evouna, *others]
+    graded = {}
+    with Scorer.embedded(**options) as scorer:
+        for preset in PRESETS:
+            graded[preset] = Graded.of(every, preset, scorer)
+            sys.stderr.write(f"{preset}: {len(every)} rows scored\n")
+    halves = np.array([half_of(row["question"]) for row in every])
+    from_evouna = np.arange(len(every)) < len(evouna)
+    print("| rows | | preset | Pearson | minus `v1` | same keyword term | its mean move | same verdict | accuracy |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, chosen in (
+        (f"EVOUNA dev, {' and '.join(HEADLINE_MODELS)}", from_evouna),
+        ("its half a", from_evouna & (halves == "a")),
+        ("its half b", from_evouna & (halves == "b")),
+        ("NQ301 without shared questions", ~from_evouna),
+    ):
+        rows = [row for row, wanted in zip(every, chosen, strict=True) if wanted]
+        part = {
+            preset: Graded(all_.scores[chosen], all_.keywords[chosen], all_.verdicts[chosen])
+            for preset, all_ in graded.items()
+        }
+        print_agreement(name, rows, part, resamples)
+
+
+def print_agreement(name: str, rows: Sequence[Row], graded: dict[str, Graded], resamples: int) -> None:
+    """Lines of one set of rows."""
+    found = agreement(rows, [graded[preset].scores for preset in PRESETS], resamples)
+    first, labels = graded[PRESETS[0]], np.array([row["label"] for row in rows]) >= 0.5
+    for preset, values in zip(PRESETS, found, strict=True):
+        own = graded[preset]
+        gap, difference = np.abs(own.keywords - first.keywords), values - found[0]
+        bounds = interval(difference[1:])
+        assert bounds is not None
+        print(
+            f"| {name} | {len(rows)} | `{preset}` | {values[0]:.4f} | {difference[0]:+.4f} [{bounds[0]:+.4f}, "
+            f"{bounds[1]:+.4f}] | {np.mean(gap < SAME_KEYWORD):.3f} | {gap.mean():.4f} "
+            f"| {np.mean(own.verdicts == first.verdicts):.3f} | {np.mean(own.verdicts == labels):.3f} |",
+            flush=True,
+        )
+
+
+def print_cost(rows: Sequence[Row], blocks: int, options: dict[str, object]) -> None:
+    """Cold seconds and texts of every preset, as it comes and with its references prepared before."""
+    load, size = os.getloadavg()[0], -(-len(rows) // blocks)
+    ways = [Way(preset, prepared=prepared) for preset in PRESETS for prepared in (False, True)]
+    with ExitStack() as scorers:
+        fresh = [scorers.enter_context(Scorer.embedded(**options)) for _ in ways]
+        for way, scorer in zip(ways, fresh, strict=True):
+            scorer.score([WARM_UP], f"smile:{way.preset}")
+        pairs = list(zip(ways, fresh, strict=True))
+        for number, start in enumerate(range(0, len(rows), size)):
+            for way, scorer in pairs if number % 2 == 0 else pairs[::-1]:
+                way.run(rows[start : start + size], scorer)
+    print(f"\n{len(rows)} rows, cold; load average before {load:.2f}, after {os.getloadavg()[0]:.2f}\n")
+    print("| preset | references | texts | wall s | CPU s | CPU of `v1` over it |\n|---|---|---|---|---|---|")
+    first = {way.prepared: way.cpu_s for way in ways if way.preset == PRESETS[0]}
+    for way in sorted(ways, key=lambda way: way.prepared):
+        print(
+            f"| `{way.preset}` | {'prepared' if way.prepared else 'new'} | {way.texts} | {way.wall_s:.2f} "
+            f"| {way.cpu_s:.2f} | {first[way.prepared] / way.cpu_s:.2f} |"
+        )
+
+
+class Way:
+    """A preset, and what it has taken; with `prepared`, the references' vectors are there before the clock runs."""
+
+    def __init__(self, preset: str, *, prepared: bool) -> None:
+        self.preset, self.prepared = preset, prepared
+        self.wall_s = self.cpu_s = 0.0
+        self.texts = 0
+
+    def run(self, rows: Sequence[Row], scorer: Scorer) -> None:
+        """One block."""
+        metric = f"smile:{self.preset}"
+        if self.prepared:
+            scorer.prepare([{name: row[name] for name in ("question", "references")} for row in rows], metric)
+        items = [{name: row[name] for name in FIELDS} for row in rows]
+        wall, cpu = time.perf_counter(), time.process_time()
+        report = scorer.score(items, metric)
+        self.wall_s += time.perf_counter() - wall
+        self.cpu_s += time.process_time() - cpu
+        self.texts += sum(max(result.cache_hits.computed for result in item.scores.values()) for item in report)
+
+
+def _read(path: Path) -> list[Row]:
+    if not path.is_file():
+        sys.stderr.write(
+            f"{path} is not there: these figures need the labelled rows; name their directory with --data\n"
+        )
+        raise SystemExit(2)
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def main() -> None:
+    """Scores the rows with all presets and prints both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the labelled rows")
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--model-repository", type=Path, default=default_repository())
+    parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--cost-rows", type=int, default=500, help="0: no second table")
+    parser.add_argument("--cost-only", action="store_true", help="the second table alone")
+    parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument("--workers", type=int, default=1)
+    given = parser.parse_args()
+    labelled = [row for row in _read(given.data / "evouna_dev.jsonl") if row["prediction"].strip()]
+    evouna = [row for row in labelled if row["model"] in HEADLINE_MODELS]
+    seen = {question_key(row["question"]) for row in labelled}
+    others = [
+        {**row, "model": ""}
+        for row in _read(given.data / "nq301_human.jsonl")
+        if row["prediction"].strip() and question_key(row["question"]) not in seen
+    ]
+    options: dict[str, object] = {
+        "default_model": given.model,
+        "model_repository": given.model_repository,
+        "disk_directory": "",
+        "workers": given.workers,
+    }
+    if not given.cost_only:
+        print_tables(evouna, others, given.resamples, options)
+    if given.cost_rows:
+        print_cost(sample_rows(evouna, given.cost_rows, 0), given.blocks, options)
+
+
+if __name__ == "__main__":
+    main()

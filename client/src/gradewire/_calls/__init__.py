@@ -1,0 +1,1 @@
+"""The calls of a client: arguments checked, requests cut, answers put in order."""

@@ -1,0 +1,211 @@
+"""From messages to typed results."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, get_origin
+
+from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
+from gradewire.metric_types.choice import MetricChoice
+from gradewire.metric_types.line import parse_metric_line
+from gradewire.parts import PART_FIELDS, PART_TYPES, Parts
+from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
+from gradewire_proto.v1 import types_pb2
+
+_WHOLE_ITEM = re.compile(r"^item:")
+_STATUS: dict[int, Status] = {
+    number: Status(name.removeprefix("STATUS_"))
+    for name, number in types_pb2.Status.items()
+    if name.removeprefix("STATUS_") in Status.__members__
+}
+_WARNING: dict[int, ScoreWarning] = {
+    number: ScoreWarning(name.removeprefix("WARNING_"))
+    for name, number in types_pb2.Warning.items()
+    if name.removeprefix("WARNING_") in ScoreWarning.__members__
+}
+
+
+def decode_status(number: int) -> Status:
+    """The status, UNKNOWN for a number of a later version."""
+    return _STATUS.get(number, Status.UNKNOWN)
+
+
+def decode_provenance(choice: MetricChoice, messages: Sequence[types_pb2.Provenance]) -> dict[str, Provenance]:
+    """What the server says it computed, by label.
+
+    Raises:
+        InvalidRequest: A metric line insists on another version than the server has.
+        ServerFault: The server does not speak of all metrics.
+    """
+    if len(messages) != len(choice.labels):
+        raise ServerFault(
+            f"the server answered for {len(messages)} metrics, asked were {len(choice.labels)}: report it"
+        )
+    provenance = {}
+    for label, metric, message in zip(choice.labels, choice.metrics, messages, strict=True):
+        if metric.version is not None and message.version and metric.version != message.version:
+            raise InvalidRequest(
+                f"{label}: version {metric.version} of {metric.name} is asked for and the server computes version "
+                f"{message.version}: leave out '/{metric.version}', or use a server that has it"
+            )
+        provenance[label] = _provenance(message)
+    return provenance
+
+
+def decode_generation(message: types_pb2.Provenance) -> Provenance:
+    """Who writes synthetic answers."""
+    return _provenance(message)
+
+
+def check_same(before: dict[str, Provenance], now: dict[str, Provenance]) -> None:
+    """Refuses to mix scores of different definitions or models.
+
+    Raises:
+        InconsistentReplies: They differ.
+    """
+    for label, there in before.items():
+        here = now[label]
+        if _pinned(there) != _pinned(here):
+            raise InconsistentReplies(
+                f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
+                "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
+            )
+
+
+def _pinned(provenance: Provenance) -> tuple[str, str, str]:
+    return provenance.line, provenance.model_digest, provenance.prompt_digest
+
+
+def decode_results(
+    choice: MetricChoice, provenance: dict[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
+) -> dict[str, MetricScore]:
+    """Results of items[index] by label, in the order they came.
+
+    Whatever the server says, a score is there exactly when the status is OK: a score beside another status is dropped
+    with all that explains it, and OK without a finite score becomes INTERNAL.
+
+    Raises:
+        ServerFault: A result is of a metric that was not asked for.
+    """
+    scores = {}
+    for result in results:
+        if result.metric_index >= len(choice.labels):
+            raise ServerFault(f"the server answered items[{index}] for a metric that was not asked for: report it")
+        label = choice.labels[result.metric_index]
+        hits, timing = result.cache_hits, result.timing
+        status, message = _outcome(index, result)
+        scored = status is Status.OK
+        scores[label] = MetricScore(
+            score=result.score if scored else None,
+            status=status,
+            message=message,
+            warnings=tuple(_WARNING.get(warning, ScoreWarning.UNKNOWN) for warning in result.warnings),
+            matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
+            parts=_parts(result) if scored else None,
+            correct=_correct(result) if scored else None,
+            cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
+            timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
+            provenance=provenance.get(label),
+            retry_after_s=_retry_after_s(status, result),
+        )
+    return scores
+
+
+def complete_item(choice: MetricChoice, index: int, identifier: str, scores: dict[str, MetricScore]) -> ItemScores:
+    """All results of one item, in the order of the call.
+
+    Raises:
+        ServerFault: A result is missing.
+    """
+    if tuple(scores) != choice.labels:
+        if missing := set(choice.labels) - scores.keys():
+            raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
+        scores = {label: scores[label] for label in choice.labels}
+    return ItemScores(index, identifier, scores)
+
+
+def failed_item(choice: MetricChoice, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
+    """The same failure for every metric of an item."""
+    status, message = failure
+    return ItemScores(
+        index, identifier, {label: MetricScore(score=None, status=status, message=message) for label in choice.labels}
+    )
+
+
+def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
+    status = _STATUS.get(result.status, Status.UNKNOWN)
+    if status is not Status.OK:
+        # A server names the fields of an item; which item it is, only the call knows.
+        return status, _WHOLE_ITEM.sub(f"items[{index}]:", result.message)
+    if result.HasField("score") and math.isfinite(result.score):
+        return status, result.message
+    found = f"the score {result.score}" if result.HasField("score") else "no score"
+    return Status.INTERNAL, f"items[{index}]: the server said OK and gave {found}: report it"
+
+
+def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
+    """Reads one kind of parts; both sides have the same names, in the same order."""
+    descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
+    on_wire = descriptor.fields_by_name if descriptor is not None else {}
+    names = kind.__slots__
+    values = attrgetter(*names)
+    lists = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is tuple]
+    maps = [position for position, field in enumerate(names) if get_origin(PART_FIELDS[field]) is Mapping]
+    optional = [(position, field) for position, field in enumerate(names) if on_wire[field].has_presence]
+
+    def read(result: types_pb2.MetricResult) -> Parts:
+        message = getattr(result, name)
+        found: list[Any] = list(values(message))
+        for position in lists:
+            found[position] = tuple(found[position])
+        for position in maps:
+            found[position] = dict(sorted(found[position].items()))  # on the wire a map has no order
+        for position, field in optional:
+            if not message.HasField(field):
+                found[position] = None
+        return kind(*found)
+
+    return read
+
+
+_READERS: Mapping[str, Callable[[types_pb2.MetricResult], Parts]] = {
+    name: _reader(name, kind) for name, kind in PART_TYPES.items()
+}
+
+
+def _parts(result: types_pb2.MetricResult) -> Parts | None:
+    name = result.WhichOneof("parts")
+    return _READERS[name](result) if name is not None else None
+
+
+def _correct(result: types_pb2.MetricResult) -> bool | None:
+    if result.HasField("correct"):
+        return result.correct
+    # Before there was a verdict of all metrics, SMILE's stood among its parts.
+    return result.smile.correct if result.HasField("smile") else None
+
+
+def _retry_after_s(status: Status, result: types_pb2.MetricResult) -> float | None:
+    if status is Status.OK or not result.HasField("retry_after_s"):
+        return None
+    return result.retry_after_s if result.retry_after_s >= 0 and math.isfinite(result.retry_after_s) else None
+
+
+def _provenance(message: types_pb2.Provenance) -> Provenance:
+    try:
+        metric = parse_metric_line(message.line)
+    except GradewireError:
+        metric = None  # a later server's parameter: the line itself still reproduces the score there
+    return Provenance(
+        name=message.name,
+        version=message.version,
+        model=message.model,
+        model_digest=message.model_digest,
+        line=message.line,
+        metric=metric,
+        reference_set=message.reference_set,
+        prompt=message.prompt,
+        prompt_digest=message.prompt_digest,
+        calibration=message.calibration,
+    )

@@ -1,0 +1,239 @@
+"""One call of `score_stream`: reads ahead a little, and goes on with the unfinished items when a stream breaks."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
+from gradewire._calls.decode import check_same, complete_item, decode_provenance, decode_results, failed_item
+from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
+from gradewire.items import ItemLike, ItemProblem, encode_item
+from gradewire.metric_types.choice import MetricChoice
+from gradewire.model_list import Limits
+from gradewire.results import ItemScores, MetricScore, Provenance, Status
+from gradewire.transport import Transport
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+# Items between the caller's source and the caller's hands. What a slow server has in work at a time must fit into the
+# deadline that it gives each item.
+READ_AHEAD_ITEMS = 256
+_MESSAGE_LIMITS = ChunkLimits(max_items=UNASKED_ITEMS, max_bytes=UNASKED_BYTES)
+_ATTEMPTS = 5
+_FIRST_BACKOFF_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCall:
+    """What a stream is about.
+
+    Attributes:
+        choice: The metrics.
+        reference_set: Of prepared synthetic answers; empty without.
+        stall_s: Longest wait for a result while items are in work, seconds.
+    """
+
+    choice: MetricChoice
+    reference_set: str
+    stall_s: float
+
+
+@dataclass(slots=True)
+class _Open:
+    """An item on its way; kept until its last result is there, to be sent again when the stream breaks."""
+
+    message: types_pb2.Item
+    scores: dict[str, MetricScore] = field(default_factory=dict)
+
+
+class Stream:
+    """A running call of `score_stream`.
+
+    Args:
+        transport: Carries it.
+        call: What it is about.
+        source: The caller's items.
+        limits: Asks the server what a message may hold; called only for an item that not every server takes.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        call: StreamCall,
+        source: AsyncIterable[ItemLike],
+        limits: Callable[[], Awaitable[Limits]],
+    ) -> None:
+        self._transport = transport
+        self._call = call
+        self._source = source
+        self._limits = limits
+        self._open: dict[int, _Open] = {}
+        self._unsent: deque[int] = deque()
+        self._done: list[ItemScores] = []
+        self._answered = 0
+        self._error: BaseException | None = None
+        self._provenance: dict[str, Provenance] = {}
+        self._room = asyncio.Semaphore(READ_AHEAD_ITEMS)
+        self._exhausted = False
+        self._finished = False
+        self._to_send = asyncio.Event()
+        self._to_take = asyncio.Event()
+        self._active_at = 0.0
+
+    async def run(self) -> AsyncGenerator[list[ItemScores]]:
+        """Yields what is done, some at a time and not in order."""
+        tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._converse())]
+        try:
+            while True:
+                await self._wait()
+                done, self._done = self._done, []
+                if done:
+                    yield done
+                    for _ in done:
+                        self._room.release()
+                elif self._error is not None:
+                    raise self._error
+                elif self._finished:
+                    return
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _wait(self) -> None:
+        """Until there is something to take; raises when the server owes a result for too long."""
+        while not (self._done or self._finished or self._error):
+            self._to_take.clear()
+            left_s = self._active_at + self._call.stall_s - time.monotonic()
+            if self._open and left_s <= 0:
+                raise DeadlineExceeded(
+                    f"no result came for deadline_s={self._call.stall_s:g} while {len(self._open)} items were in work: "
+                    "look at the server, or give a larger deadline_s"
+                )
+            try:
+                async with asyncio.timeout(left_s if self._open else None):
+                    await self._to_take.wait()
+            except TimeoutError:
+                continue
+
+    async def _read(self) -> None:
+        index = 0
+        try:
+            async for item in self._source:
+                await self._room.acquire()
+                message = encode_item(index, item, max_bytes=UNASKED_BYTES)
+                if isinstance(message, ItemProblem) and message.too_large:
+                    limits = chunk_limits(await self._limits(), overhead_bytes=0)
+                    message = encode_item(index, item, max_bytes=limits.max_item_bytes)
+                if isinstance(message, ItemProblem):
+                    failure = (Status.INVALID_INPUT, message.message)
+                    self._done.append(failed_item(self._call.choice, index, message.id, failure))
+                else:
+                    if not self._open:
+                        self._active_at = time.monotonic()
+                    self._open[index] = _Open(message)
+                    self._unsent.append(index)
+                    self._to_send.set()
+                self._to_take.set()
+                index += 1
+        except Exception as error:  # noqa: BLE001 - the caller's source failed; it is raised where the caller waits
+            self._fail(error)
+        self._exhausted = True
+        self._to_send.set()
+
+    async def _converse(self) -> None:
+        attempts = 0
+        try:
+            while True:
+                answered = self._answered
+                connection = _Connection()
+                self._unsent = deque(sorted(self._open))
+                try:
+                    await self._exchange(connection)
+                except TransportError as error:
+                    attempts = 1 if self._answered > answered else attempts + 1
+                    if attempts == _ATTEMPTS or isinstance(error, ServerFault):
+                        raise
+                    await asyncio.sleep(error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (attempts - 1))
+                else:
+                    break
+                finally:
+                    connection.over = True
+                    connection.accepted.set()
+        except Exception as error:  # noqa: BLE001 - it is raised where the caller waits
+            self._fail(error)
+
+    async def _exchange(self, connection: "_Connection") -> None:
+        async with aclosing(self._transport.score_stream(self._requests(connection))) as replies:
+            async for reply in replies:
+                self._take(connection, reply)
+        if self._open:
+            raise ServerFault(f"the stream ended with {len(self._open)} items unanswered: report it")
+        self._finished = True
+        self._to_take.set()
+
+    async def _requests(self, connection: "_Connection") -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
+        call = self._call
+        yield scoring_pb2.ScoreStreamRequest(
+            config=scoring_pb2.ScoreStreamConfig(metrics=call.choice.specs, reference_set=call.reference_set)
+        )
+        # Refused calls are refused here: gRPC forgets a call's status when it ends while a message is being written.
+        await connection.accepted.wait()
+        # A broken stream's iterator may be driven on for a moment: what it takes then is lost to its successor.
+        while connection.is_on():
+            self._to_send.clear()
+            unsent, self._unsent = self._unsent, deque()
+            for chunk in list(cut([(index, self._open[index].message) for index in unsent], _MESSAGE_LIMITS)):
+                connection.sent += chunk.indices
+                yield scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=chunk.messages))
+                if not connection.is_on():
+                    return
+            if self._unsent:
+                continue
+            if self._exhausted:
+                return
+            await self._to_send.wait()
+
+    def _take(self, connection: "_Connection", reply: scoring_pb2.ScoreStreamResponse) -> None:
+        connection.accepted.set()
+        if reply.provenance:
+            provenance = decode_provenance(self._call.choice, reply.provenance)
+            if self._provenance:
+                check_same(self._provenance, provenance)
+            self._provenance = provenance
+        for item in reply.items:
+            index = connection.sent[item.index] if item.index < len(connection.sent) else -1
+            if (waiting := self._open.get(index)) is None:
+                raise ServerFault(f"the server answered item {item.index} of the stream out of turn: report it")
+            waiting.scores |= decode_results(self._call.choice, self._provenance, index, item.results)
+            if item.complete:
+                del self._open[index]
+                self._done.append(complete_item(self._call.choice, index, waiting.message.id, waiting.scores))
+                self._answered += 1
+        self._active_at = time.monotonic()
+        self._to_take.set()
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self._to_take.set()
+
+
+@dataclass(slots=True)
+class _Connection:
+    """One stream of the transport.
+
+    Attributes:
+        sent: Items that were sent on it, in order.
+        accepted: Set by the server's first message, which comes before any item is sent.
+        over: It has ended; another one goes on.
+    """
+
+    sent: list[int] = field(default_factory=list)
+    accepted: asyncio.Event = field(default_factory=asyncio.Event)
+    over: bool = False
+
+    def is_on(self) -> bool:
+        """Whether it is the one in use."""
+        return not self.over

@@ -1,0 +1,1 @@
+"""How this package reaches server and models; its modules are imported only when they are asked for."""

@@ -1,0 +1,218 @@
+"""How this package reaches server and models; imported only when they are asked for, as `_embedded_fits` is."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradewire._transport.codes import error_for
+from gradewire._transport.forks import keep_for_good
+from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.app import open_dataplane, run
+from gradewire_server.encoders.opening import engine_type
+from gradewire_server.lexicon.thesaurus import usual_directory
+from gradewire_server.lexicon.wordnet import WordNet
+from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
+from gradewire_server.settings.server import Settings, SettingsError, setting_infos
+from gradewire_server.settings.text import SettingInfo
+
+__all__ = [
+    "EmbeddedTransport",
+    "SettingInfo",
+    "models_group",
+    "open_wordnet",
+    "print_settings",
+    "run_server",
+    "settings_of_server",
+]
+
+_HERE = "the engine in this process"
+
+
+class EmbeddedTransport:
+    """Calls what a server's handlers call; so checks, scores and statuses are the same.
+
+    Args:
+        settings: Of the server, by name.
+
+    Raises:
+        InvalidRequest: A setting is unknown or has a value that cannot be used.
+        ImportError: What the engine runs on is not installed.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        try:
+            self._settings = Settings.load(**settings)
+        except SettingsError as error:
+            raise InvalidRequest(f"embedded: {error}") from error
+        engine_type(self._settings.engine_config())  # what is missing is said here, not at the first call
+        self._holder: _Holder | None = None
+
+    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
+        """As Scoring.Score."""
+        dataplane = await self._open()
+        with _translated():
+            return await dataplane.score(request, deadline_s=timeout_s)
+
+    async def score_stream(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+        """As Scoring.ScoreStream."""
+        dataplane = await self._open()
+        with _translated():
+            async with contextlib.aclosing(dataplane.score_stream(requests, deadline_s=timeout_s)) as responses:
+                async for response in responses:
+                    yield response
+
+    async def prepare(
+        self, request: references_pb2.PrepareRequest, *, timeout_s: float
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
+        """As References.Prepare."""
+        dataplane = await self._open()
+        with _translated():
+            async with contextlib.aclosing(dataplane.prepare(request, deadline_s=timeout_s)) as steps:
+                async for progress in steps:
+                    yield progress
+
+    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
+        """As Models.List."""
+        del timeout_s  # a look at what is in memory
+        dataplane = await self._open()
+        with _translated():
+            return await dataplane.list_models()
+
+    async def close(self) -> None:
+        """Closes engine and stores."""
+        holder, self._holder = self._holder, None
+        if holder is not None and holder.is_here():
+            await holder.close()
+
+    async def _open(self) -> Dataplane:
+        if self._holder is not None and self._holder.pid != os.getpid():
+            # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
+            keep_for_good(self._holder)
+            self._holder = None
+        if self._holder is None or not self._holder.is_here():
+            self._holder = _Holder(self._settings)
+        try:
+            return await self._holder.dataplane()
+        except OSError as error:
+            self._holder = None
+            raise NotReady(f"the engine in this process cannot open its files: {error}") from error
+
+
+class _Holder:
+    """Keeps a dataplane open in a task of its own, for a context must be left by the task that entered it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pid = os.getpid()
+        self.loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._opened: asyncio.Future[Dataplane] = self.loop.create_future()
+        self._closing = asyncio.Event()
+        self._task = asyncio.create_task(self._hold())
+
+    def is_here(self) -> bool:
+        """Whether it lives on the running loop of this process; the end of a loop has closed what lived on it."""
+        return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
+
+    async def dataplane(self) -> Dataplane:
+        return await asyncio.shield(self._opened)
+
+    async def close(self) -> None:
+        self._closing.set()
+        await self._task
+
+    async def _hold(self) -> None:
+        try:
+            async with open_dataplane(self._settings) as dataplane:
+                self._opened.set_result(dataplane)
+                await self._closing.wait()
+        except BaseException as error:
+            if self._opened.done():
+                raise
+            self._opened.set_exception(error)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except RpcError as error:
+        raise _translate(error) from error
+
+
+def _translate(error: RpcError) -> GradewireError:
+    retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
+    return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
+
+
+def settings_of_server() -> tuple[SettingInfo, ...]:
+    """Name, flag, variable, kind, default and help of every setting, for the command's flags."""
+    return setting_infos()
+
+
+def print_settings(values: Mapping[str, Any]) -> str:
+    """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
+    return _load(values).to_toml()
+
+
+def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
+    """Serves until a signal stops it.
+
+    Args:
+        values: Settings by name that were given as flags.
+        ready: Told the address once calls are taken.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InvalidRequest: A setting is unknown or has a value that cannot be used.
+        MissingExtra: What the engine runs on is not installed.
+    """
+    settings = _load(values)
+    try:
+        engine_type(settings.engine_config())
+    except ImportError as error:
+        raise MissingExtra.of(f"backend = {settings.backend}", error) from error
+    return run(settings, started=lambda port: ready(f"{settings.host}:{port}"))
+
+
+def open_wordnet(directory: Path | None) -> WordNet:
+    """WordNet's files.
+
+    Args:
+        directory: Where they are; None: where a server with the same settings looks for them.
+
+    Raises:
+        InvalidRequest: They are not there, or are no such files.
+    """
+    place = directory or Settings.load().wordnet_directory or usual_directory()
+    try:
+        return WordNet(place.expanduser())
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(
+            f"WordNet's files in {place} cannot be read ({error}): install them (Debian: apt-get install wordnet-base) "
+            "or name their directory"
+        ) from error
+
+
+def _load(values: Mapping[str, Any]) -> Settings:
+    try:
+        return Settings.load(**values)
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def models_group() -> click.Group:
+    """The commands of the model repository."""
+    from gradewire_models.cli.group import models  # noqa: PLC0415 - scoring in the process never needs them
+
+    return models

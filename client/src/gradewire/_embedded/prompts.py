@@ -1,0 +1,89 @@
+"""What judges are shown, as the server's own code says it; imported like `_embedded`, when it is asked for."""
+
+from gradewire.errors import InvalidRequest
+from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError, PromptFile, read_prompt
+from gradewire_server.requests.prompts.directory import PromptDirectoryError, add_prompts
+from gradewire_server.requests.prompts.tokens import JudgeTokenizer, RoundTokens, open_tokenizer
+from gradewire_server.requests.prompts.view import PromptRound, PromptView, PromptViewError
+from gradewire_server.requests.prompts.view import view_prompt as _view_prompt
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
+from gradewire_server.settings.server import Settings, SettingsError
+
+__all__ = [
+    "JudgeTokenizer",
+    "PromptFile",
+    "PromptRound",
+    "PromptView",
+    "RoundTokens",
+    "find_prompt_file",
+    "judge_tokenizer",
+    "prompt_files",
+    "read_prompt_file",
+    "round_tokens",
+    "view_prompt",
+]
+
+
+def prompt_files() -> tuple[PromptFile, ...]:
+    """The prompts that are known here; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
+    directory = _settings().judge_prompt_directory
+    if directory is not None:
+        try:
+            add_prompts(directory.expanduser())
+        except PromptDirectoryError as error:
+            raise InvalidRequest(str(error)) from error
+    return PROMPTS.files()
+
+
+def find_prompt_file(name: str) -> PromptFile:
+    """The prompt of a metric, or NAME/VERSION; raises InvalidRequest where there is none."""
+    files = prompt_files()
+    known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
+    if name not in known:
+        raise InvalidRequest(f"there is no prompt {name!r}, there are {', '.join(file.title for file in files)}")
+    return known[name]
+
+
+def read_prompt_file(data: bytes, place: str) -> PromptFile:
+    """Reads and checks a prompt file; raises InvalidRequest that names what is wrong with it."""
+    try:
+        return read_prompt(data)
+    except PromptError as error:
+        raise InvalidRequest(f"{place}: {error}") from error
+
+
+def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
+    """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
+    prompt_files()
+    try:
+        return _view_prompt(spec, item)
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def judge_tokenizer(name: str) -> JudgeTokenizer:
+    """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
+    engine = _settings().engine_config()
+    judge = engine.judge
+    config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
+    try:
+        return open_tokenizer(config, name or judge.default or default_judge().name)
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens | None:
+    """A round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
+    try:
+        return tokenizer.tokens(asked)
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def _settings() -> Settings:
+    try:
+        return Settings.load()
+    except SettingsError as error:
+        raise InvalidRequest(str(error)) from error

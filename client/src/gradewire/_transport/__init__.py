@@ -1,0 +1,1 @@
+"""What carries the calls: gRPC, and an event loop in the background."""

@@ -1,0 +1,147 @@
+"""What the bootstrap found so far, of single cells and of pairs of metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.bootstrap.judged import Draws, JudgedPart
+    from gradewire.agreement.bootstrap.sample import Sample
+    from gradewire.agreement.point import Statistic
+
+
+class CellDraws:
+    """One sample of a part: its point values, and its values in all draws so far."""
+
+    def __init__(self, part: JudgedPart, number: int) -> None:
+        self.part = part
+        self.number = number
+        self._draws: dict[Statistic, list[NDArray[np.float64]]] = {}
+
+    @property
+    def sample(self) -> Sample:
+        """The rows."""
+        return self.part.samples[self.number]
+
+    @property
+    def values(self) -> dict[Statistic, float]:
+        """Point values; the part has to be settled."""
+        return self.part.values[self.number]
+
+    def take(self, found: Sequence[Draws]) -> None:
+        """Takes in what `JudgedPart.resample` found."""
+        for statistic, values in found[self.number].items():
+            self._draws.setdefault(statistic, []).append(values)
+
+    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
+        """Values of all draws, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
+        return _joined(self._draws.get(statistic, []))
+
+    def questions(self, statistic: Statistic) -> int:
+        """Questions behind a statistic that a draw can take otherwise."""
+        return self.part.questions(self.number, statistic)
+
+    def estimate(self, statistic: Statistic) -> Estimate:
+        """A statistic with its interval; all draws have to be taken."""
+        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
+
+
+class PairDraws:
+    """Two metrics on the rows that both scored: their differences in all draws so far."""
+
+    def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
+        self.names = names
+        # Of each part that matters: the finest ones for the mean of cells, the last one for all rows.
+        self._places = [number for number, part in enumerate(parts) if part.part.level in {"cell", "all"}]
+        self.sides = [
+            [
+                CellDraws(parts[place], parts[place].add(name, statistics, beside=other))
+                for name, other in (names, names[::-1])
+            ]
+            for place in self._places
+        ]
+        self._statistics = statistics
+        # Differences are kept, not sides: a draw of a pair is two numbers, however many cells there are.
+        self._means: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in statistics}
+        self._all: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in statistics}
+
+    def take(self, found: Sequence[Sequence[Draws]]) -> None:
+        """Takes in what `JudgedPart.resample` found, for every part of the table."""
+        for statistic in self._statistics:
+            differences = [
+                _difference(found[place][first.number], found[place][second.number], statistic)
+                for place, (first, second) in zip(self._places, self.sides, strict=True)
+            ]
+            defined = [differences[cell] for cell in self._defined_cells(statistic)]
+            if defined:
+                self._means[statistic].append(mean_of_draws(defined))
+            self._all[statistic].append(differences[-1])
+
+    @property
+    def cells_in_all(self) -> int:
+        """Cells of the table."""
+        return sum(first.part.part.level == "cell" for first, _ in self.sides)
+
+    def cells(self, statistic: Statistic) -> int:
+        """Cells in which both sides are defined."""
+        return len(self._defined_cells(statistic))
+
+    def mean_of_cells(self, statistic: Statistic) -> Difference:
+        """Difference of the means over the cells in which both sides are defined."""
+        cells = self._defined_cells(statistic)
+        # Both sides have the same rows, hence the same questions.
+        questions = min((self.sides[cell][0].questions(statistic) for cell in cells), default=0)
+        points = [self._point(cell, statistic) for cell in cells]
+        return difference(mean_of_defined(points), _joined(self._means[statistic]), questions=questions)
+
+    def all_rows(self, statistic: Statistic) -> Difference:
+        """Difference over all rows at once."""
+        last = len(self.sides) - 1
+        questions = self.sides[last][0].questions(statistic)
+        return difference(self._point(last, statistic), _joined(self._all[statistic]), questions=questions)
+
+    def _defined_cells(self, statistic: Statistic) -> list[int]:
+        return [
+            number
+            for number, (first, _) in enumerate(self.sides)
+            if first.part.part.level == "cell" and not math.isnan(self._point(number, statistic))
+        ]
+
+    def _point(self, number: int, statistic: Statistic) -> float:
+        first, second = self.sides[number]
+        return first.values[statistic] - second.values[statistic]
+
+
+def _joined(taken: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate(taken) if taken else np.array([])
+
+
+def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np.float64]:
+    if statistic not in first or statistic not in second:
+        return np.array([])
+    # Kendall's tau ends early where labels have many levels, which failures can make different on the two sides.
+    shortest = min(len(first[statistic]), len(second[statistic]))
+    return first[statistic][:shortest] - second[statistic][:shortest]
+
+
+def mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of cells in every draw that all of them have, float64[draws]; NaN where a cell is undefined in the draw."""
+    shortest = min(map(len, cells), default=0)
+    if not shortest:
+        return np.array([])
+    average: NDArray[np.float64] = np.mean([values[:shortest] for values in cells], axis=0)
+    return average
+
+
+def mean_of_defined(values: Sequence[float]) -> float:
+    """Mean of values that are all defined; NaN of none."""
+    return sum(values) / len(values) if values else math.nan

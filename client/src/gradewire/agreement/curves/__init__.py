@@ -1,0 +1,1 @@
+"""Curves of one metric against labels, and what its verdicts are worth where it trusts them."""

@@ -1,0 +1,190 @@
+"""Evaluators against people, model by model: the tables of KNVQA-Eval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.annotators.human import HUMAN, with_human
+from gradewire.agreement.bootstrap.joint import JointBootstrap
+from gradewire.agreement.parts import Part, rows_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.agreement.bootstrap.tallies import CellDraws
+    from gradewire.agreement.estimates import Estimate
+    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.rows import JudgedRows
+
+KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A model under test as people judge it, over all labelled answers, judged by an evaluator or not.
+
+    Attributes:
+        model: Its name.
+        rows: Its labelled answers.
+        human_rate: Share of them that people call right (mean label), 0 to 1.
+        human_rank: Rank of the model by that share, 1 the best, equal ones share the better rank; None if not defined.
+        mean_length_words: Mean length of its answers that are not empty, words between white space; NaN where nobody
+            counted.
+    """
+
+    model: str
+    rows: int
+    human_rate: Estimate
+    human_rank: int | None
+    mean_length_words: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorOnModel:
+    """Verdicts of one evaluator on the answers of one model.
+
+    Attributes:
+        evaluator: Label of the metric.
+        model: Name of the model.
+        rows: Answers with a verdict.
+        failed: Answers without.
+        estimates: accuracy, f1 (of right answers; the paper prints it as Macro-F1), macro_f1 (mean of the F1 of right
+            and of wrong answers), precision, recall, positive_rate (the paper's score).
+        rank: Rank of the evaluator among all on this model by positive rate, 1 the highest, equal ones share the better
+            rank: the paper's. None where it has no verdict.
+        model_rank: Rank of the model among all by this evaluator's positive rate; to be held against `human_rank`.
+        human_rate: Share of the very answers in `rows` that people call right (mean label), 0 to 1.
+        human_rank: Rank of the model among all by that share.
+        mean_length_words: Mean length of the answers in `rows`, as `ModelSummary` counts it.
+    """
+
+    evaluator: str
+    model: str
+    rows: int
+    failed: int
+    estimates: Mapping[Statistic, Estimate]
+    rank: int | None
+    model_rank: int | None
+    human_rate: Estimate
+    human_rank: int | None
+    mean_length_words: float
+
+
+@dataclass(frozen=True, slots=True)
+class KnvqaTable:
+    """Models, and evaluators on each model (all models of the first evaluator first)."""
+
+    models: Sequence[ModelSummary]
+    lines: Sequence[EvaluatorOnModel]
+
+
+def knvqa_table(
+    rows: JudgedRows, *, lengths_words: NDArray[np.float64] | None = None, resamples: int = 5000, seed: int = 0
+) -> KnvqaTable:
+    """Compares verdicts with human ones.
+
+    Args:
+        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` gives verdicts to metrics without one.
+        lengths_words: float64[rows], length of each answer; NaN where it is not known. Empty ones (0) are in no mean.
+        resamples: Draws of whole questions behind the intervals.
+        seed: Same seed, same intervals.
+
+    Returns:
+        Rows without a verdict enter no figure of an evaluator, the human ones beside it included, and are counted.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+        ValueError: There is no row, columns differ in length, or a label is not a number.
+    """
+    parts = [Part("model", "", name, "", where) for name, where in rows_by(list(map(str, rows.models))).items()]
+    bootstrap = JointBootstrap(with_human(rows), parts)
+    human = bootstrap.cells(HUMAN, ["human_rate"])
+    tables = {metric: bootstrap.cells(metric, (*KNVQA_STATISTICS, "human_rate")) for metric in rows.scores}
+    bootstrap.run(resamples=resamples, seed=seed)
+    ranks = _ranks([cell.values["human_rate"] for cell in human])
+    summaries = [
+        ModelSummary(
+            model=part.model,
+            rows=len(part.rows),
+            human_rate=cell.estimate("human_rate"),
+            human_rank=rank,
+            mean_length_words=_mean_length(lengths_words, part.rows),
+        )
+        for part, cell, rank in zip(parts, human, ranks, strict=True)
+    ]
+    return KnvqaTable(summaries, _lines(rows, tables, lengths_words))
+
+
+def _lines(
+    rows: JudgedRows, tables: Mapping[str, Sequence[CellDraws]], lengths_words: NDArray[np.float64] | None
+) -> list[EvaluatorOnModel]:
+    rates = [[cell.values["positive_rate"] for cell in table] for table in tables.values()]
+    model_ranks = [_ranks(row) for row in rates]
+    columns = [_ranks(list(column)) for column in zip(*rates, strict=True)]
+    human_ranks = [_ranks([cell.values["human_rate"] for cell in table]) for table in tables.values()]
+    return [
+        EvaluatorOnModel(
+            evaluator=metric,
+            model=cell.part.part.model,
+            rows=cell.sample.judged,
+            failed=len(cell.part.part.rows) - cell.sample.judged,
+            estimates={name: cell.estimate(name) for name in KNVQA_STATISTICS},
+            rank=columns[place][number],
+            model_rank=model_ranks[number][place],
+            human_rate=cell.estimate("human_rate"),
+            human_rank=human_ranks[number][place],
+            mean_length_words=_mean_length(lengths_words, _judged(rows, metric, cell)),
+        )
+        for number, (metric, table) in enumerate(tables.items())
+        for place, cell in enumerate(table)
+    ]
+
+
+def _ranks(values: Sequence[float]) -> list[int | None]:
+    """Rank of each value, 1 the highest; None for NaN."""
+    return [None if math.isnan(value) else 1 + sum(other > value for other in values) for value in values]
+
+
+def _judged(rows: JudgedRows, metric: str, cell: CellDraws) -> NDArray[np.intp]:
+    """Positions in the table of the rows that the metric has a verdict on."""
+    part = cell.part.part.rows
+    return part[np.isfinite(rows.scores[metric][part]) & ~np.isnan(rows.verdicts[metric][part])]
+
+
+def _mean_length(lengths_words: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> float:
+    if lengths_words is None:
+        return math.nan
+    # An empty prediction is a failed row, no short answer.
+    known = lengths_words[rows][np.isfinite(lengths_words[rows]) & (lengths_words[rows] > 0)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+def accuracy_from(precision: float, recall: float, human_rate: float) -> float:
+    """Accuracy that follows from printed figures.
+
+    Of all answers, h are right; the evaluator finds r of these, and for each it finds it takes (1 - p) / p wrong ones
+    for right: accuracy = 1 - h (1 - r) - h r (1 - p) / p.
+
+    Args:
+        precision: p, above 0 to 1.
+        recall: r, 0 to 1.
+        human_rate: h, share of right answers, 0 to 1.
+
+    Raises:
+        ValueError: A figure is out of range, or no accuracy has them all.
+    """
+    if not 0 < precision <= 1 or not 0 <= recall <= 1 or not 0 <= human_rate <= 1:
+        raise ValueError(
+            f"precision {precision}, recall {recall} and human rate {human_rate} must be shares, not percent"
+        )
+    missed, taken = human_rate * (1 - recall), human_rate * recall * (1 - precision) / precision
+    # More wrong answers taken for right than there are wrong answers; the margin is rounding of printed figures.
+    if taken > 1 - human_rate + 0.01:
+        raise ValueError(f"precision {precision} and recall {recall} cannot be reached at a human rate of {human_rate}")
+    return 1 - missed - taken

@@ -1,0 +1,140 @@
+"""How right models are as each metric sees it, and how far that is from how right people find them (SMILE, table 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.annotators.human import HUMAN, with_human
+from gradewire.agreement.bootstrap.joint import JointBootstrap
+from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
+from gradewire.agreement.estimates import CellsMean, Estimate, cells_mean, estimate
+from gradewire.agreement.parts import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradewire.agreement.bootstrap.tallies import CellDraws
+    from gradewire.agreement.rows import JudgedRows
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyCell:
+    """All labelled answers of one model to one data set, as people judge them, judged by a metric or not.
+
+    Attributes:
+        dataset: Its name.
+        model: Its name.
+        rows: Labelled rows.
+        human: Mean label, 0 to 1; NaN where labels of the table leave that range.
+    """
+
+    dataset: str
+    model: str
+    rows: int
+    human: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorCell:
+    """The same answers as a metric judges them.
+
+    Attributes:
+        dataset: Its name.
+        model: Its name.
+        judged: Rows with a verdict.
+        failed: Rows without.
+        accuracy: Share of right verdicts, 0 to 1.
+        human: Mean label of the judged rows, 0 to 1.
+        deviation: `accuracy` minus `human`, -1 to 1.
+    """
+
+    dataset: str
+    model: str
+    judged: int
+    failed: int
+    accuracy: Estimate
+    human: Estimate
+    deviation: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorAccuracy:
+    """One line of the table.
+
+    Attributes:
+        evaluator: Label of the metric.
+        cells: In the order of the table's cells.
+        mean_absolute_deviation: Mean size of the deviation over the cells in which it is defined, 0 to 1. Chance
+            keeps its draws away from 0, so near 0 the interval lies a little too high.
+    """
+
+    evaluator: str
+    cells: Sequence[EvaluatorCell]
+    mean_absolute_deviation: CellsMean
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccuracyTable:
+    """Data sets and models by evaluators."""
+
+    cells: Sequence[AccuracyCell]
+    evaluators: Sequence[EvaluatorAccuracy]
+
+
+def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> ModelAccuracyTable:
+    """Accuracy of every model on every data set, human and by metric.
+
+    Args:
+        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` gives verdicts to metrics without one.
+        resamples: Draws of whole questions behind the intervals.
+        seed: Same seed, same intervals.
+
+    Returns:
+        Rows without a verdict enter no figure of a metric, the human one beside it included, and are counted.
+
+    Raises:
+        MissingScipyError: scipy is not installed.
+        ValueError: There is no row, columns differ in length, or a label is not a number.
+    """
+    parts = [part for part in parts_of(rows) if part.level == "cell"]
+    bootstrap = JointBootstrap(with_human(rows), parts)
+    human = bootstrap.cells(HUMAN, ["human_rate"])
+    tables = {metric: bootstrap.cells(metric, ["positive_rate", "human_rate", "deviation"]) for metric in rows.scores}
+    bootstrap.run(resamples=resamples, seed=seed)
+    return ModelAccuracyTable(
+        [
+            AccuracyCell(
+                part.dataset,
+                part.model,
+                len(part.rows),
+                cell.estimate("human_rate"),
+            )
+            for part, cell in zip(parts, human, strict=True)
+        ],
+        [_evaluator(metric, table) for metric, table in tables.items()],
+    )
+
+
+def _evaluator(metric: str, table: Sequence[CellDraws]) -> EvaluatorAccuracy:
+    cells = [
+        EvaluatorCell(
+            dataset=cell.part.part.dataset,
+            model=cell.part.part.model,
+            judged=cell.sample.judged,
+            failed=len(cell.part.part.rows) - cell.sample.judged,
+            accuracy=cell.estimate("positive_rate"),
+            human=cell.estimate("human_rate"),
+            deviation=cell.estimate("deviation"),
+        )
+        for cell in table
+    ]
+    defined = [cell for cell in table if not math.isnan(cell.values["deviation"])]
+    size = mean_of_defined([abs(cell.values["deviation"]) for cell in defined])
+    draws = mean_of_draws([np.abs(cell.draws("deviation")) for cell in defined])
+    questions = min((cell.questions("deviation") for cell in defined), default=0)
+    mean = cells_mean(estimate(size, draws, questions=questions), cells=len(defined), cells_in_all=len(table))
+    return EvaluatorAccuracy(metric, cells, mean)

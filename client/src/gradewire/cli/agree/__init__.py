@@ -1,0 +1,1 @@
+"""`gradewire agree`: holds scores against human labels."""

@@ -1,0 +1,82 @@
+"""From what `agree` found to the page that shows it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire.agreement.point import ALL_STATISTICS
+from gradewire.cli.agree.text import abstention_lines
+from gradewire.cli.output.draws import interval_lines
+from gradewire.cli.problems import InputError
+
+if TYPE_CHECKING:
+    from gradewire.cli.agree.finding import Finding
+    from gradewire.cli.input.rows import Row
+    from gradewire.report import ReportRow
+    from gradewire.report.input import Results
+
+
+def write_page(path: Path, found: Finding) -> None:
+    """Writes the HTML page of a run that kept its rows.
+
+    Raises:
+        InputError: It cannot be written, or what makes it is not installed.
+    """
+    from gradewire.report import MissingJinjaError, ReportInput, ReportTooLargeError, write_report  # noqa: PLC0415 - an optional extra
+
+    judging, columns = found.judging, found.columns
+    page = ReportInput(
+        source=Path(judging.source.path).name,
+        created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        rows=[
+            _report_row(row, float(label), output["scores"])
+            for (row, output), label in zip(columns.kept, found.rows.labels, strict=True)
+        ],
+        judged=found.rows,
+        agreement=found.report,
+        unlabelled=columns.unlabelled,
+        unreadable=columns.unreadable,
+        annotators=found.annotators,
+        notes=[
+            *map(_sentence, interval_lines(found.report, ALL_STATISTICS)),
+            f"Seed of the draws: {judging.seed}.",
+            *map(_sentence, abstention_lines(found)),
+            *map(_sentence, columns.left_out()),
+        ],
+    )
+    try:
+        size = write_report(path, page)
+    except MissingJinjaError as error:
+        raise InputError(str(error)) from error
+    except ReportTooLargeError as error:
+        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    if not found.judging.quiet:
+        click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."
+
+
+def _report_row(row: Row, label: float, results: Results) -> ReportRow:
+    from gradewire.report import ReportRow  # noqa: PLC0415 - as above
+
+    item = row.item or {}
+    return ReportRow(
+        id=row.id,
+        question=str(item.get("question", "")),
+        references=tuple(map(str, item.get("references", ()))),
+        prediction=str(item.get("prediction", "")),
+        label=label,
+        labels=row.human.annotations,
+        dataset=row.dataset,
+        model=row.model,
+        group=row.group,
+        results=results,
+    )

@@ -1,0 +1,228 @@
+"""Agreement as tables: all metrics in brief, then by cell, and each metric in full where that is asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gradewire.agreement.annotators.labels import SHOWN_PAIRS
+from gradewire.agreement.curves.abstention import abstention
+from gradewire.cli.output.tables import FigureTable, cells_mean, differing, estimated, of_cells
+from gradewire.cli.output.terminal import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire.agreement.annotators.labels import AnnotatorAgreement
+    from gradewire.agreement.curves.abstention import Abstention
+    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.tables import Level
+    from gradewire.cli.agree.finding import Finding
+
+TITLES: dict[Statistic, str] = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "tau-b",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "macro_f1": "macro-F1",
+    "precision": "precision",
+    "recall": "recall",
+    "positive_rate": "positive rate",
+    "deviation": "deviation",
+    "pairwise": "pairwise",
+}
+ALL_ROWS = "all rows"
+# Rows that lack what other rows of the table have.
+NO_NAME = "(none)"
+CELLS_MEAN = "cells' mean"
+
+
+def brief_tables(
+    report: AgreementReport, statistics: Sequence[Statistic], levels: Sequence[Level], *, intervals: bool = False
+) -> Iterator[FigureTable]:
+    """All metrics: over all rows and as mean of the cells with intervals, then each statistic cell by cell.
+
+    Args:
+        report: The figures.
+        statistics: Which.
+        levels: Of the cells.
+        intervals: Also beside the figures of the cells.
+    """
+    heads = [TITLES[statistic] for statistic in statistics]
+    finest = len([cell for cell in report.metrics[0].cells if cell.level == "cell"])
+    counted = ["metric", "rows", "failed"]
+    totals = [(metric, metric.cells[-1]) for metric in report.metrics]
+    yield FigureTable(
+        "All rows",
+        [*counted, *heads],
+        [
+            [metric.metric, str(cell.rows), str(cell.failed), *(estimated(cell.estimates[name]) for name in statistics)]
+            for metric, cell in totals
+        ],
+    )
+    if finest < 2:
+        return
+    yield FigureTable(
+        f"Mean of {finest} cells (data set and model), or of those in which the figure is defined",
+        ["metric", *heads],
+        [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in report.metrics],
+    )
+    for statistic in statistics:
+        shown = [cells_of(metric, levels) for metric in report.metrics]
+        yield FigureTable(
+            f"{TITLES[statistic]} by cell",
+            ["metric", *names_of(shown[0], between="\n")],
+            [
+                [metric.metric, *(_figure(cell, statistic, intervals=intervals) for cell in cells)]
+                for metric, cells in zip(report.metrics, shown, strict=True)
+            ],
+        )
+
+
+def detail_table(metric: MetricAgreement, statistics: Sequence[Statistic], levels: Sequence[Level]) -> FigureTable:
+    """One metric: a row a cell, with intervals."""
+    shown = [*cells_of(metric, levels), metric.cells[-1]]
+    rows = [
+        [
+            name,
+            str(cell.rows),
+            str(cell.failed),
+            *(estimated(cell.estimates[statistic]) for statistic in statistics),
+        ]
+        for name, cell in zip(names_of(shown), shown, strict=True)
+    ]
+    if sum(cell.level == "cell" for cell in metric.cells) > 1:
+        rows.append([CELLS_MEAN, "", "", *(cells_mean(metric.headline[statistic]) for statistic in statistics)])
+    return FigureTable(metric.metric, ["", "rows", "failed", *(TITLES[statistic] for statistic in statistics)], rows)
+
+
+def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
+    """Paired differences, over all rows and, where there are several cells, as mean of these."""
+    defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
+    if not defined:
+        return
+    several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
+    yield FigureTable(
+        "Paired differences, on the rows that both scored",
+        ["", "", "rows", ALL_ROWS, *([CELLS_MEAN] if several else [])],
+        [
+            [
+                f"{found.metric} minus {found.baseline}",
+                TITLES[found.statistic],
+                str(found.rows),
+                differing(found.all_rows),
+                *([of_cells(differing(found.mean_of_cells), found.cells, found.cells_in_all)] if several else []),
+            ]
+            for found in defined
+        ],
+    )
+
+
+def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[str]:
+    """What reproduces each metric, which rows failed, what is not defined, how far annotators agree: a line each."""
+    for metric in found.report.metrics:
+        tally = found.columns.tallies[metric.metric]
+        failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
+        yield f"{metric.metric}: {tally.line}{f' ({failures})' if failures else ''}"
+    for metric in found.report.metrics:
+        yield from _undefined(metric, statistics)
+    yield from abstention_lines(found)
+    if found.annotators is not None:
+        alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in found.annotators.alpha.items())
+        yield (
+            f"annotators: {found.annotators.items} rows with at least two of up to {found.annotators.annotators}; "
+            f"Krippendorff's alpha {alphas}; Cohen's kappa {_kappas(found.annotators)}"
+            f"{_draws_of_rows(found.annotators)}"
+        )
+
+
+def abstention_of(found: Finding, label: str) -> Abstention | None:
+    """What a metric's verdicts are worth where it trusts them; None where it trusts them all."""
+    return abstention(found.rows.verdicts[label], found.columns.certain(label), found.rows.labels)
+
+
+def abstention_lines(found: Finding) -> Iterator[str]:
+    """How often each metric that abstains does so, and what its verdicts are worth where it does not: a line each."""
+    for label in found.rows.verdicts:
+        if (told := abstention_of(found, label)) is not None:
+            yield (
+                f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
+                f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
+                f"{number(told.accuracy)} of all"
+            )
+
+
+def _kappas(annotators: AnnotatorAgreement) -> str:
+    """Kappa of the pairs of columns with the most rows, and how many more pairs there are."""
+    if not annotators.pairs:
+        return "of no pair"
+    shown = ", ".join(
+        f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
+        for pair in annotators.pairs[:SHOWN_PAIRS]
+    )
+    more = len(annotators.pairs) - SHOWN_PAIRS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _draws_of_rows(annotators: AnnotatorAgreement) -> str:
+    figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
+    made = {each.resamples + each.undefined for each in figures if each.resamples}
+    return f"; {max(made)} draws of rows" if made else ""
+
+
+def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
+    """In how many cells which statistics are not defined, because scores or labels are all alike there."""
+    cells = [cell for cell in metric.cells if cell.level == "cell"]
+    counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
+    # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
+    listed = ", ".join(
+        f"{TITLES[statistic]} in {count} of {len(cells)} cells"
+        for statistic, count in counts.items()
+        if 0 < count < len(cells)
+    )
+    if listed:
+        yield f"{metric.metric}: not defined, and not in the cells' mean: {listed}"
+
+
+def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgreement]:
+    """The cells of these levels, all rows aside.
+
+    A level that would repeat the cells is not computed: with one model under test the cells are the data sets.
+    """
+    there = {cell.level for cell in metric.cells}
+    wanted = set(levels)
+    if wanted & {"dataset", "model"} and not there & {"dataset", "model"}:
+        wanted.add("cell")
+    return [cell for cell in metric.cells if cell.level in wanted and cell.level != "all"]
+
+
+def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
+    """What each is called: its level decides, so that rows without a data set or model never pass for all rows."""
+    paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
+    return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
+
+
+def _name_of_line(cell: CellAgreement) -> str:
+    return ALL_ROWS if cell.level == "all" else cell.dataset or cell.model or cell.group or NO_NAME
+
+
+def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
+    """Data set and model of each cell, all cells of a table together: what none of them has is not named.
+
+    Args:
+        pairs: Data set and model; "" where the rows have none.
+        between: What stands between the two.
+    """
+    there = [any(pair[place] for pair in pairs) for place in (0, 1)]
+    if not any(there):
+        # Nothing tells rows apart, so that there is one cell.
+        return [ALL_ROWS for _ in pairs]
+    return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
+
+
+def _figure(cell: CellAgreement, statistic: Statistic, *, intervals: bool) -> str:
+    estimate = cell.estimates[statistic]
+    return estimated(estimate) if intervals else number(estimate.value)

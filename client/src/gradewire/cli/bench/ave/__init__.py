@@ -1,0 +1,1 @@
+"""`gradewire bench ave`: alignment, consistency and generalisation of evaluators."""

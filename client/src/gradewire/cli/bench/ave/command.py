@@ -1,0 +1,225 @@
+"""`gradewire bench ave`: alignment, consistency and generalisation of evaluators on the AVE benchmark."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.agree.json import write_json, write_text
+from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
+from gradewire.cli.bench.ave.run import ave_judging, ave_scores, write_items
+from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
+from gradewire.cli.bench.run import interval_notes
+from gradewire.cli.input.files import input_file, input_options
+from gradewire.cli.input.records import read_records
+from gradewire.cli.options.connection import connection_options
+from gradewire.cli.options.judges import judge_options
+from gradewire.cli.options.metrics import metric_options
+from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.draws import PlacedEstimate
+from gradewire.cli.output.tables import print_figures, to_markdown
+from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes
+from gradewire.cli.run.judging import RESAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire.agreement.papers.ave import AveDifferences, AveOptions, AveProperties
+
+METRICS = "sbert,sfve,bertscore,smile,rouge_l,bleu,meteor,exact_match"
+
+
+@click.command(
+    "ave",
+    epilog=f"""\b
+Columns, by the first of these names that a row has:
+{chr(10).join(f"  {name:<19} {' '.join(usual)}" for name, usual in AVE_ALIASES.items())}
+
+Descriptions (part 2) and shifted references (part 3) are a text or a list; --map descriptions=COLUMN,COLUMN takes one
+from each column, and --map labels=COLUMN,COLUMN one annotator's grade from each.
+
+\b
+Examples:
+  gradewire bench ave ave.json --map prediction=response --map descriptions=desc1,desc2,desc3
+  gradewire bench ave standin.jsonl --half b --baseline sbert
+  gradewire bench ave standin.jsonl --metrics 'sfve?model=all-MiniLM-L6-v2,sfve?model=sfve-mini'
+  gradewire bench ave standin.jsonl --items items.jsonl   (then: gradewire score items.jsonl --out scores.jsonl,
+                                                          gradewire bench ave standin.jsonl --scores scores.jsonl)
+
+Alignment is the mean over the parts of Spearman's correlation with the grades; consistency the logarithm of 1 / the
+mean variance of a sample's scores over the parts, on the scores as they are and, free of their scale, divided by their
+spread; generalization the logarithm of 1 / the variance of the alignments of the data sets.
+
+{exit_codes(failed_rows="")}""",
+)
+@input_options
+@metric_options
+@judge_options
+@connection_options
+@click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated.")
+@click.option("--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash.")
+@click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it.")
+@click.option(
+    "--merge",
+    type=click.Choice(("mean", "median", "max")),
+    default="mean",
+    show_default=True,
+    help="What the scores of a sample's descriptions make together.",
+)
+@click.option(
+    "--variance",
+    type=click.Choice(("population", "sample")),
+    default="population",
+    show_default=True,
+    help="Divide by the number of values, or by one less.",
+)
+@click.option(
+    "--log-base",
+    type=click.FloatRange(min=1, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="Of the logarithms; 2 fits the published values.",
+)
+@click.option(
+    "--dataset-alignment",
+    type=click.Choice(("mean-of-parts", "pooled")),
+    default="mean-of-parts",
+    show_default=True,
+    help="Alignment of a data set: the mean over its parts, or of all its parts at once.",
+)
+@click.option(
+    "--scores",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
+)
+@click.option(
+    "--items",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what would be scored here, one labelled row for each text, and score nothing.",
+)
+@click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures here.")
+@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write the tables here as Markdown.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@click.pass_context
+def ave_command(ctx: click.Context, /, **options: Any) -> None:
+    """Alignment, consistency and generalization of evaluators on the samples of FILE.
+
+    Failed rows and samples without a part enter no figure of that part, and are counted.
+    """
+    given = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
+    options = options if given else {**options, "metrics": METRICS}
+    read = {"the input": options["file"]} | {f"--scores {path}": path for path in options["scores"]}
+    for option, name in (("--json", "json_path"), ("--markdown", "markdown"), ("--items", "items")):
+        if options[name] is not None:
+            refuse_clashes([options[name]], option, read)
+    judging = ave_judging(options)
+    source = input_file({**options, "columns": ()})
+    file = AveFile.read(
+        read_records(source.path, source.format),
+        _columns(options["columns"]),
+        where=source.options.where,
+        half=options["half"],
+    )
+    if options["items"] is not None:
+        write_items(options["items"], file.samples)
+        click.echo(f"{len(file.samples)} samples written as items to {options['items']}", err=True)
+        return
+    try:
+        scores = ave_scores(file, judging, options["merge"], ctx.obj)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
+    from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores: scipy is slow
+
+    left_open = _left_open(options)
+    draws = {"resamples": judging.resamples, "seed": judging.seed}
+    found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
+    baseline = options["baseline"]
+    if baseline is not None and baseline not in found:
+        raise InputError(f"--baseline {baseline}: there is no such metric, there are {', '.join(found)}")
+    gains = {
+        label: ave_differences(rows, scores.rows[baseline], left_open, **draws)
+        for label, rows in (scores.rows.items() if baseline is not None else ())
+        if label != baseline
+    }
+    tables = list(ave_tables(found, gains, baseline))
+    print_figures(tables)
+    notes = [*ave_notes(scores, found), *interval_notes(_intervals(found, gains, baseline))]
+    for note in notes:
+        click.echo(note)
+    for sentence in file.sentences():
+        click.echo(sentence, err=True)
+    if options["json_path"] is not None:
+        document = _document(options, file, found, gains)
+        lines = {
+            label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in scores.tallies.items()
+        }
+        write_json(options["json_path"], {**document, "metrics": lines})
+    if options["markdown"] is not None:
+        write_text(options["markdown"], to_markdown(tables, notes))
+
+
+def _columns(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    columns = {}
+    for pair in pairs:
+        name, equals, listed = pair.partition("=")
+        if name not in AVE_ALIASES or not equals or not listed:
+            raise click.UsageError(f"--map {pair}: write FIELD=COLUMN, FIELD one of {', '.join(AVE_ALIASES)}")
+        columns[name] = tuple(listed.split(",")) if name in SPREAD_FIELDS else (listed,)
+    return columns
+
+
+def _left_open(options: Mapping[str, Any]) -> AveOptions:
+    from gradewire.agreement.papers.ave import AveOptions  # noqa: PLC0415 - as above
+
+    return AveOptions(
+        log_base=options["log_base"],
+        variance=options["variance"],
+        dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
+    )
+
+
+def _intervals(
+    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
+) -> Iterator[PlacedEstimate]:
+    for label, each in found.items():
+        for part, estimate in enumerate(each.parts, 1):
+            yield PlacedEstimate(label, "Spearman", f"part {part}", estimate)
+        for name in ("alignment", "consistency", "generalization"):
+            if math.isfinite((estimate := getattr(each, name)).value):
+                yield PlacedEstimate(label, name, "all samples", estimate)
+    for label, gain in gains.items():
+        for name in ("alignment", "consistency"):
+            if math.isfinite((estimate := getattr(gain, name)).value):
+                yield PlacedEstimate(f"{label} minus {baseline}", name, "all samples", estimate)
+
+
+def _document(
+    options: Mapping[str, Any],
+    file: AveFile,
+    found: Mapping[str, AveProperties],
+    gains: Mapping[str, AveDifferences],
+) -> dict[str, Any]:
+    return {
+        "file": options["file"],
+        "half": options["half"],
+        "where": list(options["where"]),
+        "samples": len(file.chosen),
+        "left_out": dict(file.left_out),
+        "options": {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")},
+        "bootstrap": {
+            "resamples": options["resamples"],
+            "seed": options["seed"],
+            "confidence": 0.95,
+            "unit": "question",
+        },
+        "evaluators": found,
+        "baseline": options["baseline"],
+        "differences": gains,
+    }

@@ -1,0 +1,133 @@
+"""Scores of every evaluator on the parts of AVE: the samples written out as rows, scored like any labelled file."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.agreement.papers.ave import AveRows, merged_descriptions
+from gradewire.cli.bench.ave.file import PARTS
+from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.rows import RowOptions
+from gradewire.cli.problems import InputError
+from gradewire.cli.run.judging import judging_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.agreement import JudgedRows
+    from gradewire.cli.bench.ave.file import AveFile, AveSample
+    from gradewire.cli.output.summary import MetricTally
+    from gradewire.cli.run.judging import Judging
+    from gradewire.transport import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class AveScores:
+    """Scores on the chosen samples.
+
+    Attributes:
+        rows: By evaluator.
+        tallies: What became of its items.
+        missing: Samples without a score in each part though they have that part, by evaluator.
+    """
+
+    rows: Mapping[str, AveRows]
+    tallies: Mapping[str, MetricTally]
+    missing: Mapping[str, Sequence[int]]
+
+
+def write_items(path: Path, samples: Sequence[AveSample]) -> None:
+    """Writes everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
+
+    All samples, so that an item keeps its line whatever is chosen.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    try:
+        with path.open("w", encoding="utf-8", errors="replace") as stream:
+            for sample in samples:
+                for _, item in sample.parts():
+                    line = {**item, "sample": sample.number, "chosen": int(sample.chosen)}
+                    stream.write(f"{json.dumps(line, ensure_ascii=False)}\n")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def ave_judging(options: Mapping[str, Any]) -> Judging:
+    """Metrics, connection and draws from the command's options; the rows come with `ave_scores`.
+
+    Raises:
+        click.ClickException: An option cannot be understood.
+    """
+    return judging_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
+
+
+def ave_scores(file: AveFile, judging: Judging, merge: Any, transport: Transport | None) -> AveScores:
+    """Scores the chosen samples, or reads their scores.
+
+    Args:
+        file: The samples.
+        judging: Metrics, connection, earlier scores.
+        merge: How the descriptions of a sample become one score, see `merged_descriptions`.
+        transport: From tests, in place of the connection.
+
+    Raises:
+        click.ClickException: A metric, the server or a file of scores is not as it has to be.
+    """
+    with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
+        items = Path(directory) / "items.jsonl"
+        write_items(items, file.samples)
+        source = InputFile(
+            str(items), "jsonl", RowOptions({}, {"chosen": frozenset("1")}, ("references", "prediction", "label"))
+        )
+        columns = replace(judging, source=source).collect(transport)
+    judged = columns.judged()
+    rows, missing = {}, {}
+    for label, scores in judged.scores.items():
+        by_part, absent = _by_part(file.chosen, scores, merge)
+        rows[label] = _rows(file.chosen, by_part, judged)
+        missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
+    return AveScores(rows, columns.tallies, missing)
+
+
+def _by_part(
+    samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """float64[samples, parts], and where the sample has no such part."""
+    counts = np.array([Counter(part for part, _ in sample.parts()).get(2, 0) for sample in samples])
+    found = np.full((len(samples), len(PARTS)), np.nan)
+    described = np.full((len(samples), max(1, counts.max(initial=0))), np.nan)
+    absent = np.zeros(found.shape, dtype=bool)
+    place = 0
+    for number, sample in enumerate(samples):
+        found[number, 0] = scores[place]
+        place += 1
+        described[number, : len(sample.descriptions)] = scores[place : place + len(sample.descriptions)]
+        place += len(sample.descriptions)
+        if sample.shifted_references:
+            found[number, 2] = scores[place]
+            place += 1
+        absent[number] = (False, not sample.descriptions, not sample.shifted_references)
+    found[:, 1] = merged_descriptions(described, how=merge)
+    return found, absent
+
+
+def _rows(samples: Sequence[AveSample], by_part: NDArray[np.float64], judged: JudgedRows) -> AveRows:
+    # Part 1 has the references that tell questions of the same words apart.
+    firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in samples)])[:-1]
+    return AveRows(
+        scores=by_part,
+        labels=np.array([sample.label for sample in samples], dtype=np.float64),
+        datasets=[sample.dataset for sample in samples],
+        questions=[judged.questions[first] for first in firsts],
+    )

@@ -1,0 +1,23 @@
+"""`gradewire bench`: the published tables of evaluators, on your rows."""
+
+from __future__ import annotations
+
+import click
+
+from gradewire.cli.lazy_group import LazyGroup
+
+_COMMANDS = {
+    "accuracy": ("gradewire.cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
+    "ave": ("gradewire.cli.bench.ave.command", "AVE: alignment, consistency and generalisation of evaluators."),
+    "ave-stand-in": ("gradewire.cli.bench.ave.stand_in", "Make a file for ave from labelled short answers."),
+    "knvqa": ("gradewire.cli.bench.knvqa", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
+    "pairs": (
+        "gradewire.cli.bench.pairs.command",
+        "VisIT-Bench: which of two answers people prefer, and who foretells it.",
+    ),
+}
+
+
+@click.group("bench", cls=LazyGroup, modules=_COMMANDS)
+def bench_command() -> None:
+    """Tables by which papers compare evaluators, made from a file of labelled answers."""

@@ -1,0 +1,133 @@
+"""`gradewire bench knvqa`: how far each evaluator's verdicts are the human ones, by model under test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from gradewire.cli.agree.text import TITLES, cell_names
+from gradewire.cli.bench.run import bench_of, bench_options
+from gradewire.cli.input.files import ALIAS_HELP
+from gradewire.cli.output.draws import PlacedEstimate
+from gradewire.cli.output.tables import FigureTable, estimated
+from gradewire.cli.output.terminal import number
+from gradewire.cli.problems import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradewire.agreement.papers.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
+
+# The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
+METRICS = "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"
+_Figure = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
+_FIGURES: tuple[_Figure, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall")
+_HUMAN = "human"
+
+
+@click.command(
+    "knvqa",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire bench knvqa answers.jsonl
+  gradewire bench knvqa answers.jsonl --without-flag time-dependent --without-flag bad-gold
+  gradewire bench knvqa answers.jsonl --metrics lexical_match,smile,rouge_l --cut rouge_l=0.5
+
+F1 is that of the right answers, which the paper prints as Macro-F1; macro-F1 is the mean of the F1 of right and wrong
+ones. The positive rate is the share of answers called right, the paper's score, with the rank of the evaluator among
+all for this model.
+
+{exit_codes(failed_rows="")}""",
+)
+@bench_options(cut_help="Metrics without a verdict have none otherwise.")
+@click.pass_context
+def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
+    """Compare the verdicts of evaluators on FILE with the human ones, for each model under test.
+
+    Rows that failed, or have no verdict, enter no figure of that evaluator, nor the human ones beside it, and are
+    counted. Empty answers are in no mean length.
+    """
+    bench = bench_of(ctx, options, metrics=METRICS, cut=None)
+    run = bench.run(ctx)
+    from gradewire.agreement.papers.knvqa import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
+
+    table = knvqa_table(
+        run.rows,
+        lengths_words=run.columns.lengths_words(),
+        resamples=bench.judging.resamples,
+        seed=bench.judging.seed,
+    )
+    bench.tell(
+        run,
+        list(_tables(table)),
+        {"models": table.models, "evaluators": table.lines},
+        intervals=_intervals(table),
+    )
+
+
+def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
+    names = cell_names([("", model.model) for model in table.models])
+    evaluators = list(dict.fromkeys(line.evaluator for line in table.lines))
+    lines = {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
+    incomplete = [name for name in evaluators if any(line.failed for line in lines[name])]
+    yield FigureTable(
+        "Models as people judge them, over all labelled rows",
+        ["", *names],
+        _as_people_judge(table.models),
+    )
+    for name in incomplete:
+        yield FigureTable(
+            f"Models as people judge them, on the rows that {name} judged", ["", *names], _as_people_judge(lines[name])
+        )
+    yield FigureTable(
+        "Positive rate (rank of the evaluator)",
+        ["evaluator", *names],
+        [
+            *(row for name in evaluators for row in _rates(name, lines[name], beside_human=name in incomplete)),
+            [f"{_HUMAN}, all rows", *(estimated(model.human_rate) for model in table.models)],
+        ],
+    )
+    for figure in _FIGURES:
+        yield FigureTable(
+            TITLES[figure][0].upper() + TITLES[figure][1:],
+            ["evaluator", *names],
+            [[name, *(estimated(line.estimates[figure]) for line in lines[name])] for name in evaluators],
+        )
+    if incomplete:
+        yield FigureTable(
+            "Rows without a verdict",
+            ["evaluator", *names],
+            [[name, *(str(line.failed) for line in lines[name])] for name in evaluators],
+        )
+
+
+def _intervals(table: KnvqaTable) -> Iterator[PlacedEstimate]:
+    models = [model.model for model in table.models]
+    named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
+    for model in table.models:
+        yield PlacedEstimate(_HUMAN, "right answers", named[model.model], model.human_rate)
+    for line in table.lines:
+        yield PlacedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
+        for statistic, estimate in line.estimates.items():
+            yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
+
+
+def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[str]]:
+    return [
+        ["rows", *(str(model.rows) for model in models)],
+        ["right", *(estimated(model.human_rate) for model in models)],
+        ["rank", *(_rank(model.human_rank) for model in models)],
+        ["words an answer", *(number(model.mean_length_words, digits=1) for model in models)],
+    ]
+
+
+def _rates(name: str, lines: Sequence[EvaluatorOnModel], *, beside_human: bool) -> Iterator[list[str]]:
+    yield [name, *(f"{estimated(line.estimates['positive_rate'])} ({_rank(line.rank)})" for line in lines)]
+    if beside_human:
+        yield [f"{_HUMAN}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
+
+
+def _rank(rank: float | None) -> str:
+    return "-" if rank is None else f"{rank:g}"

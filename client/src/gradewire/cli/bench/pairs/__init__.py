@@ -1,0 +1,1 @@
+"""`gradewire bench pairs`: which of two answers people prefer."""

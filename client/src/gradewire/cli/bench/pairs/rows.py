@@ -1,0 +1,185 @@
+"""Pairs of answers with the votes of people and the choices of evaluators, read from a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from gradewire.cli.problems import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gradewire.cli.input.records import Record
+
+Choice = Literal["A", "B", "tie"]
+_CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
+# Columns in which a field stands, the first that a row has wins.
+PAIR_ALIASES: dict[str, tuple[str, ...]] = {
+    "votes": ("votes", "labels", "annotations"),
+    "choice": ("choice", "choices"),
+    "response_a": ("response_a", "prediction_a", "a"),
+    "response_b": ("response_b", "prediction_b", "b"),
+    "question": ("question", "instruction"),
+    "question_id": ("question_id",),
+    "image": ("image_id", "image"),
+    "references": ("references", "reference"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two answers to one question.
+
+    Attributes:
+        index: Row number in the file, from 0.
+        place: Where it stands, for people.
+        votes: One per annotator.
+        choices: By evaluator; None where it made none.
+        responses: The two answers; None where the file has not both.
+        question: "" without.
+        references: May be empty.
+        instruction_key: Alike in pairs about the same thing: its id, else image and question, else question and
+            references, as JSON; the pair's own without any of these but references.
+    """
+
+    index: int
+    place: str
+    votes: tuple[Choice, ...]
+    choices: Mapping[str, Choice | None]
+    responses: tuple[str, str] | None
+    question: str
+    references: tuple[str, ...]
+    instruction_key: str
+
+
+@dataclass(slots=True)
+class PairFile:
+    """The pairs of a file.
+
+    Attributes:
+        pairs: Those with votes that can be read.
+        left_out: The others, by reason.
+        first_left_out: Place of the first of each reason.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    first_left_out: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, records: Iterable[Record], columns: Mapping[str, str], choices: Mapping[str, str]) -> PairFile:
+        """Reads records.
+
+        Args:
+            records: Of the file.
+            columns: Column of a field, in place of its usual names.
+            choices: Column of each evaluator's choice; empty: the column `choice`, or the mapping in `choices`.
+
+        Raises:
+            InputError: No pair has votes; says what was looked for.
+        """
+        names = {name: (columns[name],) if name in columns else usual for name, usual in PAIR_ALIASES.items()}
+        found = cls()
+        for record in records:
+            try:
+                found.pairs.append(_pair(record, names, choices))
+            except ValueError as error:
+                found.left_out[str(error)] += 1
+                found.first_left_out.setdefault(str(error), record.place)
+        if not found.pairs:
+            raise InputError(
+                f"no pair has votes (looked for {', '.join(names['votes'])}): "
+                f"{'; '.join(found.sentences()) or 'the file is empty'}"
+            )
+        return found
+
+    def sentences(self) -> list[str]:
+        """What was left out and why."""
+        return [
+            f"{count} pairs were left out: {reason} (first at {self.first_left_out[reason]})"
+            for reason, count in self.left_out.items()
+        ]
+
+    def choices(self) -> dict[str, list[Choice | None]]:
+        """Choices of each evaluator that the file knows; None where it made none."""
+        names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
+        return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
+
+
+def _pair(record: Record, names: Mapping[str, Sequence[str]], choices: Mapping[str, str]) -> Pair:
+    if record.fields is None:
+        raise ValueError("the row cannot be read")
+    fields = record.fields
+
+    def value(name: str) -> Any:
+        return next((fields[column] for column in names[name] if fields.get(column) is not None), None)
+
+    responses = value("response_a"), value("response_b")
+
+    def text(name: str) -> str:
+        return str("" if value(name) is None else value(name))
+
+    listed = _parsed(value("references"))
+    references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
+    return Pair(
+        index=record.index,
+        place=record.place,
+        votes=_votes(_parsed(value("votes"))),
+        choices=_choices(fields, _parsed(value("choice")), choices),
+        responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
+        question=text("question"),
+        references=references,
+        instruction_key=_instruction_key(record.index, text, references),
+    )
+
+
+def _instruction_key(index: int, text: Callable[[str], str], references: tuple[str, ...]) -> str:
+    identifier, image, question = (text(name).strip() for name in ("question_id", "image", "question"))
+    if identifier:
+        return json.dumps(["id", identifier])
+    if image:
+        return json.dumps(["image", image, question])
+    # The same words about another image: a file that names no images tells them apart by what is right there.
+    return json.dumps(["question", question, sorted(references)] if question else ["pair", index])
+
+
+def _parsed(cell: Any) -> Any:
+    """A cell of a CSV file that holds JSON; everything else as it is."""
+    if not isinstance(cell, str) or cell.lstrip()[:1] not in {"[", "{"}:
+        return cell
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+
+
+def _votes(cell: Any) -> tuple[Choice, ...]:
+    if isinstance(cell, dict):
+        if not all(isinstance(count, int) and 0 <= count <= 1000 for count in cell.values()):
+            raise ValueError("a number of votes is none")
+        cell = [vote for vote, count in cell.items() for _ in range(count)]
+    if isinstance(cell, str):
+        cell = cell.replace(",", " ").split()
+    votes = [_choice(vote) for vote in cell] if isinstance(cell, list) else []
+    known = tuple(vote for vote in votes if vote is not None)
+    if not known:
+        raise ValueError("there are no votes")
+    return known
+
+
+def _choices(fields: Mapping[str, Any], cell: Any, columns: Mapping[str, str]) -> dict[str, Choice | None]:
+    if columns:
+        return {name: _choice(fields.get(column)) for name, column in columns.items()}
+    if isinstance(cell, dict):
+        return {str(name): _choice(choice) for name, choice in cell.items()}
+    return {"choice": _choice(cell)} if cell is not None else {}
+
+
+def _choice(cell: Any) -> Choice | None:
+    text = "" if cell is None else str(cell).strip().lower()
+    if text and text not in _CHOICES:
+        raise ValueError("a vote or choice is none of A, B, tie")
+    return _CHOICES[text] if text else None

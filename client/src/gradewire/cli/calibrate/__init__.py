@@ -1,0 +1,1 @@
+"""`gradewire calibrate`: fits a metric to labelled answers and stores the fit with the model."""

@@ -1,0 +1,96 @@
+"""`gradewire calibrate`: fits a metric's threshold to labelled answers and stores it with the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.calibrate.options import calibrate_options, judging_of
+from gradewire.cli.calibrate.run import CALIBRATED, THRESHOLDS, Calibration
+from gradewire.cli.input.files import ALIAS_HELP
+from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
+from gradewire.cli.server_extra import fits_module
+from gradewire.metric_types.line import parse_metric_line
+
+if TYPE_CHECKING:
+    from gradewire.metric_types import Metric
+
+
+@click.command(
+    "calibrate",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire calibrate answers.jsonl                           smile's threshold, for the default encoder
+  gradewire calibrate answers.jsonl --metric sbert --model all-mpnet-base-v2
+  gradewire calibrate answers.jsonl --scores scores.jsonl --model all-mpnet-base-v2
+  gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; read on the other half
+  gradewire calibrate answers.jsonl --metric calibrated       the probability (needs gradewire[calibrate])
+  gradewire calibrate answers.jsonl --dry-run                 look at the gain, store nothing
+  gradewire calibrate --show
+  gradewire calibrate --undo --metric smile
+
+A label of 0.5 and more is right. A threshold holds for scores of the same model, preset and parameters; the others stay
+as they are. Servers read it when they load the model: start those that run anew.
+
+{exit_codes(failed_rows="")}""",
+)
+@calibrate_options
+@click.pass_context
+def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
+    """Fit the threshold of a metric on the labelled rows of FILE and store it with the encoder.
+
+    Scores the rows, finds the score from which on an answer counts as right (and for smile, with --fit both, the
+    weight of its sentence term), shows what verdicts are worth before and after on rows of other questions, and writes
+    it into the model's description, with the rows' digest and the date. Of metric calibrated it is the probability
+    itself that is fitted.
+    """
+    if options["show"] or options["undo"]:
+        _tell_or_undo(ctx, options)
+        return
+    if options["file"] is None:
+        raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
+    metric = _of_model(_metric(options["metric"]), options["model"])
+    if metric.name == CALIBRATED and options["fit"] == "both":
+        raise click.UsageError("--fit both is for smile: calibrated has no weight of its own")
+    judging = judging_of(options)
+    judging.refuse_clashes("--json", options["json_path"])
+    try:
+        Calibration(judging, metric, options).run(ctx.obj)
+    except KeyboardInterrupt:
+        click.echo("interrupted; nothing was stored", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
+
+
+def _metric(line: str) -> Metric:
+    with one_line_errors():
+        metric = parse_metric_line(line)
+    if metric.name not in {*THRESHOLDS, CALIBRATED}:
+        raise InputError(f"--metric {line}: there is something to fit for {', '.join(THRESHOLDS)} and {CALIBRATED}")
+    if metric.name != CALIBRATED:
+        return metric
+    values: dict[str, Any] = {"features_only": True}
+    return replace(metric, **values)
+
+
+def _of_model(metric: Metric, model: str | None) -> Metric:
+    """The metric by the encoder of --model, which tells scores of one metric apart; its own encoder counts before."""
+    values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
+    return replace(metric, **values)
+
+
+def _tell_or_undo(ctx: click.Context, options: dict[str, Any]) -> None:
+    embedded = fits_module()
+    model = (options["model"] or "").partition("@")[0]
+    with one_line_errors():
+        if options["undo"]:
+            named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE
+            metric = _metric(options["metric"]).name if named else ""
+            gone = embedded.forget_fitted(options["models_dir"], model, metric)
+            click.echo("\n".join(f"taken away: {line}" for line in gone) or "nothing of a user's was stored")
+        name, lines = embedded.fitted_for(options["models_dir"], model)
+    click.echo(name)
+    for line in lines or ["nothing was fitted for it"]:
+        click.echo(f"  {line}")

@@ -1,0 +1,143 @@
+"""Fits a threshold on labelled scores, and says what it is worth on rows that it was not fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradewire.agreement.fitting.thresholds import (
+    FOLDS,
+    balanced_accuracy,
+    fit_threshold,
+    fit_weight,
+    held_out_verdicts,
+)
+from gradewire.agreement.point import RIGHT_FROM
+from gradewire.agreement.rows import JudgedRows
+from gradewire.cli.problems import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradewire.agreement import AgreementReport
+    from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
+    from gradewire.agreement.point import Statistic
+    from gradewire.cli.calibrate.rows import LabelledScores
+
+BEFORE, AFTER = "before", "after"
+STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "auc", "pearson")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Scores of one run of the metric.
+
+    Attributes:
+        fitted: Rows that are fitted on.
+        read: Rows that the fit is read on; None: the same ones, by folds.
+    """
+
+    fitted: LabelledScores
+    read: LabelledScores | None
+
+    @property
+    def shown(self) -> LabelledScores:
+        """The rows that figures are of."""
+        return self.fitted if self.read is None else self.read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdFit:
+    """What was fitted, and its worth.
+
+    Attributes:
+        threshold: Score from which an answer counts as right.
+        report: Of `BEFORE` and `AFTER` on the rows that are read.
+        balanced: Balanced accuracy of both.
+        read_on: Which rows these are, for people.
+    """
+
+    threshold: float
+    report: AgreementReport
+    balanced: Mapping[str, float]
+    read_on: str
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Point values over all rows that are read, by name; those that are not defined are left out."""
+        found = {
+            f"{statistic}_{metric.metric}": metric.cells[-1].estimates[statistic].value
+            for metric in self.report.metrics
+            for statistic in STATISTICS
+        }
+        found |= {f"balanced_accuracy_{name}": value for name, value in self.balanced.items()}
+        found["rows_read"] = float(self.report.metrics[0].cells[-1].rows)
+        return {name: round(value, 6) for name, value in found.items() if np.isfinite(value)}
+
+
+def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
+    """SMILE's weight of the sentence term; raises InputError where rows do not tell.
+
+    Scores are made of the terms of the reference that gave the score, which another weight might pick otherwise.
+    """
+    try:
+        return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
+    except KeyError as error:
+        raise InputError(f"the scores have no part {error}: sentence_weight is a parameter of smile") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def fitted_threshold(before: Split, after: Split, objective: Objective, *, resamples: int, seed: int) -> ThresholdFit:
+    """Fits on the scores `after` and compares with the verdicts `before`.
+
+    Args:
+        before: As the metric stands; the same rows.
+        after: The scores to be fitted: the same ones, or those of another weight.
+        objective: As of `fit_threshold`.
+        resamples: Draws of the intervals.
+        seed: Of the draws.
+
+    Raises:
+        InputError: All answers are right or all are wrong, or the runs have scores of different rows.
+    """
+    own, shown, standing = after.fitted, after.shown, before.shown
+    if shown.sha256 != standing.sha256:
+        raise InputError("other rows failed in the second run than in the first: try again")
+    try:
+        threshold = fit_threshold(own.scores, own.right, objective)
+    except ValueError as error:
+        raise InputError(f"{error} (a label of {RIGHT_FROM} and more is right)") from error
+    if after.read is None:
+        verdicts = held_out_verdicts(own.scores, own.right, own.questions, objective)
+        read_on = f"the same rows, each by a threshold fitted on other questions ({FOLDS} folds)"
+    else:
+        verdicts = (shown.scores >= threshold).astype(np.float64)
+        read_on = "the other half of the questions"
+    rows = JudgedRows(
+        scores={BEFORE: standing.scores, AFTER: shown.scores},
+        verdicts={BEFORE: standing.verdicts, AFTER: verdicts},
+        labels=shown.labels,
+        datasets=shown.datasets,
+        models=[""] * len(shown.scores),
+        questions=shown.question_keys,
+    )
+    report = compared(rows, resamples=resamples, seed=seed)
+    balanced = {name: balanced_accuracy(rows.verdicts[name], shown.right) for name in (BEFORE, AFTER)}
+    return ThresholdFit(threshold=threshold, report=report, balanced=balanced, read_on=read_on)
+
+
+def compared(rows: JudgedRows, *, resamples: int, seed: int) -> AgreementReport:
+    """`STATISTICS` of `BEFORE` and `AFTER`, and their paired differences."""
+    from gradewire.agreement import agreement  # noqa: PLC0415 - loads scipy, after the scores
+
+    return agreement(
+        rows,
+        compare=[(AFTER, BEFORE)],
+        compare_statistics=STATISTICS,
+        statistics=STATISTICS,
+        resamples=resamples,
+        seed=seed,
+    )

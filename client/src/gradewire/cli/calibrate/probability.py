@@ -1,0 +1,114 @@
+"""`gradewire calibrate --metric calibrated`: from features that were scored to a fit, and what it is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.agreement.rows import JudgedRows
+from gradewire.cli.calibrate.fit import AFTER, BEFORE, compared
+from gradewire.cli.problems import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gradewire.agreement import AgreementReport
+    from gradewire.agreement.fitting.stored_form import FittedFeature
+    from gradewire.cli.calibrate.fit import Split
+    from gradewire.cli.calibrate.rows import LabelledScores
+
+# Of a file without questions nothing can be held out, and SMILE's own verdict begins here.
+_SMILE_CUT = 2 / 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbabilityFit:
+    """A fit of metric `calibrated`, and its worth.
+
+    Attributes:
+        fit: The form that a model stores.
+        held_out: Figures of its rows, each judged by a fit on other questions, by name.
+        warnings: What to beware of, a sentence each.
+        report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
+        read: Further figures of probabilities there, by name.
+    """
+
+    fit: dict[str, Any]
+    held_out: Mapping[str, float]
+    warnings: Sequence[str]
+    report: AgreementReport | None
+    read: Mapping[str, float]
+
+
+def fitted_probability(
+    split: Split, features: Sequence[FittedFeature], provenance: Mapping[str, Any], *, resamples: int, seed: int
+) -> ProbabilityFit:
+    """Fits on features, and reads the fit on the other half where there is one.
+
+    Args:
+        split: Scores of `calibrated`, with `features_only` or without.
+        features: The metric's, in its order.
+        provenance: What the fit is to carry of where it comes from.
+        resamples: Draws of the intervals.
+        seed: Of the draws.
+
+    Raises:
+        InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
+    """
+    try:
+        from gradewire.agreement.fitting.probability import fit_calibrated  # noqa: PLC0415 - the extra `calibrate`
+
+        values = _values(split.fitted.results, [feature.name for feature in features])
+        found = fit_calibrated(features, values, split.fitted.labels, split.fitted.questions, provenance=provenance)
+    except ImportError as error:
+        missing = f"{error.name}, which is not installed" if error.name else str(error)
+        raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    report, read = (None, {}) if split.read is None else _read(found.fit, split.read, resamples=resamples, seed=seed)
+    return ProbabilityFit(fit=found.fit, held_out=found.figures, warnings=found.warnings, report=report, read=read)
+
+
+def _read(
+    fit: Mapping[str, Any], rows: LabelledScores, *, resamples: int, seed: int
+) -> tuple[AgreementReport, dict[str, float]]:
+    from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error  # noqa: PLC0415 - as above
+    from gradewire.agreement.fitting.stored_form import Points, log_odds  # noqa: PLC0415 - as above
+
+    points = Points(np.array(fit["map"]["log_odds"]), np.array(fit["map"]["probability"]))
+    values = _values(rows.results, [feature["name"] for feature in fit["features"]])
+    probabilities = points(log_odds(fit, values))
+    smile = rows.values("smile")
+    judged = JudgedRows(
+        scores={BEFORE: smile, AFTER: probabilities},
+        verdicts={
+            BEFORE: (smile >= _SMILE_CUT).astype(np.float64),
+            AFTER: (probabilities >= 0.5).astype(np.float64),
+        },
+        labels=rows.labels,
+        datasets=rows.datasets,
+        models=[""] * len(rows.scores),
+        questions=rows.question_keys,
+    )
+    figures = {
+        "ECE": calibration_error(probabilities, rows.right),
+        "Brier": brier_score(probabilities, rows.right),
+    }
+    return compared(judged, resamples=resamples, seed=seed), figures
+
+
+def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
+    """float64[rows, features], NaN where a row lacks one."""
+    rows = []
+    for result in results:
+        if not isinstance(found := result.get("features"), dict):
+            raise InputError("the scores have no features: score with --metrics 'calibrated?features_only=true'")
+        if unknown := sorted(set(found) - set(names)):
+            raise InputError(f"{unknown[0]} is no feature of this version of calibrated: score the rows anew")
+        rows.append([found.get(name, math.nan) for name in names])
+    return np.array(rows, np.float64)

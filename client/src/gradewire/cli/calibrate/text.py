@@ -1,0 +1,93 @@
+"""What a calibration is worth, for people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradewire.cli.agree.text import TITLES
+from gradewire.cli.calibrate.fit import AFTER, BEFORE, STATISTICS
+from gradewire.cli.output.tables import FigureTable, differing, estimated
+from gradewire.cli.output.terminal import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire.agreement import AgreementReport
+    from gradewire.cli.calibrate.fit import Split, ThresholdFit
+    from gradewire.cli.calibrate.probability import ProbabilityFit
+    from gradewire.cli.run.judged_rows import JudgedColumns
+
+# Intervals of a share that is read on fewer are wider than what a threshold gains.
+FEW_ROWS = 100
+
+
+def fit_table(fit: ThresholdFit) -> FigureTable:
+    """Figures before and after, with their paired differences."""
+    table = _table(fit.report, fit.read_on, (BEFORE, AFTER))
+    balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
+    return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
+
+
+def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
+    """Figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
+    yield FigureTable(
+        "Held out by question",
+        ["", "probability"],
+        [[name, number(value)] for name, value in fit.held_out.items()],
+    )
+    if fit.report is not None:
+        table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
+        rest = [[name, "", number(value), ""] for name, value in fit.read.items()]
+        yield replace(table, rows=[*table.rows, *rest])
+
+
+def _table(report: AgreementReport, read_on: str, names: tuple[str, str]) -> FigureTable:
+    before, after = (metric.cells[-1] for metric in report.metrics)
+    differences = {found.statistic: found.all_rows for found in report.comparisons}
+    rows = [
+        [
+            TITLES[statistic],
+            estimated(before.estimates[statistic]),
+            estimated(after.estimates[statistic]),
+            differing(differences[statistic]),
+        ]
+        for statistic in STATISTICS
+    ]
+    return FigureTable(f"Read on {after.rows} rows: {read_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
+
+
+def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
+    """What was fitted on what, a line each.
+
+    Args:
+        told: What was fitted.
+        before: Scores of the metric as it stands.
+        after: Those that were fitted on.
+    """
+    rows = after.fitted
+    count, right = len(rows.scores), int(rows.right.sum())
+    yield f"{told}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
+    yield f"before: {before.fitted.line}"
+    if after.fitted.line != before.fitted.line:
+        yield f"after: {after.fitted.line}"
+
+
+def gain_lines(fit: ThresholdFit) -> Iterator[str]:
+    """Says so where verdicts have not been shown to get better."""
+    gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
+    if gain.low <= 0 <= gain.high:
+        yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
+
+
+def warning_lines(after: Split, columns: JudgedColumns) -> Iterator[str]:
+    """What to beware of in the rows, a sentence each."""
+    count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
+    if count < FEW_ROWS:
+        yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"
+    elif fewer < FEW_ROWS // 10:
+        which = "right" if after.fitted.right.sum() == fewer else "wrong"
+        yield f"warning: only {fewer} rows are {which}: label more"
+    if after.fitted.failed:
+        yield f"warning: {after.fitted.failed} rows have no score and were left out"
+    yield from (f"warning: {sentence}" for sentence in columns.left_out())

@@ -1,0 +1,1 @@
+"""What a command reads: the file, its rows, their labels."""

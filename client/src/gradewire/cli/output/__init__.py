@@ -1,0 +1,1 @@
+"""What a command writes: files, tables, progress, summaries."""

@@ -1,0 +1,299 @@
+"""The output file: rows in order, flushed whole, and found again after a break.
+
+A run that was interrupted is picked up where the file ends. Where rows in the middle have to be scored again (the
+server was away, or the input changed there), the file is cut before the first of them and the good rows behind it wait
+in FILE.resume until their turn comes; so the file is in order at all times and nothing that was scored is lost:
+results of rows that are no longer in the input stay in FILE.resume.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from gradewire.cli.output.definitions import check_lines
+from gradewire.cli.problems import InputError
+from gradewire.results import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from gradewire.cli.input.rows import Row
+
+_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
+
+
+def files_of(path: Path) -> tuple[Path, Path, Path]:
+    """The output file, FILE.resume beside it, and the name under which that is made."""
+    aside = path.with_name(path.name + ".resume")
+    return path, aside, aside.with_name(aside.name + ".new")
+
+
+def encode_row(row: Mapping[str, Any]) -> bytes:
+    """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold."""
+    try:
+        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(row).encode() + b"\n"
+
+
+def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of an output file with their end (offset in bytes); a torn last line is left out.
+
+    Raises:
+        InputError: A line in the middle is no output row.
+    """
+    end = 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            end += len(line)
+            if not line.endswith(b"\n"):
+                return
+            try:
+                row = json.loads(line)
+                complete = isinstance(row["index"], int) and isinstance(row["scores"], dict) and row["digest"]
+            except (ValueError, KeyError, TypeError):
+                complete = False
+            if not complete:
+                raise InputError(f"{path}: line {number} is no output row of gradewire score: give another --out")
+            yield end, row
+
+
+def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return read_results(path) if path.exists() else iter(())
+
+
+def count_results(path: Path) -> int:
+    """Rows of an output file as it stands: whole lines, even where one is no output row."""
+    with path.open("rb") as stream:
+        return sum(line.endswith(b"\n") for line in stream)
+
+
+def _sync(stream: BinaryIO) -> None:
+    try:
+        os.fsync(stream.fileno())
+    except OSError as error:
+        # Pipes and devices have nothing to sync and say so.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+
+
+def may_pass(row: Mapping[str, Any]) -> bool:
+    """Whether a result of the row failed for want of a server or of time, so that trying again may help."""
+    return any(Status(score["status"]).may_pass for score in row["scores"].values())
+
+
+@dataclass(slots=True)
+class ResultsFile:
+    """An output file under construction; close it, or use it with `with`.
+
+    Attributes:
+        path: The file.
+        kept: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
+    """
+
+    path: Path
+    kept: int = 0
+    _stream: BinaryIO | None = None
+    _aside: dict[tuple[int, str], int] = field(default_factory=dict)
+    _aside_stream: BinaryIO | None = None
+
+    @property
+    def aside_path(self) -> Path:
+        """Where good rows wait that stand behind rows to be scored again."""
+        return files_of(self.path)[1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def create(self) -> None:
+        """Begins an empty file in place of what is there.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        try:
+            self._stream = self.path.open("wb")
+            self.aside_path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from error
+
+    def resume(
+        self,
+        rows: Iterator[Row],
+        lines: Mapping[str, str],
+        keep: Callable[[dict[str, Any]], None],
+        *,
+        input_rows: int | None = None,
+    ) -> Iterable[Row]:
+        """Finds what is done; changes nothing where it refuses.
+
+        Args:
+            rows: Rows of the input from the first; read as far as the file agrees with them.
+            lines: What this run computes, by label.
+            keep: Told of every row that stays at the beginning.
+            input_rows: Rows of the input; None where nobody knows.
+
+        Returns:
+            The rows that were read and are not done: at most one, unless the file has finished rows and the first of
+            them comes late.
+
+        Raises:
+            InputError: The file was made with something else, from another input, or cannot be written.
+        """
+        pending: list[Row] = []
+        end = 0
+        try:
+            for row_end, result in _results_of(self.path):
+                check_lines(self.path, result, lines)
+                row = next(rows, None)
+                if row is None:
+                    raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
+                if (row.index, row.digest) != (result["index"], result["digest"]) or may_pass(result):
+                    pending.append(row)
+                    break
+                keep(result)
+                self.kept += 1
+                end = row_end
+            finished = self._finished(end, lines)
+            self._check_input(finished, input_rows)
+            if finished and not self.kept:
+                pending.extend(self._rows_to_the_first_done(pending, rows, finished))
+            self._set_aside(finished)
+            self._stream = self.path.open("ab")
+            if self.path.stat().st_size > end:
+                self._stream.truncate(end)
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from error
+        return pending
+
+    def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
+        """Good rows behind `end` and in FILE.resume: where each stands, by row number and digest."""
+        found: dict[tuple[int, str], tuple[Path, int]] = {}
+        for source in (self.path, self.aside_path):
+            begin = 0
+            for row_end, result in _results_of(source):
+                if not (source == self.path and row_end <= end) and not may_pass(result):
+                    check_lines(source, result, lines)
+                    found.setdefault((result["index"], result["digest"]), (source, begin))
+                begin = row_end
+        return found
+
+    def _check_input(self, finished: Iterable[tuple[int, str]], input_rows: int | None) -> None:
+        last = max((index for index, _ in finished), default=-1)
+        if input_rows is not None and last >= input_rows:
+            raise InputError(
+                f"{self.path} has more rows than the input (row {last + 1} of {input_rows}): {_OTHER_INPUT}"
+            )
+
+    def _rows_to_the_first_done(
+        self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
+    ) -> list[Row]:
+        """Reads on until a row of the input is one of the file; a file that shares none belongs to another input."""
+        last = max(index for index, _ in finished)
+        if any((row.index, row.digest) in finished for row in read):
+            return []
+        further: list[Row] = []
+        for row in rows:
+            further.append(row)
+            if (row.index, row.digest) in finished:
+                return further
+            if row.index >= last:
+                break
+        raise InputError(
+            f"{self.path} has {len(finished)} finished rows, none of which is a row of this input: {_OTHER_INPUT}"
+        )
+
+    def _set_aside(self, finished: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
+        """Gathers good rows in FILE.resume, together with those that wait there already."""
+        if not finished:
+            self.aside_path.unlink(missing_ok=True)
+            return
+        self._gather(finished)
+        self._aside_stream = self.aside_path.open("rb")
+
+    def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
+        temporary = files_of(self.path)[2]
+        self._aside = {}
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(temporary.open("wb"))
+            sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
+            for key, (source, offset) in places.items():
+                sources[source].seek(offset)
+                self._aside[key] = stream.tell()
+                stream.write(sources[source].readline())
+            stream.flush()
+            _sync(stream)
+        temporary.replace(self.aside_path)
+
+    def waiting(self, row: Row) -> dict[str, Any] | None:
+        """The result of a row that waits in FILE.resume, if it is there and of the same content."""
+        offset = self._aside.get((row.index, row.digest))
+        if offset is None or self._aside_stream is None:
+            return None
+        self._aside_stream.seek(offset)
+        result: dict[str, Any] = json.loads(self._aside_stream.readline())
+        return result
+
+    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Appends rows and flushes them.
+
+        Raises:
+            InputError: The file cannot be written, for instance because the disk is full.
+        """
+        if self._stream is None:
+            raise RuntimeError("create or resume the file first")
+        try:
+            self._stream.write(b"".join(map(encode_row, rows)))
+            self._stream.flush()
+        except OSError as error:
+            raise self._cannot_write(error) from error
+
+    def finish(self) -> int:
+        """Says that every row is in the file.
+
+        Returns:
+            Rows of an earlier run that are not in the file now, because no row of the input is like them; they stay in
+            FILE.resume.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        if self._stream is not None:
+            try:
+                self._stream.flush()
+                _sync(self._stream)
+            except OSError as error:
+                raise self._cannot_write(error) from error
+        self.close()
+        left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
+        if left:
+            for _, result in read_results(self.path):
+                left.pop((result["index"], result["digest"]), None)
+        if left:
+            self._gather(left)
+        else:
+            self.aside_path.unlink(missing_ok=True)
+        return len(left)
+
+    def close(self) -> None:
+        """Lets go of the file; what was written stays."""
+        for stream in (self._stream, self._aside_stream):
+            if stream is not None:
+                # Every write was flushed: what is left here could not be written, and that was said then.
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _cannot_write(self, error: OSError) -> InputError:
+        return InputError(f"{self.path}: {error.strerror or error}; --resume goes on from what is there")

@@ -1,0 +1,165 @@
+"""What a run amounts to: means with intervals, failures by reason, where the texts came from."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradewire.cli.output.judge_summary import JudgeTally, asks_judge
+from gradewire.results import MetricScore, ScoreWarning, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RESAMPLES = 2000
+# Beyond this many rows the bootstrap of a mean and its normal interval agree to all printed digits.
+NORMAL_FROM_ROWS = 20_000
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+BINARY_METRICS = frozenset({"exact_match", "easy_match"})
+
+
+def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
+    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
+
+    Args:
+        label: The metric's label; NAME, NAME:PRESET or a line.
+        result: The result as an output row has it.
+    """
+    if result["score"] is None:
+        return None
+    if "correct" in result:
+        return bool(result["correct"])
+    name = result.get("line", label).partition("?")[0].partition("/")[0].partition(":")[0]
+    return result["score"] >= 1.0 if name in BINARY_METRICS else None
+
+
+@dataclass(slots=True)
+class MetricTally:
+    """One metric over the rows so far.
+
+    Attributes:
+        line: What reproduces it.
+        scores: Of the scored rows.
+        verdicts: Number of rows by verdict, those without one left out.
+        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
+        statuses: Number of rows by status.
+        warnings: Number of rows by warning.
+        examples: First message of each status, with the row's id.
+        judge: Of a metric that asks a judge; else None.
+    """
+
+    line: str = ""
+    scores: array[float] = field(default_factory=lambda: array("d"))
+    verdicts: Counter[bool] = field(default_factory=Counter)
+    certain: Counter[bool] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    judge: JudgeTally | None = None
+
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str) -> None:
+        """Takes in one result, of the row with this id."""
+        self.line = self.line or result.get("line", "")
+        self.statuses[result["status"]] += 1
+        self.warnings.update(result.get("warnings", ()))
+        if result["score"] is None:
+            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
+            return
+        self.scores.append(result["score"])
+        judged = verdict(label, result)
+        if judged is not None:
+            self.verdicts[judged] += 1
+            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
+
+    @property
+    def mean(self) -> float:
+        """Mean over scored rows, NaN without any."""
+        return float(np.mean(self.scores)) if self.scores else math.nan
+
+    @property
+    def mean_empty_as_wrong(self) -> float:
+        """The same with every empty prediction counted as 0."""
+        rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
+        return float(np.sum(self.scores)) / rows if rows else math.nan
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows called right among those with a verdict, NaN without any."""
+        judged = self.verdicts.total()
+        return self.verdicts[True] / judged if judged else math.nan
+
+    @property
+    def uncertain(self) -> int:
+        """Rows whose verdict is not to be trusted."""
+        return self.verdicts.total() - self.certain.total()
+
+    @property
+    def accuracy_certain(self) -> float:
+        """As `accuracy`, of the verdicts that are to be trusted."""
+        trusted = self.certain.total()
+        return self.certain[True] / trusted if trusted else math.nan
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Rows without a score, by status."""
+        return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
+
+    def interval(self) -> tuple[float, float] | None:
+        """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
+        scores = np.frombuffer(self.scores) if self.scores else np.array([])
+        rows = len(scores)
+        if rows < 2:
+            return None
+        if rows >= NORMAL_FROM_ROWS:
+            half = 1.959964 * float(scores.std(ddof=1)) / math.sqrt(rows)
+            return self.mean - half, self.mean + half
+        random = np.random.default_rng(0)
+        means = [scores[random.integers(rows, size=rows)].mean() for _ in range(RESAMPLES)]
+        low, high = np.quantile(means, [0.025, 0.975])
+        return float(low), float(high)
+
+
+@dataclass(slots=True)
+class Summary:
+    """All metrics over the rows so far.
+
+    Attributes:
+        rows: Number of rows.
+        failed_rows: Rows with at least one result that is a failure; an empty prediction is none.
+        unscored_rows: Rows that lack at least one score.
+        metrics: By label.
+        texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
+        seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
+    """
+
+    rows: int = 0
+    failed_rows: int = 0
+    unscored_rows: int = 0
+    metrics: dict[str, MetricTally] = field(default_factory=dict)
+    texts: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+
+    def add(self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None) -> None:
+        """Takes in an output row, and what it cost where that is known."""
+        self.rows += 1
+        statuses = {result["status"] for result in output["scores"].values()}
+        self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
+        self.unscored_rows += bool(statuses - {Status.OK})
+        for label, result in output["scores"].items():
+            tally = self.metrics.setdefault(label, MetricTally(judge=JudgeTally() if asks_judge(label) else None))
+            tally.add(label, result, identifier=output["id"])
+            if tally.judge is not None:
+                tally.judge.add(result, (scores or {}).get(label))
+        for label, score in (scores or {}).items():
+            if asks_judge(label):
+                continue
+            hits, timing = score.cache_hits, score.timing
+            for name in ("memory", "disk", "redis", "joined", "computed"):
+                self.texts[name] += getattr(hits, name)
+            for name in ("queue", "cache", "tokenize", "inference"):
+                self.seconds[name] += getattr(timing, f"{name}_s")

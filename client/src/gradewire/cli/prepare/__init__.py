@@ -1,0 +1,1 @@
+"""`gradewire prepare`: gets the references of a file ready before answers come."""

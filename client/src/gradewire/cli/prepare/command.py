@@ -1,0 +1,200 @@
+"""`gradewire prepare`: gets the references of a file ready before answers come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
+from gradewire.cli.options.connection import connection_of, connection_options
+from gradewire.cli.options.metrics import metric_options, metrics_help, over_a_file, plan_of, with_all_metrics
+from gradewire.cli.output.terminal import progress
+from gradewire.cli.prepare.generation import (
+    generate_options,
+    generation_of,
+    sentences_so_far,
+    tell_about_judge,
+    write_rows,
+)
+from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, exit_codes, one_line_errors
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradewire import AsyncClient
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.prepare.generation import GenerateOptions
+    from gradewire.cli.run.pipeline import ScorePlan
+    from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
+
+_FIELDS = ("question", "references", "synthetic_answers")
+# Failures told one by one; a file in which every row is wrong needs no further examples.
+_SHOWN_FAILURES = 10
+
+
+@dataclass(slots=True)
+class Entries:
+    """The distinct references of a file.
+
+    Attributes:
+        entries: What `Client.prepare` takes.
+        places: Where each was seen first.
+        problems: Of rows that cannot be read.
+        rows: Rows of the file.
+        entry_of: Position in `entries` by row number.
+    """
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    rows: int = 0
+    entry_of: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, source: InputFile) -> tuple[Entries, bool]:
+        """Reads a file; also says whether its first rows carry synthetic answers."""
+        found = cls()
+        opened = source.open()
+        seen: dict[str, int] = {}
+        for row in opened.rows:
+            found.rows += 1
+            if row.item is None:
+                found.problems.append(row.problem)
+                continue
+            entry = {name: row.item[name] for name in _FIELDS if name in row.item}
+            key = json.dumps(entry, sort_keys=True, default=repr)
+            if key not in seen:
+                seen[key] = len(found.entries)
+                found.entries.append(entry)
+                found.places.append(row.place)
+            found.entry_of[row.index] = seen[key]
+        if not found.entries:
+            raise InputError(f"{source.path}: there is no row with references")
+        return found, opened.has_synthetic
+
+
+@click.command(
+    "prepare",
+    epilog=f"""{ALIAS_HELP}
+\b
+Examples:
+  gradewire prepare references.jsonl --server 127.0.0.1:50051
+  SET=$(gradewire prepare references.jsonl --synthetic inline --quiet)
+  gradewire score answers.jsonl --synthetic prepared --reference-set $SET
+  SET=$(gradewire prepare references.jsonl --generate --out sentences.jsonl)
+  SET=$(gradewire prepare captions.jsonl --metrics cider,bertscore?idf=prepared --quiet)
+  gradewire score captions.jsonl --metrics cider,bertscore?idf=prepared --reference-set $SET
+
+{metrics_help()}
+
+The same references again compute nothing, and after a break the same command goes on where it stopped.
+
+{exit_codes(failed_rows="some rows could not be prepared")}""",
+)
+@input_options
+@metric_options
+@generate_options
+@connection_options
+@click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
+@click.pass_context
+def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> None:
+    """Embed the references of FILE, store their synthetic answers, and count their words, before answers come.
+
+    Prints the name of the reference set. It is made of the content: the same references have the same name everywhere.
+    """
+    if options["reference_set"] is not None:
+        raise click.UsageError("--reference-set: the name is made of the content, leave it out")
+    with one_line_errors():
+        written = generation_of(options)
+    plan, connection = plan_of(options, scoring=False), connection_of(options)
+    source = input_file(options, needed=("references",))
+    written.check_output(source, overwrite=options["overwrite"])
+    given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
+    try:
+        with one_line_errors():
+            found, has_synthetic = Entries.read(source)
+            if plan.synthetic is None:
+                prepared = has_synthetic or written.generation is not None
+                plan = plan.with_synthetic("prepared" if prepared else "none")
+            call = _Call(plan, written, connection.deadline_s if given else None, quiet=quiet)
+            report = asyncio.run(call.run(connection.client(ctx.obj), found))
+    except KeyboardInterrupt:
+        click.echo("interrupted; the same command goes on from here", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
+    problems = [*found.problems, *_told(found, report.failures)]
+    if written.out is not None:
+        answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
+        told = write_rows(written.out, source, answers)
+        if not quiet:
+            click.echo(f"{written.out}: {told}", err=True)
+    if not quiet:
+        _print_report(found, report, problems)
+    click.echo(report.reference_set)
+    if problems:
+        ctx.exit(EXIT_ROWS_FAILED)
+
+
+def _told(found: Entries, failures: Sequence[EntryFailure]) -> list[str]:
+    return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What is asked of the server."""
+
+    plan: ScorePlan
+    written: GenerateOptions
+    deadline_s: float | None
+    quiet: bool = field(kw_only=True)
+
+    async def run(self, client: AsyncClient, found: Entries) -> PrepareReport:
+        """Prepares all entries, and shows how far it is."""
+        generation = self.written.generation
+        began = time.monotonic()
+        async with client:
+            arguments = (await with_all_metrics(client, self.plan, quiet=self.quiet)).arguments()
+            del arguments["reference_set"]
+            chosen = choose_metrics(arguments["metrics"], MetricDefaults()).metrics
+            arguments["metrics"] = [over_a_file(metric) for metric in chosen]
+            if generation is not None and not self.quiet:
+                await tell_about_judge(client, generation)
+            with progress("preparing", len(found.entries), quiet=self.quiet) as shown:
+
+                def tell(step: PrepareProgress) -> None:
+                    note = sentences_so_far(step, time.monotonic() - began) if generation is not None else ""
+                    shown.done(step.entries_done, note)
+
+                return await client.prepare(
+                    found.entries,
+                    **arguments,
+                    generate=generation or False,
+                    deadline_s=self.deadline_s,
+                    progress=tell,
+                )
+
+
+def _print_report(found: Entries, report: PrepareReport, problems: list[str]) -> None:
+    hits = report.cache_hits
+    before = hits.memory + hits.disk + hits.redis
+    click.echo(
+        f"{len(found.entries)} reference lists in {found.rows} rows: {hits.computed} texts encoded, "
+        f"{before} were there, {report.synthetic_answers_stored} synthetic answers stored",
+        err=True,
+    )
+    if (writer := report.generation) is not None:
+        click.echo(f"{report.synthetic_answers_generated} of them written now, by {writer.line}", err=True)
+    _print_some("stands for itself", _told(found, report.fallbacks))
+    _print_some("not prepared", problems)
+
+
+def _print_some(what: str, problems: Sequence[str]) -> None:
+    for problem in problems[:_SHOWN_FAILURES]:
+        click.echo(f"{what}: {problem}", err=True)
+    if len(problems) > _SHOWN_FAILURES:
+        click.echo(f"{what}: {len(problems) - _SHOWN_FAILURES} more", err=True)

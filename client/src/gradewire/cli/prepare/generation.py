@@ -1,0 +1,200 @@
+"""Options of `gradewire prepare` that have a judge write synthetic answers, and the file that they are written to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gradewire.cli.input.records import STDIN, read_records
+from gradewire.cli.options.judges import read_prompt_file
+from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.problems import InputError
+from gradewire.preparation import PrepareProgress, SyntheticGeneration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gradewire import AsyncClient
+    from gradewire.cli.input.files import InputFile
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+_METRIC = "synthetic"
+# Formats whose unreadable rows are pieces of JSON, or are meant to be.
+_LINES = frozenset({"json", "jsonl"})
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """What the options say.
+
+    Attributes:
+        generation: Who writes; None: nobody does.
+        out: Where the rows go with their synthetic answers.
+    """
+
+    generation: SyntheticGeneration | None
+    out: Path | None
+
+    def check_output(self, source: InputFile, *, overwrite: bool) -> None:
+        """Refuses an output that cannot be written, before any work.
+
+        Raises:
+            InputError: It is there already, or is the input, or the input cannot be read twice.
+        """
+        if self.out is None:
+            return
+        if source.path == STDIN:
+            raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
+        refuse_clashes((self.out, _part_of(self.out)), "--out", {"the input": source.path})
+        if self.out.exists() and not overwrite:
+            raise InputError(f"{self.out} is there already: give --overwrite, or another file")
+
+
+def generate_options(command: Command) -> Command:
+    """Adds the options; `generation_of` reads them."""
+    for option in reversed(
+        (
+            click.option(
+                "--generate",
+                is_flag=True,
+                help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
+                "answers the question with the reference in it. The set keeps them.",
+            ),
+            click.option("--judge", metavar="NAME[@DIGEST]", help="Who writes; default: the server's default judge."),
+            click.option(
+                "--prompt",
+                metavar="FILE",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help="Prompt file of the metric synthetic; default: the server's.",
+            ),
+            click.option(
+                "--out",
+                type=click.Path(dir_okay=False, path_type=Path),
+                help="Write the rows of FILE with their synthetic answers here (JSONL), to be read, corrected and used "
+                "with --synthetic inline.",
+            ),
+            click.option("--overwrite", is_flag=True, help="Replace --out."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def generation_of(options: Mapping[str, Any]) -> GenerateOptions:
+    """Reads the options of `generate_options`.
+
+    Raises:
+        click.UsageError: One needs another one.
+        InputError: The prompt file is none, or one of another metric.
+    """
+    judge, prompt, out = options["judge"], options["prompt"], options["out"]
+    if not options["generate"]:
+        given = {"--judge": judge, "--prompt": prompt, "--out": out, "--overwrite": options["overwrite"]}
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name} is for synthetic answers: give --generate with it")
+        return GenerateOptions(None, None)
+    if options["overwrite"] and out is None:
+        raise click.UsageError("--overwrite needs --out FILE")
+    text = ""
+    if prompt is not None:
+        given_prompt = read_prompt_file(prompt).prompt
+        if given_prompt.metric != _METRIC:
+            raise InputError(f"--prompt {prompt}: it is a prompt of {given_prompt.metric}, not of {_METRIC}")
+        text = given_prompt.text
+    return GenerateOptions(SyntheticGeneration(judge=judge or "", prompt=text), out)
+
+
+async def tell_about_judge(client: AsyncClient, generation: SyntheticGeneration) -> None:
+    """Says on standard error what is to be known of the judge, which may be one for tests alone."""
+    name = generation.judge.partition("@")[0]
+    for model in (await client.models()).models:
+        if model.kind == "judge" and (model.name == name if name else model.is_default):
+            for remark in model.remarks:
+                click.echo(f"judge {model.name}: {remark}", err=True)
+
+
+def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
+    """What a progress line says of sentences."""
+    rate = step.synthetic_answers_generated / max(seconds, 1e-9)
+    line = f"{step.synthetic_answers_generated} sentences, {rate:.2g}/s"
+    fallbacks = step.synthetic_answers_fallback
+    return f"{line}, {fallbacks} fallback{'s' * (fallbacks != 1)}" if fallbacks else line
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """What stands in a file that `write_rows` wrote.
+
+    Attributes:
+        rows: Lines of it.
+        whole: Of them, rows with the synthetic answers that the set holds.
+        unread: Of them, lines of the input that no row could be read from, as they were.
+        left_out: Rows of a table that could not be read: no line of JSON can be made of them.
+    """
+
+    rows: int = 0
+    whole: int = 0
+    unread: int = 0
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        """For people."""
+        told = [f"{self.rows} rows, {self.whole} of them with synthetic answers"]
+        if self.unread:
+            told.append(f"{self.unread} as they were because they cannot be read")
+        if self.left_out:
+            told.append(f"{self.left_out} rows of the input left out because they cannot be read")
+        return "; ".join(told)
+
+
+def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> WrittenRows:
+    """Writes the rows of a file with their synthetic answers, all or none.
+
+    Args:
+        path: Replaced when all is written.
+        source: Read again, row by row.
+        answers: By row number; a row without one, or with a gap, is written as it was, and so is a line that is no row.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    column = source.options.columns.get("synthetic_answers", "synthetic_answers")
+    part = _part_of(path)
+    whole = unread = left_out = rows = 0
+    try:
+        with part.open("wb") as stream:
+            for record in read_records(source.path, source.format):
+                found = answers.get(record.index, ())
+                if record.fields is not None:
+                    complete = bool(found) and None not in found
+                    fields = {**record.fields, column: list(found)} if complete else record.fields
+                    line = json.dumps(fields, ensure_ascii=False, default=str).encode()
+                    whole += complete
+                elif source.format in _LINES:
+                    line = record.raw.rstrip("\r\n").encode(errors="surrogateescape")
+                    unread += 1
+                else:
+                    left_out += 1
+                    continue
+                stream.write(line + b"\n")
+                rows += 1
+        part.replace(path)
+    except (OSError, UnicodeEncodeError) as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        reason = error.strerror if isinstance(error, OSError) else "a text in it is no Unicode"
+        raise InputError(
+            f"{path}: {reason or error}; the set holds the answers, the same command writes them"
+        ) from error
+    return WrittenRows(rows, whole, unread, left_out)
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")

@@ -1,0 +1,1 @@
+"""`gradewire prompt`: what judges are shown."""

@@ -1,0 +1,147 @@
+"""`gradewire prompt`: what judges are shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.input.files import InputFile, input_file, input_options
+from gradewire.cli.options.judges import GivenPrompt, read_prompt_file, with_prompts
+from gradewire.cli.problems import InputError, one_line_errors
+from gradewire.cli.prompt.text import shown_rounds
+from gradewire.cli.run.pipeline import ScorePlan
+from gradewire.cli.server_extra import prompts_module
+from gradewire.items import ItemProblem, encode_item
+from gradewire.metric_types.prompt_text import DIGEST_PREFIX_CHARS
+
+if TYPE_CHECKING:
+    from gradewire.cli.input.rows import Row
+    from gradewire.metric_types import Metric
+    from gradewire_proto.v1 import types_pb2
+
+# More than any judge reads.
+_MAX_ITEM_BYTES = 16 * 1024 * 1024
+
+
+@click.group(
+    "prompt",
+    epilog="""\b
+Examples:
+  gradewire prompt list
+  gradewire prompt show lave answers.jsonl --row 3
+  gradewire prompt show 'lave?mode=rationale' answers.jsonl --row 3 --ids
+  gradewire prompt export lave > mine.toml             then change it, its name first
+  gradewire prompt check mine.toml
+  gradewire prompt show lave answers.jsonl --prompt mine.toml
+  gradewire score answers.jsonl --metrics lave --prompt mine.toml --out scores.jsonl
+""",
+)
+def prompt_command() -> None:
+    """Look at what judges are shown, and write prompts of your own."""
+
+
+@prompt_command.command("list")
+def list_command() -> None:
+    """List the prompts that are known here: NAME/VERSION, digest, what they are, how they can be asked."""
+    with one_line_errors():
+        files = prompts_module().prompt_files()
+    width = max(len(file.title) for file in files)
+    for file in files:
+        shown = ", ".join(f"{len(each)} {kind}" for kind, each in file.demonstrations.items()) or "none"
+        click.echo(f"{file.title:<{width}}  {file.digest[:DIGEST_PREFIX_CHARS]}  {file.description}")
+        click.echo(f"{'':<{width}}  {', '.join(file.variants)}; demonstrations: {shown}")
+
+
+@prompt_command.command("export")
+@click.argument("name")
+def export_command(name: str) -> None:
+    """Print the prompt file of a metric (lave), or of NAME/VERSION: the beginning of one of your own."""
+    with one_line_errors():
+        file = prompts_module().find_prompt_file(name)
+    sys.stdout.buffer.write(file.text.encode())
+    sys.stdout.buffer.flush()
+
+
+@prompt_command.command("check")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def check_command(file: Path) -> None:
+    """Check a prompt file and say what is in it."""
+    with one_line_errors():
+        read = prompts_module().read_prompt_file(_bytes_of(file), str(file))
+    click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
+    for name, variant in read.variants.items():
+        steps = ", then ".join(
+            f"{step.name} ({' / '.join(step.labels) if step.labels else f'at most {step.max_tokens} tokens'})"
+            for step in variant.steps
+        )
+        click.echo(f"{name}: {steps}")
+    for kind, shown in read.demonstrations.items():
+        click.echo(f"demonstrations for {kind} questions: {len(shown)}")
+
+
+@prompt_command.command("show")
+@click.argument("metric")
+@input_options
+@click.option("--row", "index", type=click.IntRange(min=0), default=0, show_default=True, help="Row number, from 0.")
+@click.option(
+    "--prompt",
+    "prompt_path",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Prompt file in place of the metric's own.",
+)
+@click.option("--judge", metavar="NAME", help="Judge whose tokens are counted; default: the default judge.")
+@click.option("--ids", is_flag=True, help="Print the token ids too.")
+def show_command(
+    *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any
+) -> None:
+    """Print exactly what a judge is shown of row N of FILE by METRIC, a name or a line (lave?mode=rationale).
+
+    Nothing is sent anywhere. Where the judge is built on this machine its tokens are counted. What a judge would write
+    before its verdict is made up.
+    """
+    with one_line_errors():
+        asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
+        row = _row(input_file(options), index)
+        prompts = prompts_module()
+        view = prompts.view_prompt(asked.to_spec(), _item(row))
+        named = str(getattr(asked, "model", None) or "").partition("@")[0]
+        tokenizer = prompts.judge_tokenizer(named)
+        place = f"{row.place} (id {row.id})"
+        for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
+            click.echo(line.encode(errors="replace").decode())
+
+
+def _metric(line: str, prompts: list[GivenPrompt], judge: str | None) -> Metric:
+    metrics = with_prompts(ScorePlan(metrics=line, judge=judge, prompts=prompts)).choice().metrics
+    if len(metrics) != 1:
+        raise InputError(f"{line}: one metric at a time")
+    return metrics[0]
+
+
+def _row(source: InputFile, index: int) -> Row:
+    rows = 0
+    for row in source.open().rows:
+        if row.index == index:
+            if row.item is None:
+                raise InputError(row.problem)
+            return row
+        rows += 1
+    raise InputError(f"{source.path} has no row {index}: it has {rows}, counted from 0")
+
+
+def _item(row: Row) -> types_pb2.Item:
+    message = encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
+    if isinstance(message, ItemProblem):
+        raise InputError(f"{row.place}: {message.message}")
+    return message
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error

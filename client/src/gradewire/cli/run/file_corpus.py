@@ -1,0 +1,137 @@
+"""Metrics that weigh words by a corpus, over a whole file: the file's own references are made the corpus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.input.records import STDIN
+from gradewire.cli.options.metrics import over_a_file
+from gradewire.cli.output.results_file import files_of, may_pass, read_results
+from gradewire.cli.output.terminal import progress
+from gradewire.cli.prepare.command import Entries
+from gradewire.cli.problems import InputError
+from gradewire.cli.run.pace import BATCH_ROWS
+from gradewire.metric_types import Cider
+from gradewire.preparation import name_entries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gradewire import AsyncClient
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.run.pipeline import ScorePlan
+    from gradewire.metric_types import Metric
+
+# Parameters that name a corpus: of cider, of bertscore.
+_CORPUS_PARAMETERS = ("corpus", "idf")
+
+
+async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePlan, *, quiet: bool) -> ScorePlan:
+    """Prepares the references of the file where a metric needs a prepared corpus, and no other set is named.
+
+    A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
+    here, and give the same row another score in another file.
+
+    Args:
+        client: Where the scoring will be done.
+        source: The file; its rows are read once more.
+        plan: What is asked.
+        quiet: Show no progress.
+
+    Returns:
+        The plan, with the name of the set where one was prepared.
+
+    Raises:
+        InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is
+            standard input, which cannot be read twice.
+        GradewireError: The server is not there, or refuses.
+    """
+    if not _may_take_corpus(plan):
+        return plan
+    chosen = plan.choice()
+    metrics = [over_a_file(metric) for metric in chosen.metrics]
+    if any(_corpus(metric) == "request" for metric in metrics):
+        _refuse_many_rows(source)
+    weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
+    plan = replace(plan, metrics=metrics)
+    if not weighted or (chosen.reference_set and source.path == STDIN):
+        return plan
+    if source.path == STDIN:
+        names = ", ".join(metric.name for metric in weighted)
+        raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
+    entries, _ = Entries.read(source)
+    # A line of this file names the file's own set, which another store or server may not have.
+    if chosen.reference_set and chosen.reference_set != name_entries(entries.entries):
+        return plan
+    with progress("counting references", len(entries.entries), quiet=quiet) as shown:
+        report = await client.prepare(
+            entries.entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done)
+        )
+    if not quiet:
+        left_out = f", {len(report.failures)} could not be" if report.failures else ""
+        click.echo(
+            f"corpus: {len(entries.entries) - len(report.failures)} reference lists of {source.path} are counted"
+            f"{left_out} (reference set {report.reference_set})",
+            err=True,
+        )
+    return replace(plan, reference_set=report.reference_set)
+
+
+def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> None:
+    """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
+
+    Rows that no request can hold, because they cannot be read, count on neither side.
+
+    Args:
+        plan: As `with_file_corpus` gave it.
+        source: The file; its rows are read once more.
+        out: Output of an earlier run; need not be there.
+
+    Raises:
+        InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
+            was changed.
+    """
+    weighted = plan.choice().metrics if _may_take_corpus(plan) else ()
+    names = [metric.name for metric in weighted if _corpus(metric) == "request"]
+    if not names:
+        return
+    done = set()
+    for path in files_of(out)[:2]:
+        try:
+            results = read_results(path) if path.exists() else ()
+            done |= {(result["index"], result["digest"]) for _, result in results if not may_pass(result)}
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+    rows = {(row.index, row.digest) for row in source.open().rows if row.item is not None}
+    if rows & done and (left := len(rows - done)):
+        raise InputError(
+            f"{', '.join(names)}: corpus=request counts the rows that are scored together, and of {len(rows)} rows "
+            f"{left} {'is' if left == 1 else 'are'} left: their weights would be others than those of {out}. Score all "
+            "again with --overwrite, or write corpus=prepared (bertscore: idf=prepared)"
+        )
+
+
+def takes_corpus(metric: Metric) -> bool:
+    """Whether a metric's scores depend on which other references are counted."""
+    return _corpus(over_a_file(metric)) in {"request", "prepared"}
+
+
+def _may_take_corpus(plan: ScorePlan) -> bool:
+    return any(name in str(plan.metrics) for name in (*_CORPUS_PARAMETERS, Cider.name))
+
+
+def _corpus(metric: Metric) -> Any:
+    return next((value for name in _CORPUS_PARAMETERS if (value := getattr(metric, name, None))), None)
+
+
+def _refuse_many_rows(source: InputFile) -> None:
+    rows = source.count()
+    if rows is None or rows > BATCH_ROWS:
+        there = "standard input" if rows is None else f"{source.path} has {rows} rows and"
+        raise InputError(
+            f"corpus=request: {there} may need more than one request, of {BATCH_ROWS} rows each, and each would have "
+            "weights of its own: write corpus=prepared (bertscore: idf=prepared), which takes the file's references"
+        )

@@ -1,0 +1,248 @@
+"""Scores rows in order, a few batches in flight, with as much memory as these take."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import re
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gradewire._calls.corpus import counting_over_request
+from gradewire.cli.options.connection import BATCH_DEADLINE_S
+from gradewire.cli.run.pace import BATCHES_IN_FLIGHT, Pace
+from gradewire.cli.run.retries import Retries
+from gradewire.errors import DeadlineExceeded, InconsistentReplies, Overloaded
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.results import MetricScore, Status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+
+    from gradewire import AsyncClient, ScoreReport
+    from gradewire.cli.input.rows import Row
+    from gradewire.cli.options.judges import GivenPrompt
+    from gradewire.metric_types import Preset, Synthetic
+    from gradewire.metric_types.choice import MetricChoice, MetricsLike
+
+T = TypeVar("T")
+
+# A server that turns work away is asked again this often before the run ends.
+PATIENCE = 20
+# So many batches in a row without an answer in time say that the server hangs.
+GIVE_UP_AFTER = 8
+_ITEM = re.compile(r"^items\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePlan:
+    """What is asked of every row.
+
+    Attributes:
+        metrics: As `Client.score` takes them.
+        preset: For smile where `metrics` names none.
+        synthetic: For smile where `metrics` does not say.
+        model: Encoder of metrics that do not say their own.
+        reference_set: With synthetic = prepared.
+        judge: Judge of metrics that do not say their own.
+        prompts: Prompt files of the command line.
+        retries: How often rows are sent again when the server says that this may help.
+    """
+
+    metrics: MetricsLike
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    reference_set: str | None = None
+    judge: str | None = None
+    prompts: Sequence[GivenPrompt] = ()
+    retries: int = 0
+
+    def choice(self) -> MetricChoice:
+        """The metrics with these defaults filled in; raises InvalidRequest where they are not to be understood."""
+        defaults = MetricDefaults(self.preset, self.synthetic, self.model, self.reference_set, self.judge)
+        return choose_metrics(self.metrics, defaults)
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `Client.score`."""
+        return {
+            "metrics": self.metrics,
+            "preset": self.preset,
+            "synthetic": self.synthetic,
+            "model": self.model,
+            "reference_set": self.reference_set,
+            # `Client.prepare` takes none.
+            **({"judge": self.judge} if self.judge else {}),
+        }
+
+    def with_default_synthetic(self, *, present: bool) -> ScorePlan:
+        """Where nobody said which synthetic answers to use: prepared with a reference set, else those there are."""
+        if self.synthetic is not None:
+            return self
+        return self.with_synthetic("prepared" if self.reference_set else "inline" if present else "none")
+
+    def with_synthetic(self, synthetic: Synthetic) -> ScorePlan:
+        """The same with other synthetic answers."""
+        return replace(self, synthetic=synthetic)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row with its results.
+
+    Attributes:
+        row: The row.
+        output: As it is written: id, index, scores by label, digest of the content.
+        scores: The same scores with what they cost; empty for a row that was scored in an earlier run.
+    """
+
+    row: Row
+    output: Mapping[str, Any]
+    scores: Mapping[str, MetricScore]
+
+
+@dataclass(slots=True)
+class Run:
+    """Scores rows with one client.
+
+    Attributes:
+        client: Where the scoring is done.
+        plan: What is asked.
+        known: Gives the output of rows that an earlier run scored, None for the others.
+        lines: What the server says that it computes, by label; filled by `begin`.
+        retries: Of rows that the server could not take; filled by `begin`.
+        deadline_s: Of one request, seconds.
+    """
+
+    client: AsyncClient
+    plan: ScorePlan
+    known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None
+    lines: dict[str, str] = field(default_factory=dict)
+    retries: Retries = field(default_factory=lambda: Retries(0))
+    deadline_s: float = BATCH_DEADLINE_S
+    _timeouts: int = 0
+    _pace: Pace = field(default_factory=lambda: Pace(judged=False, deadline_s=BATCH_DEADLINE_S))
+
+    async def begin(self) -> None:
+        """Asks the server about the metrics before any row is read.
+
+        Raises:
+            GradewireError: The server is not there, or cannot compute what is asked.
+        """
+        choice = self.plan.choice()
+        # What counts over a request needs all rows in one.
+        judged = choice.asks_judge and not counting_over_request(choice.specs)
+        self._pace = Pace(judged=judged, deadline_s=self.deadline_s)
+        self.retries = Retries(self.plan.retries)
+        report = await self.client.score([], **self.plan.arguments())
+        self.lines = {label: provenance.line for label, provenance in report.provenance.items()}
+
+    async def score(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
+        """Scores rows and hands them out in their order, a batch at a time.
+
+        Raises:
+            GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
+        """
+        remaining = iter(rows)
+        waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
+        try:
+            while batch := await _beside(lambda: list(itertools.islice(remaining, self._pace.rows))):
+                waiting.append(asyncio.create_task(self._score_batch(batch)))
+                if len(waiting) >= BATCHES_IN_FLIGHT:
+                    yield await waiting.popleft()
+            while waiting:
+                yield await waiting.popleft()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
+        known = [self.known(row) for row in rows]
+        items = [row.item for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
+        answers = iter(await self._finished_answers(items) if items else ())
+        scored = []
+        for row, output in zip(rows, known, strict=True):
+            if output is not None:
+                scored.append(ScoredRow(row, output, {}))
+            elif row.item is None:
+                failed = MetricScore(score=None, status=Status.INVALID_INPUT, message=row.problem)
+                scored.append(self._scored(row, dict.fromkeys(self.lines, failed)))
+            else:
+                scored.append(self._scored(row, next(answers)))
+        return scored
+
+    async def _finished_answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
+        began = time.monotonic()
+        answers = await self._answers(items)
+        computed = sum(any(score.cache_hits.computed for score in scores.values()) for scores in answers)
+        self._pace.took(time.monotonic() - began, rows=len(items), computed=computed)
+        return await self.retries.finish(items, answers, self._answers)
+
+    async def _answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
+        try:
+            report = await self._patiently(items)
+        except DeadlineExceeded as error:
+            self._timeouts += 1
+            if self._timeouts >= GIVE_UP_AFTER:
+                raise
+            failed = MetricScore(score=None, status=Status.TIMEOUT, message=str(error))
+            return [dict.fromkeys(self.lines, failed) for _ in items]
+        self._timeouts = 0
+        return [answer.scores for answer in report]
+
+    async def _patiently(self, items: list[Mapping[str, Any]]) -> ScoreReport:
+        for _ in range(PATIENCE):
+            try:
+                return self._same(await self.client.score(items, **self.plan.arguments()))
+            except Overloaded as error:
+                await asyncio.sleep(min(error.retry_after_s or 1.0, 10.0))
+        return self._same(await self.client.score(items, **self.plan.arguments()))
+
+    def _same(self, report: ScoreReport) -> ScoreReport:
+        for label, provenance in report.provenance.items():
+            if provenance.line != self.lines[label]:
+                raise InconsistentReplies(
+                    f"{label} was computed as {self.lines[label]} and later as {provenance.line}: "
+                    "--resume goes on once all servers at the address are alike"
+                )
+        return report
+
+    def _scored(self, row: Row, scores: Mapping[str, MetricScore]) -> ScoredRow:
+        results = {}
+        for label, score in scores.items():
+            result = score.to_dict()
+            if score.message:
+                # The client counts within its batch; people look for the place in their file.
+                result["message"] = _ITEM.sub(row.place, score.message)
+            # A row that never reached the server carries the line as well, so that --resume can compare.
+            results[label] = {**result, "line": self.lines[label]}
+        return ScoredRow(row, {"id": row.id, "index": row.index, "scores": results, "digest": row.digest}, scores)
+
+
+async def _beside(read: Callable[[], T]) -> T:
+    """Reads on a thread of its own: standard input may be silent for hours, and Ctrl-C must not wait for it."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+
+    def settle(deliver: Callable[[], None]) -> None:
+        if not outcome.done():
+            deliver()
+
+    def work() -> None:
+        try:
+            value = read()
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+            deliver = functools.partial(outcome.set_exception, error)
+        else:
+            deliver = functools.partial(outcome.set_result, value)
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            loop.call_soon_threadsafe(settle, deliver)
+
+    threading.Thread(target=work, name="gradewire-reader", daemon=True).start()
+    return await outcome

@@ -1,0 +1,1 @@
+"""`gradewire score`: scores the answers of a file."""

@@ -1,0 +1,99 @@
+"""Prints a summary on stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire.cli.output.terminal import number, print_table, rows_per_second
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradewire.cli.output.summary import MetricTally, Summary
+
+
+def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
+    """Prints what a run amounts to.
+
+    Args:
+        summary: All rows, those of earlier runs included.
+        command: What gives the same scores again; empty where there are none.
+        place: Where the scoring was done.
+        scored_rows: Rows of this run.
+        wall_s: Its time, seconds.
+    """
+    lines = []
+    for label, tally in summary.metrics.items():
+        bounds = tally.interval()
+        lines.append(
+            [
+                label,
+                str(len(tally.scores)),
+                number(tally.mean),
+                f"{number(bounds[0])} to {number(bounds[1])}" if bounds else "-",
+                number(tally.accuracy),
+                number(tally.mean_empty_as_wrong),
+                _counted(tally.failures) or "none",
+            ]
+        )
+    columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
+    print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
+    for labels, text in _notes(summary):
+        click.echo(_printable(f"{', '.join(labels)}: {text}"), err=True)
+    for label, tally in summary.metrics.items():
+        if tally.judge is not None and (said := tally.judge.text()):
+            click.echo(_printable(f"{label}: {said}"), err=True)
+        if tally.uncertain:
+            click.echo(f"{_printable(label)}: {_told_uncertain(tally)}", err=True)
+    rate = scored_rows / wall_s if wall_s else 0.0
+    click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rows_per_second(rate)}) by {place}", err=True)
+    if texts := sum(summary.texts.values()):
+        found = ", ".join(
+            f"{summary.texts[name]} {words}"
+            for name, words in (
+                ("memory", "in memory"),
+                ("disk", "on disk"),
+                ("redis", "in Redis"),
+                ("joined", "shared with other rows"),
+                ("computed", "encoded"),
+            )
+            if summary.texts[name]
+        )
+        click.echo(f"{texts} texts: {found}", err=True)
+    if waited_s := sum(summary.seconds.values()):
+        shares = ", ".join(f"{name} {seconds / waited_s:.0%}" for name, seconds in summary.seconds.items())
+        click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
+    if command:
+        click.echo(f"the same again: {command}", err=True)
+
+
+def _told_uncertain(tally: MetricTally) -> str:
+    judged = tally.verdicts.total()
+    told = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
+    return told if tally.uncertain == judged else f"{told}; accuracy of the others {number(tally.accuracy_certain)}"
+
+
+def _notes(summary: Summary) -> list[tuple[list[str], str]]:
+    """Failures and warnings, each once, with all metrics of which it holds."""
+    labels: dict[str, list[str]] = {}
+    for label, tally in summary.metrics.items():
+        texts = [
+            f"{status}, for instance {identifier}: {message or 'no message'}"
+            for status, (identifier, message) in tally.examples.items()
+        ]
+        if tally.warnings:
+            texts.append(f"warnings: {_counted(tally.warnings)}")
+        for text in texts:
+            labels.setdefault(text, []).append(label)
+    return [(named, text) for text, named in labels.items()]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="replace").decode()

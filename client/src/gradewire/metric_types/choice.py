@@ -1,0 +1,165 @@
+"""From what a caller writes as `metrics` to what is asked of the server, and how the results are called."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from gradewire.errors import InvalidRequest
+from gradewire.metric_types import Metric, Preset, Smile, Synthetic
+from gradewire.metric_types.line import parameter_names, parse_metric_line, write_line
+from gradewire.metric_types.prompt_text import short_prompt
+from gradewire.metric_types.wire import wire_parameters
+from gradewire_proto.v1 import types_pb2
+
+MetricsLike = str | Metric | Sequence[str | Metric]
+
+# What a call says for all metrics that have the parameter, and how it is refused where none has.
+_FOR_SOME = {
+    "preset": "preset is for smile, which is not among the metrics: leave it out",
+    "model": "model: none of the metrics uses one (a judge is given as judge), leave it out",
+    "judge": "judge: none of the metrics asks one, leave it out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """The metrics of a call.
+
+    Attributes:
+        labels: What each result is called, one per metric, distinct.
+        metrics: With the call's defaults filled in.
+        specs: The same for the wire.
+        reference_set: Of the call; empty without.
+    """
+
+    labels: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    specs: tuple[types_pb2.MetricSpec, ...]
+    reference_set: str = ""
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
+        return any(metric.needs_judge for metric in self.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefaults:
+    """What a call says for those of its metrics that do not say it themselves.
+
+    Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one.
+    """
+
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    reference_set: str | None = None
+    judge: str | None = None
+
+    def of(self, metric: Metric) -> dict[str, Any]:
+        """What the call says of the metric's parameters, by their names."""
+        model = self.judge if metric.needs_judge else self.model
+        said = {"preset": self.preset, "synthetic": self.synthetic, "model": model}
+        return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
+
+
+def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
+    """Resolves metrics.
+
+    A label is the metric's name; where a name is asked for several times, the line of its preset and of what differs.
+
+    Args:
+        metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, or a sequence of these.
+        defaults: The call's own arguments. A metric that says something itself keeps it.
+
+    Raises:
+        InvalidRequest: An unknown or repeated metric, none at all, a preset or model that no metric takes, or more than
+            one reference set.
+    """
+    if isinstance(metrics, str):
+        return _choose_written(metrics, defaults)
+    return _choose([metrics] if isinstance(metrics, Metric) else list(metrics), defaults)
+
+
+@lru_cache(maxsize=128)
+def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
+    """Most programs call with the same few words again and again."""
+    return _choose([metrics], defaults)
+
+
+def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> MetricChoice:
+    parsed: list[Metric] = []
+    for entry in written:
+        if isinstance(entry, str):
+            parsed += [parse_metric_line(line) for line in entry.split(",")]
+        elif isinstance(entry, Metric):
+            parsed.append(entry)
+        else:
+            raise InvalidRequest(f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, a line or a metric")
+    if not parsed:
+        raise InvalidRequest("metrics is empty: name at least one, for instance smile")
+    for name, way_out in _FOR_SOME.items():
+        if getattr(defaults, name) is not None and not any(_takes(metric, name) for metric in parsed):
+            raise InvalidRequest(way_out)
+    filled = tuple(_fill(metric, defaults) for metric in parsed)
+    specs = tuple(metric.to_spec() for metric in filled)
+    return MetricChoice(_labels(filled), filled, specs, _reference_set(filled, defaults))
+
+
+def _takes(metric: Metric, name: str) -> bool:
+    if name in {"judge", "model"} and metric.needs_judge != (name == "judge"):
+        return False
+    return ("model" if name == "judge" else name) in wire_parameters(metric.name)
+
+
+def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
+    said = defaults.of(metric)
+    if metric.prepared_parameter and getattr(metric, "reference_set", None):
+        # Who names a set wants what is in it, whatever the call says of other metrics.
+        said[metric.prepared_parameter] = "prepared"
+    missing = {name: value for name, value in said.items() if value is not None and getattr(metric, name) is None}
+    return replace(metric, **missing)
+
+
+def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
+    named = {}
+    for metric in metrics:
+        if of_metric := getattr(metric, "reference_set", None):
+            metric.check_reference_set()
+            named[of_metric] = "a metric"
+    if defaults.reference_set:
+        named[defaults.reference_set] = "the call"
+    if len(named) > 1:
+        said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
+        raise InvalidRequest(f"reference_set: {said}, and a call reads one set: leave one out, or make two calls")
+    return next(iter(named), "")
+
+
+def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    explicit = [_told_apart(metric) for metric in metrics]
+    times = Counter(metric.name for metric in explicit)
+    differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
+    labels = [
+        metric.name if times[metric.name] == 1 else write_line(metric, differing[metric.name]) for metric in explicit
+    ]
+    if repeated := [label for label, count in Counter(labels).items() if count > 1]:
+        raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
+    return tuple(labels)
+
+
+def _told_apart(metric: Metric) -> Metric:
+    """The metric as labels name it."""
+    if isinstance(metric, Smile):
+        # Without a preset the server takes v1, so that is what two metrics are told apart by.
+        return replace(metric, preset=metric.preset or "v1")
+    if prompt := getattr(metric, "prompt", None):
+        short: dict[str, Any] = {"prompt": short_prompt(prompt)}
+        return replace(metric, **short)
+    return metric
+
+
+def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:
+    keys = ("version", *parameter_names(name))
+    return frozenset(key for key in keys if len({getattr(metric, key) for metric in metrics}) > 1)

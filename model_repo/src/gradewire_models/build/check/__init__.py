@@ -1,0 +1,1 @@
+"""Checks a built model, and decides whether a variant may stand for its base."""

@@ -1,0 +1,171 @@
+"""Decides whether a variant may stand for its base: by what it does to scores, not to vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from gradewire_models.build.check.quality_rows import ROWS, AnswerRow, AnswerRows, own_rows, read_rows
+from gradewire_models.build.check.verify import Check, open_session
+from gradewire_models.build.quantize.entering_rows import tokenize
+from gradewire_models.errors import ModelBrokenError
+from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
+
+MAX_SCORE_CHANGE = 0.01
+MIN_RANK_CORRELATION = 0.999
+
+# They take their scale from everything that runs at once: a text's vector depends on its batch mates.
+_BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
+_BATCH_TOKENS = 512
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreChange:
+    """How a score moves when the variant takes the base's place.
+
+    Attributes:
+        largest: Largest change of a score, absolute.
+        rank_correlation: Spearman's, of the variant's scores with the base's, in [-1, 1].
+    """
+
+    largest: float
+    rank_correlation: float
+
+    @property
+    def small(self) -> bool:
+        """Whether the variant may be accepted."""
+        return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
+
+
+def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Check]:
+    """What `accept_variant` says of a built model; nothing of a model of its own.
+
+    Args:
+        repository: Where the model and its base lie.
+        name: The model.
+        path: JSON lines to compare on; None for gradewire's own rows.
+
+    Raises:
+        ModelNotBuiltError: The model or its base is not there; the message says how to build it.
+        BuildError: The rows cannot be read.
+    """
+    try:
+        variant = load_built(repository, name)
+    except ModelBrokenError:
+        return []  # which is what the check of its files says already
+    if not variant.base:
+        return []
+    return accept_variant(repository, name, variant.base, own_rows() if path is None else read_rows(path))
+
+
+def accept_variant(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
+    """Compares the scores of the model `name` with those of `base`, both built and both run on the CPU.
+
+    Raises:
+        ModelNotBuiltError: One of them is not there; the message says how to build it.
+        ModelBrokenError: One of them is broken.
+    """
+    variant, original = load_built(repository, name), load_built(repository, base)
+    whose = f"against {base} on {len(rows.rows)} rows ({rows.origin}, SHA-256 {rows.sha256[:12]})"
+    if not variant.on_cpu:
+        whose += ", computed on the CPU, which says little about the GPU it is for"
+    checks = [_check_operators(variant)]
+    if len(rows.rows) < ROWS:
+        checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few to accept on: {ROWS}"))
+    for score, change in score_changes(original, variant, rows.rows).items():
+        detail = (
+            f"largest change {change.largest:.4f} (below {MAX_SCORE_CHANGE}), rank correlation "
+            f"{change.rank_correlation:.5f} (above {MIN_RANK_CORRELATION}) {whose}"
+        )
+        checks.append(Check(f"scores of {score}", passed=change.small, detail=detail))
+    return checks
+
+
+def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, ScoreChange]:
+    """Measures both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
+
+    ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
+    (docs/metrics.md), with the encoder at hand in place of SFVE's.
+    """
+    before, after = row_scores(base, rows), row_scores(variant, rows)
+    return {
+        score: ScoreChange(float(np.abs(after[score] - before[score]).max()), spearman(after[score], before[score]))
+        for score in before
+    }
+
+
+def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
+    """Scores every row, float64 [rows] in [-1, 1], by name of the score."""
+    forms = {
+        "sbert": [(row.prediction, row.references) for row in rows],
+        "sfve": [
+            (_pair(row.question, row.prediction), tuple(_pair(row.question, text) for text in row.references))
+            for row in rows
+        ],
+    }
+    texts = sorted({text for pairs in forms.values() for answer, references in pairs for text in (answer, *references)})
+    places = {text: place for place, text in enumerate(texts)}
+    vectors = embed_texts(model, texts).astype(np.float64)
+    return {
+        score: np.array(
+            [
+                (vectors[[places[text] for text in references]] @ vectors[places[answer]]).clip(-1, 1).max()
+                for answer, references in pairs
+            ]
+        )
+        for score, pairs in forms.items()
+    }
+
+
+def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
+    session = open_session(model)
+    ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
+    vectors = np.empty((len(texts), model.dims), np.float32)
+    waiting = sorted(range(len(ids)), key=lambda place: len(ids[place]), reverse=True)
+    while waiting:
+        count = max(1, _BATCH_TOKENS // len(ids[waiting[0]]))
+        batch, waiting = waiting[:count], waiting[count:]
+        padded = np.zeros((len(batch), len(ids[batch[0]])), np.int64)
+        mask = np.zeros_like(padded)
+        for row, place in enumerate(batch):
+            padded[row, : len(ids[place])] = ids[place]
+            mask[row, : len(ids[place])] = 1
+        (vectors[batch],) = session.run([model.sentence_output], {INPUT_IDS: padded, ATTENTION_MASK: mask})
+    return vectors
+
+
+def spearman(first: Scores, second: Scores) -> float:
+    """Spearman's rank correlation; values equal to 6 places share their mean rank. NaN where all of one are equal.
+
+    The cosine of a text with itself is 1 but for the last bits: without rounding these would be ranked by chance.
+    """
+    with np.errstate(invalid="ignore"):
+        return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+
+
+def _ranks(values: Scores) -> Scores:
+    _, inverse, counts = np.unique(np.round(values, 6), return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks: Scores = (ends - (counts - 1) / 2)[inverse]
+    return ranks
+
+
+def _pair(question: str, answer: str) -> str:
+    return f"Question: {question} Answer: {answer}"
+
+
+def _check_operators(model: BuiltModel) -> Check:
+    graph = onnx.load(model.onnx_path, load_external_data=False).graph
+    found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
+    if found:
+        return Check(
+            "operators", passed=False, detail=f"{', '.join(found)}: a text's vector depends on its batch mates"
+        )
+    return Check("operators", passed=True, detail="none takes its scale from the whole batch")

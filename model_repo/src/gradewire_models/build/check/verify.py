@@ -1,0 +1,194 @@
+"""Checks a built model: its bytes, its description, and that it computes what the published weights mean."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.build.publish.renew import find_differences
+from gradewire_models.build.reference.golden import GOLDEN_FILE, Golden, load_golden
+from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.variants import Limits
+from gradewire_models.errors import ModelBrokenError
+from gradewire_models.repository._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
+from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.config import (
+    ATTENTION_MASK,
+    CONFIG_FILE,
+    FINGERPRINT_OUTPUT,
+    INPUT_IDS,
+    layer_output,
+    read_config,
+)
+from gradewire_models.runtime import onnxruntime
+
+_BATCH_TEXTS = 7
+_MAX_LENGTH_ERROR = 1e-5
+_ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
+
+Rows = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was checked.
+
+    Attributes:
+        name: What.
+        passed: Whether it holds.
+        detail: What was found, with figures.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
+    """Checks the model `name` of `repository`.
+
+    Args:
+        repository: Where it lies.
+        name: Which.
+        expected: What the catalog says of it; None when it is not a model of the catalog.
+
+    Returns:
+        The checks that were made. They stop after the files' own check when that fails, as nothing else would mean
+        anything.
+
+    Raises:
+        ModelNotBuiltError: There is no such model.
+    """
+    try:
+        model = load_built(repository, name)
+        golden = load_golden(model.directory / GOLDEN_FILE)
+    except (ModelBrokenError, OSError, ValueError) as error:
+        return [Check("files", passed=False, detail=str(error))]
+    session = open_session(model)
+    return [
+        Check("files", passed=True, detail=f"digest {model.digest}{_where_checked(model)}"),
+        _check_catalog(model, expected),
+        _check_config(model, session, expected),
+        _check_fingerprint(model, session, golden),
+        *check_vectors(model, session, golden, Limits() if expected is None else expected.limits),
+    ]
+
+
+def _where_checked(model: BuiltModel) -> str:
+    return "" if model.on_cpu else "; what follows was computed on the CPU, and says little about the GPU it is for"
+
+
+def open_session(model: BuiltModel) -> onnxruntime.InferenceSession:
+    """Opens the graph on the CPU with two threads that do not spin."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(str(model.onnx_path), options, providers=["CPUExecutionProvider"])
+
+
+def check_vectors(
+    model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden, limits: Limits
+) -> list[Check]:
+    """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
+    layers = sorted(golden.tokens_by_layer)
+    names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
+    outputs = [model.sentence_output, *names]
+    starts = range(0, len(golden.ids), _BATCH_TEXTS)
+    batches = [_run(session, outputs, golden.ids[start : start + _BATCH_TEXTS]) for start in starts]
+    sentences = np.concatenate([batch[0] for batch in batches])
+    alone = np.concatenate([_run(session, outputs[:1], (ids,))[0] for ids in golden.ids])
+    lengths = np.linalg.norm(sentences.astype(np.float64), axis=1)
+    golden_lengths = np.linalg.norm(golden.sentences.astype(np.float64), axis=1)
+    products = np.sum(sentences.astype(np.float64) * golden.sentences, axis=1)
+    cosines = products / (lengths * golden_lengths)
+    token_errors = {
+        layer: _token_error(golden, layer, [batch[1 + place] for batch in batches])
+        for place, layer in enumerate(layers)
+    }
+    batch_effect = float(np.max(np.abs(sentences - alone)))
+    tokens = [len(ids) for ids in golden.ids]
+    return [
+        Check(
+            "sentence vectors",
+            passed=bool(np.min(cosines) >= limits.min_cosine and np.all(np.abs(lengths - 1) < _MAX_LENGTH_ERROR)),
+            detail=f"least cosine {np.min(cosines):.12f} to the reference over {len(tokens)} texts of "
+            f"{min(tokens)} to {max(tokens)} tokens in mixed batches (at least {limits.min_cosine})",
+        ),
+        Check(
+            "token vectors",
+            passed=all(error <= limits.max_token_error for error in token_errors.values()),
+            detail="largest error "
+            + ", ".join(f"{error:.1e} (layer {layer})" for layer, error in token_errors.items())
+            + f" (at most {limits.max_token_error:.0e})",
+        ),
+        Check(
+            "batch invariance",
+            passed=batch_effect <= limits.max_batch_effect,
+            detail=f"largest change of a component alone against in a batch {batch_effect:.1e} "
+            f"(at most {limits.max_batch_effect:.0e})",
+        ),
+    ]
+
+
+def _run(session: onnxruntime.InferenceSession, outputs: list[str], texts: tuple[NDArray[np.int64], ...]) -> list[Rows]:
+    width = max(len(ids) for ids in texts)
+    padded = np.zeros((len(texts), width), np.int64)
+    mask = np.zeros_like(padded)
+    for row, ids in enumerate(texts):
+        padded[row, : len(ids)] = ids
+        mask[row, : len(ids)] = 1
+    found: list[Rows] = session.run(outputs, {INPUT_IDS: padded, ATTENTION_MASK: mask})
+    return found
+
+
+def _token_error(golden: Golden, layer: int, batches: list[Rows]) -> float:
+    rows = (row for batch in batches for row in batch)
+    found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
+    expected = golden.tokens_by_layer[layer]
+    # Layers without a normalisation at their end, as decoders have them, grow: an error counts by their size.
+    size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
+    return float(np.max(np.abs(found - expected))) / max(1.0, size)
+
+
+def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
+    if expected is None or not expected.digest:
+        return Check("catalog", passed=True, detail="the catalog pins no digest of this model; nothing to compare with")
+    if expected.digest != model.digest:
+        detail = f"the catalog expects digest {expected.digest}; build it anew: {expected.build_hint}"
+        return Check("catalog", passed=False, detail=detail)
+    return Check("catalog", passed=True, detail="the digest is the one the catalog expects")
+
+
+def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expected: CatalogModel | None) -> Check:
+    config, _ = read_config(model.directory / CONFIG_FILE)
+    # Triton leaves the batch dimension out; ONNX names a dimension that varies.
+    described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
+    said = {tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described}
+    real = {
+        tensor.name: (tensor.type, [size if isinstance(size, int) else -1 for size in tensor.shape])
+        for tensor in (*session.get_inputs(), *session.get_outputs())
+    }
+    if said != real:
+        detail = f"{CONFIG_FILE} says {said}, the graph has {real}"
+        return Check("config.pbtxt", passed=False, detail=detail)
+    try:
+        differences = find_differences(model, expected)
+    except (OSError, ValueError) as error:
+        return Check("config.pbtxt", passed=False, detail=str(error))
+    if differences:
+        renewal = f"; write it anew: gradewire models build {model.name}"
+        return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
+    if model.unreadable:
+        return Check("config.pbtxt", passed=False, detail="; ".join(each.told for each in model.unreadable))
+    detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
+    return Check("config.pbtxt", passed=True, detail=detail)
+
+
+def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> Check:
+    texts = golden.ids[:_BATCH_TEXTS]
+    (rows,) = _run(session, [FINGERPRINT_OUTPUT], texts)
+    if rows.shape != (len(texts), 1) or not np.all(rows == model.fingerprint):
+        detail = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
+        return Check("fingerprint", passed=False, detail=detail)
+    return Check("fingerprint", passed=True, detail=f"the graph names itself in every row: {model.fingerprint}")

@@ -1,0 +1,1 @@
+"""Writes encoders as ONNX graphs of standard operators."""

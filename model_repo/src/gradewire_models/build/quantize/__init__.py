@@ -1,0 +1,1 @@
+"""Makes graphs that compute in 8 bits."""

@@ -1,0 +1,1 @@
+"""The encoder in plain numpy, and the golden vectors that it gives."""

@@ -1,0 +1,166 @@
+"""The encoder once more, in plain numpy and float64, one text at a time: what the graph has to agree with.
+
+Nothing here is shared with the graph writer or its reading of the weights, and there is no padding to get wrong.
+Formulas: Devlin et al. 2019 (BERT), Song et al. 2020 (MPNet) with T5's distance buckets (Raffel et al. 2020, section
+2.1), exact GELU (Hendrycks and Gimpel 2016).
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from gradewire_models.catalog.loading import CatalogModel
+
+Array64 = NDArray[np.float64]
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceVectors:
+    """What one text comes to.
+
+    Attributes:
+        sentence: float64 [dims], of unit length.
+        tokens_by_layer: float64 [tokens, dims] for every layer, 1 is the first.
+    """
+
+    sentence: Array64
+    tokens_by_layer: Mapping[int, Array64]
+
+
+def reference_vectors(path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]]) -> list[ReferenceVectors]:
+    """Encodes `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
+
+    An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes.
+
+    Raises:
+        KeyError: A tensor is missing.
+    """
+    adapter = _Adapter.beside(path) if model.adapter else None
+    weights = _Weights(load_file(path), model, adapter)
+    texts_rows = [weights.embed(ids) for ids in texts]
+    by_layer: list[dict[int, Array64]] = [{} for _ in texts]
+    # Layer by layer, so that each matrix is widened to float64 once.
+    for number in range(model.layers):
+        encode = weights.layer(number)
+        texts_rows = [encode(rows) for rows in texts_rows]
+        for layers, rows in zip(by_layer, texts_rows, strict=True):
+            layers[number + 1] = rows
+    means = [rows.mean(axis=0) for rows in texts_rows]
+    return [ReferenceVectors(mean / np.linalg.norm(mean), layers) for mean, layers in zip(means, by_layer, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Adapter:
+    tensors: Mapping[str, NDArray[np.floating]]
+    scale: float
+
+    @classmethod
+    def beside(cls, path: Path) -> "_Adapter":
+        settings = json.loads(path.with_name(ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        return cls(load_file(path.with_name(ADAPTER_WEIGHTS)), settings["lora_alpha"] / settings["r"])
+
+    def of(self, name: str) -> tuple[Array64, Array64] | None:
+        narrow, wide = (self.tensors.get(f"base_model.model.{name}.lora_{side}.weight") for side in "AB")
+        if narrow is None or wide is None:
+            return None
+        return narrow.astype(np.float64).T, self.scale * wide.astype(np.float64).T
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    tensors: Mapping[str, NDArray[np.float32]]
+    model: CatalogModel
+    adapter: _Adapter | None
+
+    def embed(self, ids: NDArray[np.int64]) -> Array64:
+        words = self.tensors["embeddings.word_embeddings.weight"][ids]
+        places = np.arange(len(ids)) + self.model.position_offset
+        rows = words.astype(np.float64) + self.tensors["embeddings.position_embeddings.weight"][places]
+        if self.model.architecture == "bert":
+            rows += self.tensors["embeddings.token_type_embeddings.weight"][0]
+        return self.norm("embeddings.LayerNorm")(rows)
+
+    def layer(self, number: int) -> Callable[[Array64], Array64]:
+        at = f"encoder.layer.{number}"
+        attend, attention_norm = self.attention(at)
+        up, down = self.linear(f"{at}.intermediate.dense"), self.linear(f"{at}.output.dense")
+        out_norm = self.norm(f"{at}.output.LayerNorm")
+
+        def encode(rows: Array64) -> Array64:
+            rows = attention_norm(rows + attend(rows))
+            wide = up(rows)
+            wide = 0.5 * wide * (1 + _erf(wide / math.sqrt(2)))
+            return out_norm(rows + down(wide))
+
+        return encode
+
+    def attention(self, at: str) -> tuple[Callable[[Array64], Array64], Callable[[Array64], Array64]]:
+        if self.model.architecture == "bert":
+            names = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
+            out_name, norm_name = f"{at}.attention.output.dense", f"{at}.attention.output.LayerNorm"
+            bias_table = None
+        else:
+            names = [f"{at}.attention.attn.{part}" for part in ("q", "k", "v")]
+            out_name, norm_name = f"{at}.attention.attn.o", f"{at}.attention.LayerNorm"
+            bias_table = self.tensors["encoder.relative_attention_bias.weight"].astype(np.float64)
+        query, key, value, out = (self.linear(name) for name in (*names, out_name))
+        heads = self.model.heads
+        width = self.model.dims // heads
+
+        def attend(rows: Array64) -> Array64:
+            queries, keys, values = (np.stack(np.split(part(rows), heads, axis=1)) for part in (query, key, value))
+            scores = queries @ keys.transpose(0, 2, 1) / math.sqrt(width)
+            if bias_table is not None:
+                scores += _distance_bias(bias_table, len(rows))
+            shares = np.exp(scores - scores.max(axis=2, keepdims=True))
+            shares /= shares.sum(axis=2, keepdims=True)
+            return out(np.concatenate(list(shares @ values), axis=1))
+
+        return attend, self.norm(norm_name)
+
+    def linear(self, name: str) -> Callable[[Array64], Array64]:
+        weight, bias = self.tensors[f"{name}.weight"].astype(np.float64), self.tensors[f"{name}.bias"]
+        low = self.adapter.of(name) if self.adapter else None
+        if low is None:
+            return lambda rows: rows @ weight.T + bias
+        narrow, wide = low
+        return lambda rows: rows @ weight.T + bias + rows @ narrow @ wide
+
+    def norm(self, name: str) -> Callable[[Array64], Array64]:
+        scale, shift = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
+
+        def normalise(rows: Array64) -> Array64:
+            centred = rows - rows.mean(axis=1, keepdims=True)
+            variance = (centred**2).mean(axis=1, keepdims=True)
+            normal: Array64 = centred / np.sqrt(variance + self.model.layer_norm_epsilon) * scale + shift
+            return normal
+
+        return normalise
+
+
+def _distance_bias(table: Array64, tokens: int) -> Array64:
+    """Bias of every pair, [heads, queries, keys], from the published table [buckets, heads], pair by pair."""
+    half = len(table) // 2
+    exact = half // 2
+
+    def bucket(distance: int) -> int:
+        start = half if distance > 0 else 0
+        size = abs(distance)
+        if size >= exact:
+            growth = math.log(size / exact) / math.log(128 / exact)
+            # The published model counts in float32; an exact power must not fall below its boundary.
+            size = min(exact + int(growth * (half - exact) + 1e-6), half - 1)
+        return start + size
+
+    by_distance = {distance: table[bucket(distance)] for distance in range(1 - tokens, tokens)}
+    pairs = [[by_distance[key - query] for key in range(tokens)] for query in range(tokens)]
+    return np.moveaxis(np.array(pairs), 2, 0)

@@ -1,0 +1,1 @@
+"""Published weights of an encoder, with an adapter merged in where there is one."""

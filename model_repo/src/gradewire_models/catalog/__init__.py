@@ -1,0 +1,1 @@
+"""What there is to build: the catalog's models, variants, adapters and calibrations as typed values."""

@@ -1,0 +1,51 @@
+"""Low-rank adapters (Hu et al. 2021, LoRA) that are merged into an encoder's weights when its model is built.
+
+Those gradewire ships lie here, a folder each; a user's lie wherever `gradewire models train sfve` wrote them. Light:
+standard library only, as the catalog, which names them.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradewire_models.catalog.facts import AdapterFacts
+
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_FACTS = "gradewire.json"
+"""What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSource:
+    """Where an adapter lies and what has to be found there.
+
+    Attributes:
+        base: Name of the catalog's model into whose weights it is merged.
+        directory: Holds the files.
+        files: SHA-256 of PEFT's two files, by file name.
+        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …"; empty for plain texts
+            or where nobody says.
+    """
+
+    base: str
+    directory: Path
+    files: Mapping[str, str]
+    text_form: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 over both files' digests, 64 hex characters: one adapter, one value."""
+        lines = "".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files))
+        return hashlib.sha256(lines.encode("ascii")).hexdigest()
+
+    @property
+    def facts(self) -> AdapterFacts:
+        """What a model's description says of it."""
+        return AdapterFacts(self.base, self.sha256, self.text_form)
+
+
+def shipped_adapter(name: str) -> Path:
+    """Directory of an adapter that comes with gradewire, whether it is there or not."""
+    return Path(__file__).parent / name

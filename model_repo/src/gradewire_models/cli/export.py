@@ -1,0 +1,83 @@
+"""The command ``gradewire models export``."""
+
+from pathlib import Path
+
+import click
+
+from gradewire_models.errors import ModelError
+from gradewire_models.export.modules import POOLINGS, Pooling
+from gradewire_models.export.plan import ExportOptions
+from gradewire_models.repository.built import default_repository
+
+
+@click.command()
+@click.argument("source", metavar="HUB_ID|PATH")
+@click.option("--name", default="", help="Name in the repository; without it that of the model.")
+@click.option(
+    "--pooling",
+    type=click.Choice(POOLINGS),
+    help="How token vectors become one; without it what sentence-transformers' files in the folder say.",
+)
+@click.option("--prefix", help="Text to put before every input; without it the folder's default prompt, mostly none.")
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), help="Longest input; without it the folder's, but at most 512."
+)
+@click.option(
+    "--token-layer",
+    "token_layers",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Earlier layer (1 is the first) whose token vectors become an output as well; may be repeated.",
+)
+@click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
+@click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's.")
+@click.option(
+    "--repository",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=default_repository,
+    show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
+    help="Triton model repository to work in.",
+)
+def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
+    source: str,
+    name: str,
+    pooling: Pooling | None,
+    prefix: str | None,
+    max_tokens: int | None,
+    token_layers: tuple[int, ...],
+    revision: str,
+    licence: str,
+    repository: Path,
+) -> None:
+    """Export any sentence encoder, from the hub or a folder.
+
+    Reads folders of transformers and sentence-transformers; safetensors only, and code that comes with a model is
+    never run. The graph is compared with torch, text by text, before it is put in place; whatever goes wrong, the
+    repository stays as it was. Exporting again replaces the model.
+    """
+    # Imports that take seconds and need the extra `export`.
+    try:
+        from rich.console import Console  # noqa: PLC0415
+
+        from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
+        from gradewire_models.export.run import export_model  # noqa: PLC0415
+    except ImportError as error:
+        raise click.ClickException(
+            f"exporting needs more packages ({error}): pip install 'gradewire[export]'"
+        ) from error
+    options = ExportOptions(
+        name=name, pooling=pooling, prefix=prefix, max_tokens=max_tokens, token_layers=token_layers, licence=licence
+    )
+    with ConsoleProgress(Console(stderr=True), name or source) as progress:
+        try:
+            result = export_model(source, repository, options, revision=revision, report=progress.report)
+        except ModelError as error:
+            raise click.ClickException(str(error)) from error
+    model = result.model
+    click.echo(f"{model.name}: exported, digest {model.digest}, in {model.directory}")
+    size = f"at most {model.max_tokens} tokens, {model.dims} dims"
+    click.echo(f"  pooling {model.pooling}, {size}, licence {model.licence or 'unknown'}")
+    for check in result.checks:
+        click.echo(f"  {check.name}: {check.detail}")
+    for note in result.notes:
+        click.echo(f"  note: {note}")

@@ -1,0 +1,136 @@
+"""The command ``gradewire models``: build, export, list and verify."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, load_catalog
+from gradewire_models.cli.build import build
+from gradewire_models.cli.export import export
+from gradewire_models.cli.judges import (
+    JUDGE_REPOSITORY_OPTION,
+    built_judges,
+    show_judges,
+    split_judges,
+    verify_judges,
+)
+from gradewire_models.cli.options import REPOSITORY_OPTION
+from gradewire_models.cli.train import train
+from gradewire_models.errors import ModelError
+from gradewire_models.judges import default_judge_repository
+from gradewire_models.repository.built import BuiltModel, list_built
+
+if TYPE_CHECKING:
+    from gradewire_models.build import Check
+
+
+@click.group()
+def models() -> None:
+    """Build, list and verify encoders and judges.
+
+    A model is made from packages whose every byte is pinned by SHA-256, and is checked against an independent
+    computation before it is put in place. Whatever goes wrong, the repository stays as it was.
+    """
+
+
+models.add_command(build)
+models.add_command(export)
+models.add_command(train)
+
+
+@models.command(name="list")
+@REPOSITORY_OPTION
+@JUDGE_REPOSITORY_OPTION
+def list_models(repository: Path, judge_repository: Path | None) -> None:
+    """List the catalog and what of it is built."""
+    built = {model.name: model for model in list_built(repository)}
+    for entry in base_models():
+        mark = " (default)" if entry.default else ""
+        click.echo(f"{entry.name}{mark}: {entry.title}")
+        click.echo(f"  {entry.licence}, {entry.dims} dims, at most {entry.max_tokens} tokens")
+        click.echo(f"  {_state(entry, built.get(entry.name))}")
+        _tell_remarks(built.get(entry.name), indent="  ")
+        for variant in load_catalog().values():
+            if variant.base == entry.name:
+                click.echo(f"  variant {variant.name}: {variant.title}")
+                click.echo(f"    {_state(variant, built.get(variant.name))}")
+                _tell_remarks(built.get(variant.name), indent="    ")
+    for name in sorted(set(built) - set(load_catalog())):
+        adapter = built[name].adapter
+        made = f"adapter on {adapter.base}, " if adapter else ""
+        click.echo(f"{name}: not in the catalog, {made}digest {built[name].digest}")
+        _tell_remarks(built[name], indent="  ")
+    click.echo(f"repository: {repository}")
+    show_judges(judge_repository or default_judge_repository(repository))
+
+
+@models.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--rows",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON lines with question, references and prediction, on which variants are compared with their "
+    "base; of more than 500, 500 are taken. Without it gradewire's own 504.",
+)
+@REPOSITORY_OPTION
+@JUDGE_REPOSITORY_OPTION
+def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
+    """Check built models; without a NAME all that are built.
+
+    Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths, alone
+    and in mixed batches, with those an independent computation gave when the model was built. A variant has to give
+    nearly the scores of its base as well, which has to be built for that; one for GPUs is run on the CPU for it. Of a
+    judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and behind a kept prefix. Exit status
+    1 when a check fails.
+    """
+    try:
+        from gradewire_models.build import check_acceptance, verify_built  # noqa: PLC0415 - as in `build`
+    except ImportError as error:
+        raise click.ClickException(
+            f"verifying needs more packages ({error}): pip install 'gradewire[server]'"
+        ) from error
+    judge_repository = judge_repository or default_judge_repository(repository)
+    judges, encoders = split_judges(names, judge_repository)
+    if not names:
+        encoders = sorted(path.parent.name for path in repository.glob("[!.]*/config.pbtxt"))
+        judges = built_judges(judge_repository)
+    if not encoders and not judges:
+        raise click.ClickException(f"nothing is built in {repository}; build with: {default_model().build_hint}")
+
+    def check_encoders() -> "Iterator[tuple[str, list[Check]]]":
+        for name in encoders:
+            checks = verify_built(repository, name, load_catalog().get(name))
+            yield name, [*checks, *check_acceptance(repository, name, rows)]
+
+    try:
+        failed = _tell_checks(chain(check_encoders(), verify_judges(judges, judge_repository)))
+    except ModelError as error:
+        raise click.ClickException(str(error)) from error
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
+    failed = False
+    for name, checks in checked:
+        click.echo(name)
+        for check in checks:
+            click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
+        failed |= not all(check.passed for check in checks)
+    return failed
+
+
+def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
+    if built is None:
+        return f"not built; {entry.download_bytes / 1e6:.0f} MB to download: {entry.build_hint}"
+    if entry.digest not in {"", built.digest}:
+        return f"built with another digest than the catalog's; renew it: {entry.build_hint}"
+    return f"built, digest {built.digest}"
+
+
+def _tell_remarks(model: BuiltModel | None, *, indent: str) -> None:
+    for line in model.remarks if model is not None else ():
+        click.echo(f"{indent}{line}")

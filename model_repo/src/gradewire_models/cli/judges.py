@@ -1,0 +1,138 @@
+"""What ``gradewire models build|list|verify`` do with judges."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire_models.judges import CatalogJudge, Form, catalog_judges, find_judge, list_judges
+from gradewire_models.judges.description import DESCRIPTION_FILE
+from gradewire_models.judges.entries import FORMS
+from gradewire_models.judges.repository import BuiltJudge
+
+if TYPE_CHECKING:
+    from gradewire_models.build import Check
+    from gradewire_models.judges.build import JudgeResult
+
+JUDGE_REPOSITORY_OPTION = click.option(
+    "--judge-repository",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of judges to work in; without it the directory judges beside --repository.",
+)
+FORM_OPTION = click.option(
+    "--form",
+    type=click.Choice([*FORMS, "both"]),
+    help="Of a judge: int8 is an ONNX graph for processors with VNNI, gguf the published file for llama.cpp. Without "
+    "it int8 where the processor has VNNI, else gguf.",
+)
+
+
+def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
+    """Parts names of models into those of judges and the others."""
+    known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
+    return [name for name in names if name in known], [name for name in names if name not in known]
+
+
+def build_judges(
+    names: Sequence[str],
+    repository: Path,
+    *,
+    form: str | None,
+    wheels: Path | None,
+    keep_downloads: bool,
+) -> None:
+    """Builds judges and tells how it went.
+
+    Raises:
+        BuildError: One could not be built.
+        CatalogError: One is in the repository but not in the catalog.
+        ClickException: Packages are missing.
+    """
+    if not names:
+        return
+    try:
+        from rich.console import Console  # noqa: PLC0415 - takes a second, and listing needs none of it
+
+        from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415 - as above
+        from gradewire_models.judges.build import build_judge  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise click.ClickException(
+            f"building a judge needs more packages ({error}): pip install 'gradewire[judge]'"
+        ) from error
+    console = Console(stderr=True)
+    forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
+    for name in names:
+        with ConsoleProgress(console, name) as progress:
+            result = build_judge(
+                find_judge(name),
+                repository,
+                forms=forms,
+                wheels=wheels,
+                keep_downloads=keep_downloads,
+                report=progress.report,
+            )
+        _tell(result)
+
+
+def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str, list["Check"]]]:
+    """Checks judges, one after the other.
+
+    Raises:
+        ModelNotBuiltError: One is not there.
+        ClickException: Packages are missing.
+    """
+    if not names:
+        return
+    try:
+        from gradewire_models.judges.build import verify_judge  # noqa: PLC0415 - as in `build_judges`
+    except ImportError as error:
+        raise click.ClickException(
+            f"verifying a judge needs more packages ({error}): pip install 'gradewire[judge]'"
+        ) from error
+    for name in names:
+        yield name, verify_judge(repository, name, catalog_judges().get(name))
+
+
+def built_judges(repository: Path) -> list[str]:
+    """Names of all judges of a repository, broken ones too."""
+    return sorted(path.parent.name for path in repository.glob(f"[!.]*/{DESCRIPTION_FILE}"))
+
+
+def show_judges(repository: Path) -> None:
+    """Lists the catalog's judges and what of them is built."""
+    built = {judge.name: judge for judge in list_judges(repository)}
+    for entry in catalog_judges().values():
+        mark = " (judge, default)" if entry.default else " (judge)"
+        click.echo(f"{entry.name}{mark}: {entry.title}")
+        click.echo(f"  {entry.licence}, {entry.origin}, at most {entry.context_tokens} tokens")
+        for remark in entry.remarks:
+            click.echo(f"  {remark}")
+        click.echo(f"  {_state(entry, built.get(entry.name))}")
+    for name in sorted(set(built) - set(catalog_judges())):
+        click.echo(f"{name} (judge): not in the catalog; {_forms(built[name])}")
+    click.echo(f"judges: {repository}")
+
+
+def _state(entry: CatalogJudge, built: BuiltJudge | None) -> str:
+    if not entry.buildable:
+        return entry.build_hint
+    if built is None:
+        return f"not built; {entry.download_bytes / 1e6:.0f} MB to download: {entry.build_hint}"
+    if any(entry.digests.get(form, digest) != digest for form, digest in built.digests.items()):
+        return f"built with another digest than the catalog's; renew it: {entry.build_hint}"
+    return f"built, {_forms(built)}"
+
+
+def _forms(judge: BuiltJudge) -> str:
+    said = ", ".join(f"{form} digest {judge.digests[form]}" for form in judge.forms)
+    return f"{judge.bytes / 1e6:.0f} MB: {said}"
+
+
+def _tell(result: "JudgeResult") -> None:
+    judge = result.judge
+    click.echo(f"{judge.name}: {'built' if result.built else 'already there'}, {_forms(judge)}, in {judge.directory}")
+    for check in result.checks:
+        click.echo(f"  {check.name}: {check.detail}")
+    if judge.test_only:
+        click.echo("  for tests of the machinery only: it judges no better than chance")

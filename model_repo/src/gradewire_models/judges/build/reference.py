@@ -1,0 +1,86 @@
+"""The judge in plain float32, led through the weights while a build has them at hand; what `verify` compares with."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.judges.build.weights import JudgeWeights, LayerWeights, Matrix
+
+
+class ReferencePass:
+    """Runs texts through a judge layer by layer, without rounding and without any of the graph's code.
+
+    Args:
+        weights: The judge.
+        texts: Token ids of each text.
+    """
+
+    def __init__(self, weights: JudgeWeights, texts: Sequence[Sequence[int]]) -> None:
+        self._sizes = weights.sizes
+        ids = sorted({token for text in texts for token in text})
+        places = {token: place for place, token in enumerate(ids)}
+        table = weights.rows("token_embd.weight", np.array(ids))
+        self._texts = [table[[places[token] for token in text]] for text in texts]
+        self._last: Matrix = np.empty((0, self._sizes.dims), np.float32)
+        self._logits: list[Matrix] = []
+
+    def advance(self, layer: LayerWeights) -> None:
+        """Goes through one layer."""
+        for place, hidden in enumerate(self._texts):
+            attended = hidden + self._attend(self._norm(hidden, layer.attention_norm), layer) @ layer.attention_out.T
+            normed = self._norm(attended, layer.feed_forward_norm)
+            gate = normed @ layer.gate.T
+            opened = gate / (1 + np.exp(-gate))
+            self._texts[place] = attended + (opened * (normed @ layer.up.T)) @ layer.down.T
+
+    def finish_hidden(self, norm: Matrix) -> None:
+        """Takes the last token of every text through the last normalisation."""
+        self._last = np.stack([self._norm(hidden[-1:], norm)[0] for hidden in self._texts])
+
+    def add_logits(self, rows: Matrix) -> None:
+        """Computes the logits of the next `rows`, float32 [tokens, dims], of the head."""
+        self._logits.append(self._last @ rows.T)
+
+    @property
+    def logits(self) -> NDArray[np.float32]:
+        """Of every text's last token, float32 [texts, vocabulary]."""
+        return np.concatenate(self._logits, axis=1)
+
+    def _norm(self, hidden: Matrix, scale: Matrix) -> Matrix:
+        power = np.mean(hidden * hidden, axis=-1, keepdims=True) + np.float32(self._sizes.norm_epsilon)
+        normed: Matrix = hidden / np.sqrt(power) * scale
+        return normed
+
+    def _attend(self, normed: Matrix, layer: LayerWeights) -> Matrix:
+        sizes = self._sizes
+        both = normed @ layer.query_key.T
+        values = normed @ layer.value.T
+        if layer.query_key_bias is not None and layer.value_bias is not None:
+            both, values = both + layer.query_key_bias, values + layer.value_bias
+        tokens = len(normed)
+        turned = self._turn(both.reshape(tokens, sizes.heads + sizes.kv_heads, sizes.head_dim))
+        queries, keys = turned[:, : sizes.heads], turned[:, sizes.heads :]
+        values = values.reshape(tokens, sizes.kv_heads, sizes.head_dim)
+        later = np.triu(np.full((tokens, tokens), -np.inf, np.float32), 1)
+        mixed = np.empty_like(queries)
+        for head in range(sizes.heads):
+            group = head * sizes.kv_heads // sizes.heads
+            scores = queries[:, head] @ keys[:, group].T / np.float32(math.sqrt(sizes.head_dim)) + later
+            shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+            mixed[:, head] = shares / shares.sum(axis=1, keepdims=True) @ values[:, group]
+        return mixed.reshape(tokens, -1)
+
+    def _turn(self, heads: Matrix) -> Matrix:
+        sizes = self._sizes
+        frequencies = sizes.rope_base ** (-np.arange(0, sizes.head_dim, 2) / sizes.head_dim)
+        angles = np.arange(len(heads))[:, None, None] * frequencies
+        cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        half = sizes.head_dim // 2
+        neighbours = sizes.architecture == "llama"
+        first, second = (slice(0, None, 2), slice(1, None, 2)) if neighbours else (slice(half), slice(half, None))
+        turned = np.empty_like(heads)
+        turned[..., first] = heads[..., first] * cosines - heads[..., second] * sines
+        turned[..., second] = heads[..., second] * cosines + heads[..., first] * sines
+        return turned

@@ -1,0 +1,132 @@
+"""Checks a built judge: its bytes, its tokenizer, and that its graph computes what the published weights mean."""
+
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer
+
+from gradewire_models.build.check.verify import Check
+from gradewire_models.errors import ModelBrokenError
+from gradewire_models.judges.build.golden import TEXTS, Golden, load_golden
+from gradewire_models.judges.build.session import JudgeSession
+from gradewire_models.judges.description import GOLDEN_FILE
+from gradewire_models.judges.entries import CatalogJudge
+from gradewire_models.judges.repository import BuiltJudge, load_judge
+from gradewire_models.runtime import onnxruntime
+
+MIN_CORRELATION = 0.97
+"""Least correlation of a token's logits with those of plain float32. 8 bits give .99 on all judges tried; a graph with
+rotary pairs the wrong way round gives less than .9."""
+MAX_PREFIX_SHIFT = 0.2
+"""Largest total variation between the next token's distributions with a prefix kept and in one pass. The two round
+differently in float32; where that tips an activation to the next integer, the difference is that of 8-bit noise."""
+
+_INT8_LARGEST, _UINT8_LARGEST = 127, 255
+
+
+def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> list[Check]:
+    """Checks the judge `name` of `repository`.
+
+    Args:
+        repository: Directory of judges.
+        name: Which.
+        expected: What the catalog says of it; None when it is not a judge of the catalog.
+
+    Returns:
+        The checks that were made. They stop after the files' own check when that fails, as nothing else would mean
+        anything. Of a judge in the GGUF form alone nothing is run.
+
+    Raises:
+        ModelNotBuiltError: There is no such judge.
+    """
+    try:
+        judge = load_judge(repository, name, every_byte=True)
+        golden = load_golden(judge.directory / GOLDEN_FILE) if judge.onnx_path else None
+    except (ModelBrokenError, OSError, ValueError) as error:
+        return [Check("files", passed=False, detail=str(error))]
+    said = ", ".join(f"{form} {judge.digests[form]}" for form in judge.forms)
+    checks = [Check("files", passed=True, detail=f"digests {said}"), _check_catalog(judge, expected)]
+    if golden is None or judge.onnx_path is None:
+        return checks
+    session = JudgeSession(judge.onnx_path)
+    return [
+        *checks,
+        _check_tokenizer(judge, golden),
+        check_processor(),
+        _check_logits(session, golden),
+        _check_batches(session, golden),
+        _check_prefix(session, golden),
+    ]
+
+
+def check_processor() -> Check:
+    """Whether integer products are exact on this processor; without VNNI they saturate, and a judge rambles."""
+    width = 64
+    nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
+    weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")
+    values = [helper.make_tensor_value_info("values", TensorProto.UINT8, ["rows", width])]
+    sums = [helper.make_tensor_value_info("sums", TensorProto.INT32, ["rows", width])]
+    graph = helper.make_graph(nodes, "largest_products", values, sums, [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"values": np.full((3, width), _UINT8_LARGEST, np.uint8)})
+    exact = bool((found == width * _UINT8_LARGEST * _INT8_LARGEST).all())
+    detail = "8-bit products are exact" if exact else "8-bit products saturate here: use the GGUF form (--form gguf)"
+    return Check("processor", passed=exact, detail=detail)
+
+
+def _check_catalog(judge: BuiltJudge, expected: CatalogJudge | None) -> Check:
+    if expected is None:
+        return Check("catalog", passed=True, detail="not a judge of the catalog")
+    wrong = [
+        f"{form}: {expected.digests[form]}"
+        for form in judge.forms
+        if expected.digests.get(form, judge.digests[form]) != judge.digests[form]
+    ]
+    if wrong:
+        return Check("catalog", passed=False, detail=f"the catalog has other digests: {', '.join(wrong)}")
+    return Check("catalog", passed=True, detail="the digests are the catalog's")
+
+
+def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
+    tokenizer = Tokenizer.from_file(str(judge.tokenizer_path))
+    same = [tokenizer.encode(text).ids == ids.tolist() for text, ids in zip(TEXTS, golden.ids, strict=True)]
+    tokenizer.encode_special_tokens = True
+    plain = not set(tokenizer.encode(TEXTS[0]).ids) & set(judge.eos_ids)
+    detail = f"{sum(same)} of {len(same)} texts as when it was built; chat tokens in a text "
+    detail += "can be kept plain" if plain else "cannot be kept plain"
+    return Check("tokenizer", passed=all(same) and plain, detail=detail)
+
+
+def _check_logits(session: JudgeSession, golden: Golden) -> Check:
+    logits, _ = session.run([text.tolist() for text in golden.ids])
+    found = min(float(np.corrcoef(own, its)[0, 1]) for own, its in zip(logits, golden.logits, strict=True))
+    detail = f"least correlation with float32 {found:.4f} (at least {MIN_CORRELATION})"
+    return Check("logits", passed=found >= MIN_CORRELATION, detail=detail)
+
+
+def _check_batches(session: JudgeSession, golden: Golden) -> Check:
+    texts = [text.tolist() for text in golden.ids]
+    together, states = session.run(texts)
+    next_tokens = [[text[0]] for text in texts]
+    further, _ = session.run(next_tokens, past=states, past_lengths=[len(text) for text in texts])
+    same = True
+    for place, text in enumerate(texts):
+        alone, own = session.run([text])
+        later, _ = session.run([next_tokens[place]], past=own, past_lengths=[len(text)])
+        same &= bool((alone[0] == together[place]).all() and (later[0] == further[place]).all())
+    detail = "the same alone and in a batch, bit for bit" if same else "a text's result depends on its batch mates"
+    return Check("batches", passed=same, detail=detail)
+
+
+def _check_prefix(session: JudgeSession, golden: Golden) -> Check:
+    text = max((text.tolist() for text in golden.ids), key=len)
+    middle = len(text) // 2
+    _, prefix = session.run([text[:middle]])
+    kept, _ = session.run([text[middle:]], prefix=prefix)
+    whole, _ = session.run([text])
+    shares = [np.exp(row.astype(np.float64) - row.max()) for row in (kept[0], whole[0])]
+    shift = float(np.abs(shares[0] / shares[0].sum() - shares[1] / shares[1].sum()).sum() / 2)
+    detail = f"a kept prefix moves {shift:.4f} of the next token's probability (at most {MAX_PREFIX_SHIFT})"
+    return Check("prefix", passed=shift <= MAX_PREFIX_SHIFT, detail=detail)

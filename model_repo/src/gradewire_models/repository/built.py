@@ -1,0 +1,285 @@
+"""What is built: reads a Triton model repository without any of the packages that build or run models."""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from gradewire_models.catalog.calibration import StoredCalibration, fitting
+from gradewire_models.catalog.facts import AdapterFacts, Bertscore
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
+from gradewire_models.repository.calibration_records import UnreadableCalibration, calibrations_in
+from gradewire_models.repository.config import (
+    CONFIG_FILE,
+    FINGERPRINT_OUTPUT,
+    FIRST_VERSION,
+    GRAPH_FILE,
+    SENTENCE_OUTPUT,
+    TOKENIZER_FILE,
+    TOKENS_OUTPUT,
+    adapter_in,
+    bertscore_in,
+    layer_output,
+    read_config,
+)
+from gradewire_models.repository.digest import DigestParts, file_sha256
+
+REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
+
+_OTHER_OUTPUTS = {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT}
+
+_log = logging.getLogger(__name__)
+_told_of: dict[Path, str] = {}
+"""What was logged last about each broken model: repositories are listed again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """One model of a repository, as its config.pbtxt describes it.
+
+    Attributes:
+        name: The model's name, also its directory's.
+        directory: Where the model lies.
+        version: Number of the folder its graph lies in: the highest, which Triton serves.
+        onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
+        tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
+        digest: 64 hex characters over everything that decides a vector (`gradewire_models.repository.digest`).
+        fingerprint: What the output ``model_fingerprint``, int64 [batch, 1], holds in every row: which graph the
+            vectors beside it came from. In the range of int64, never 0.
+        dims: Length of a sentence vector and of a token vector.
+        layers: Number of encoder layers.
+        max_tokens: Longest input in tokens, special tokens included.
+        prefix: Text to put before every input.
+        pooling: How the graph makes the sentence vector; L2-normalised.
+        numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
+        base: Name of the model of which this is a variant; empty for a model of its own.
+        licence: SPDX identifier of the weights' licence.
+        sentence_output: Output with the sentence vectors, float32 [batch, dims], of unit length.
+        tokens_output: Output with the last layer's token vectors, float32 [batch, tokens, dims]; rows of padding
+            are unspecified.
+        layer_outputs: Outputs with earlier layers' token vectors, shaped like `tokens_output`.
+        calibrations: Thresholds and fits for metrics with this encoder.
+        bertscore: Layer and baselines of BERTScore for this encoder, or None.
+        adapter: What was merged into another model's weights, or None.
+        unreadable: What was fitted and cannot be read: the model does without, and says so.
+    """
+
+    name: str
+    directory: Path
+    version: int
+    onnx_path: Path
+    tokenizer_path: Path
+    digest: str
+    fingerprint: int
+    dims: int
+    layers: int
+    max_tokens: int
+    prefix: str
+    pooling: str
+    numeric_class: str
+    base: str
+    licence: str
+    sentence_output: str
+    tokens_output: str
+    layer_outputs: tuple[str, ...]
+    calibrations: tuple[StoredCalibration, ...]
+    bertscore: Bertscore | None = None
+    adapter: AdapterFacts | None = None
+    unreadable: tuple[UnreadableCalibration, ...] = ()
+
+    @property
+    def token_layers(self) -> tuple[int, ...]:
+        """Layers whose token vectors are outputs, 1 for the first, ascending; the last layer is among them."""
+        earlier = (int(name.removeprefix(f"{TOKENS_OUTPUT}_layer_")) for name in self.layer_outputs)
+        return (*sorted(earlier), self.layers)
+
+    def token_output(self, layer: int) -> str:
+        """Name of the output with the token vectors of one of `token_layers`."""
+        return self.tokens_output if layer == self.layers else layer_output(layer)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was fitted for it, a line each for people; what cannot be read comes last, with what to do."""
+        return (*(each.told for each in self.calibrations), *(each.told for each in self.unreadable))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know, a sentence each: what it was trained to read, then what was fitted for it."""
+        return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.told)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the vectors its digest stands for are made on a CPU; elsewhere the same graph gives others."""
+        return self.numeric_class.endswith("-cpu")
+
+
+def default_repository() -> Path:
+    """The repository that is used where none is named.
+
+    Returns:
+        ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
+        ``gradewire/models`` in the user's data directory.
+    """
+    named = os.environ.get(REPOSITORY_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    room = Path(__file__).resolve().parents[3]
+    if room.name == "model_repo" and (room.parent / "pyproject.toml").is_file():
+        return room / "models"
+    return platformdirs.user_data_path("gradewire") / "models"
+
+
+def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
+    """Lists the models of a repository by name.
+
+    Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
+    thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
+    `graphs` these need not be here: whoever runs the models has them.
+    """
+    models = []
+    for config in sorted(repository.glob(f"*/{CONFIG_FILE}")):
+        if config.parent.name.startswith("."):
+            continue
+        try:
+            models.append(_describe(config.parent, graph=graphs)[0])
+        except ModelBrokenError as error:
+            if _told_of.get(config.parent) != str(error):
+                _told_of[config.parent] = str(error)
+                _log.warning("%s", error)
+        else:
+            _told_of.pop(config.parent, None)
+    return models
+
+
+def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
+    """Describes one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+
+    Args:
+        repository: Directory of models.
+        name: Of the model.
+        graph: Whether the graph must be here; without it only the tokenizer is checked.
+
+    Raises:
+        ModelNotBuiltError: It is not there; the message says how to build it.
+        ModelBrokenError: Files and description disagree; the message says how to replace it.
+    """
+    directory = repository / name
+    if not name or Path(name).name != name or not (directory / CONFIG_FILE).is_file():
+        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
+    while True:
+        stamp = _stamp(directory)
+        try:
+            return _load(directory, graph=graph)
+        except ModelBrokenError:
+            # A model that was replaced between two reads is read again, not called broken.
+            if _stamp(directory) == stamp:
+                raise
+
+
+def _stamp(directory: Path) -> tuple[int, int] | None:
+    try:
+        status = (directory / CONFIG_FILE).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _load(directory: Path, *, graph: bool) -> BuiltModel:
+    model, parts = _describe(directory, graph=graph)
+    checked = [(model.tokenizer_path, parts.tokenizer_sha256)]
+    if graph:
+        checked.append((model.onnx_path, parts.onnx_sha256))
+    for path, expected in checked:
+        try:
+            found = file_sha256(path)
+        except OSError as error:
+            raise _broken(directory, f"{path} cannot be read: {error}") from error
+        if found != expected:
+            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {expected}")
+    return model
+
+
+def newest_version(directory: Path) -> int | None:
+    """The highest version folder of a model, which is the one Triton serves; None when there is none."""
+    versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
+    return max(versions, default=None)
+
+
+def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]:
+    try:
+        config, facts = read_config(directory / CONFIG_FILE)
+        parts = DigestParts(
+            onnx_sha256=facts["onnx_sha256"],
+            tokenizer_sha256=facts["tokenizer_sha256"],
+            max_tokens=int(facts["max_tokens"]),
+            pooling=facts["pooling"],
+            prefix=facts["prefix"],
+            numeric_class=facts["numeric_class"],
+        )
+        version = newest_version(directory) or int(FIRST_VERSION)
+        onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE
+        sizes = {tokenizer_path: int(facts["tokenizer_bytes"])}
+        if graph:
+            sizes[onnx_path] = int(facts["onnx_bytes"])
+        found = {path: path.stat().st_size for path in sizes}
+        outputs = [output.name for output in config.output]
+        fitted = calibrations_in(facts)
+        model = BuiltModel(
+            name=config.name,
+            directory=directory,
+            version=version,
+            onnx_path=onnx_path,
+            tokenizer_path=tokenizer_path,
+            digest=facts["digest"],
+            fingerprint=int(facts["fingerprint"]),
+            dims=int(facts["dims"]),
+            layers=int(facts["layers"]),
+            max_tokens=parts.max_tokens,
+            prefix=parts.prefix,
+            pooling=parts.pooling,
+            numeric_class=parts.numeric_class,
+            base=facts.get("base", ""),
+            licence=facts["licence"],
+            sentence_output=SENTENCE_OUTPUT,
+            tokens_output=TOKENS_OUTPUT,
+            layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
+            calibrations=fitting(fitted.readable, facts["digest"]),
+            bertscore=bertscore_in(facts),
+            adapter=adapter_in(facts),
+            unreadable=fitted.unreadable,
+        )
+    except KeyError as error:
+        raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error
+    except (OSError, ValueError) as error:
+        raise _broken(directory, str(error)) from error
+    if config.name != directory.name:
+        raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
+    if found != sizes:
+        wrong = [path for path in sizes if found[path] != sizes[path]]
+        said = ", ".join(f"{path.name} {sizes[path]}, not {found[path]} bytes" for path in wrong)
+        raise _broken(directory, f"{CONFIG_FILE} says {said}")
+    if not set(outputs) >= _OTHER_OUTPUTS:
+        raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
+    if parts.digest() != model.digest:
+        raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")
+    return model, parts
+
+
+def _build_hint(name: str, described: str = "") -> str:
+    catalog = load_catalog()
+    command = catalog[name].build_hint if name in catalog else described
+    if command:
+        return f"build it with: {command}"
+    return f"the catalog has {', '.join(catalog)}; build one with: gradewire models build NAME"
+
+
+def _broken(directory: Path, reason: str) -> ModelBrokenError:
+    try:
+        described = read_config(directory / CONFIG_FILE)[1].get("build_command", "")
+    except (OSError, ValueError):
+        described = ""
+    hint = _build_hint(directory.name, described)
+    return ModelBrokenError(f"model {directory.name!r} is broken: {reason}; replace it: {hint}")

@@ -1,0 +1,158 @@
+"""Calibrations as parameters of a model's description: one a metric, a JSON list of records.
+
+What cannot be read is kept as it stands: the model goes without it, and a gradewire that can read it finds it again.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from gradewire_models.catalog.calibration import StoredCalibration, dumped, merge, of_users
+
+FORMAT: Final = 1
+_PREFIX: Final = "calibration."
+_OLD_PARAMETERS: Final = ("smile_threshold", "smile_sentence_weight")
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+_REASON_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCalibration:
+    """A parameter that holds calibrations in a form that this gradewire does not read.
+
+    Attributes:
+        metric: Name of the metric, which fails with this model until somebody does something about it.
+        parameter: Its short name in the description.
+        text: Its value.
+        reason: What is wrong with it; one line, free of the model's place.
+        beside: Names and values of further parameters that say nothing without it, and stay with it.
+    """
+
+    metric: str
+    parameter: str
+    text: str
+    reason: str
+    beside: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def told(self) -> str:
+        """What is wrong and what to do; one line for people."""
+        return (
+            f"what was fitted for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}): fit it "
+            f"again, or take it away with gradewire calibrate --undo --model NAME --metric {self.metric}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a description says was fitted.
+
+    Attributes:
+        readable: By metric, version and parameters.
+        unreadable: Parameters that are in no form that is read, by name.
+    """
+
+    readable: tuple[StoredCalibration, ...] = ()
+    unreadable: tuple[UnreadableCalibration, ...] = ()
+
+
+def to_parameters(
+    calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
+) -> dict[str, str]:
+    """As parameters of a description, by short name; where a metric's cannot be read, these stay as they are."""
+    by_metric: dict[str, list[dict[str, Any]]] = {}
+    for each in merge(calibrations, ()):
+        by_metric.setdefault(each.metric, []).append(_record(each))
+    readable = {f"{_PREFIX}{metric}": dumped(records) for metric, records in by_metric.items()}
+    return readable | {name: text for each in unreadable for name, text in ((each.parameter, each.text), *each.beside)}
+
+
+def calibrations_in(facts: Mapping[str, str]) -> Described:
+    """What a description says, of our own parameters in it by their short names."""
+    found: list[StoredCalibration] = []
+    unreadable: list[UnreadableCalibration] = []
+    for name in sorted(facts):
+        if name.startswith(_PREFIX):
+            try:
+                found += _records(facts[name])
+            except _UNREADABLE as error:
+                unreadable.append(_unreadable(name.removeprefix(_PREFIX), name, facts, error))
+    # Records may have come since, also of smile, beside an old one that could not be read.
+    standing = {name: facts[name] for name in _OLD_PARAMETERS if name in facts}
+    old: tuple[StoredCalibration, ...] = ()
+    if standing:
+        try:
+            old = (_old(standing, facts.get("digest", "")),)
+        except _UNREADABLE as error:
+            (first, _), *beside = standing.items()
+            unreadable.append(replace(_unreadable("smile", first, facts, error), beside=tuple(beside)))
+    users = of_users(found)
+    # An old one is a user's, so the catalog's gives way to it.
+    return Described(merge((*(each for each in found if each not in users), *old), users), tuple(unreadable))
+
+
+def is_calibration(name: str) -> bool:
+    """Whether a parameter, by its short name, holds calibrations."""
+    return name.startswith(_PREFIX) or name in _OLD_PARAMETERS
+
+
+def _unreadable(metric: str, name: str, facts: Mapping[str, str], error: Exception) -> UnreadableCalibration:
+    # Errors quote what they were given, and that may be a fit of megabytes.
+    reason = " ".join(str(error)[:_REASON_CHARACTERS].split())
+    return UnreadableCalibration(metric, name, facts[name], reason or type(error).__name__)
+
+
+def _old(standing: Mapping[str, str], digest: str) -> StoredCalibration:
+    """What descriptions before version 6 said of SMILE's default preset; nobody knows on what it was fitted."""
+    for name in _OLD_PARAMETERS:
+        if name not in standing:
+            # One alone is half of what was fitted: what the other one was cannot be guessed.
+            raise ValueError(f"gradewire.{name}, which belongs to it, is not there")
+    threshold, weight = (float(standing[name]) for name in _OLD_PARAMETERS)
+    return StoredCalibration(
+        metric="smile",
+        metric_version=1,
+        model_digest=digest,
+        origin="user",
+        parameters=(("preset", "v1"), ("synthetic", "none")),
+        threshold=threshold,
+        sentence_weight=weight,
+        fitted_on="unknown rows",
+    )
+
+
+def _record(calibration: StoredCalibration) -> dict[str, Any]:
+    record: dict[str, Any] = {"format": FORMAT}
+    record |= {name: getattr(calibration, name) for name in StoredCalibration.__dataclass_fields__}
+    record |= {"parameters": dict(calibration.parameters), "figures": dict(calibration.figures)}
+    kept = {name: value for name, value in record.items() if value not in (None, "", {})}
+    return kept | ({"fit": json.loads(calibration.fit)} if calibration.fit else {})
+
+
+def _read(record: Any) -> StoredCalibration:
+    if not isinstance(record, dict):
+        raise TypeError("a record is an object")
+    values = dict(record)
+    if (version := values.pop("format", None)) != FORMAT:
+        raise ValueError(f"its format is {version!r}, this gradewire reads {FORMAT}")
+    if unknown := sorted(set(values) - set(StoredCalibration.__dataclass_fields__)):
+        raise ValueError(f"it has an unknown {unknown[0]!r}")
+    for name in ("parameters", "figures"):
+        entries = values.get(name, {})
+        if not isinstance(entries, dict):
+            raise TypeError(f"{name} is an object")
+        values[name] = tuple(entries.items())
+    fit = values.get("fit")
+    values["fit"] = "" if fit is None else dumped(fit)
+    return StoredCalibration(**values)
+
+
+@lru_cache(maxsize=16)
+def _records(text: str) -> tuple[StoredCalibration, ...]:
+    """The records of one parameter; remembered, for repositories are listed again and again and a fit is long."""
+    records = json.loads(text)
+    if not isinstance(records, list):
+        raise TypeError("it is a list of records")
+    return tuple(_read(record) for record in records)

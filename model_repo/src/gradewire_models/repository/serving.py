@@ -1,0 +1,196 @@
+"""How Triton is asked to run an encoder: batching, queue, copies, devices, warm-up. Nothing here changes a vector.
+
+Field by field: https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md, and
+the README of Triton's onnxruntime backend for accelerators and parameters.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gradewire_models.repository._model_config_pb2 import (
+    TYPE_INT64,
+    ModelConfig,
+    ModelDynamicBatching,
+    ModelInstanceGroup,
+    ModelOptimizationPolicy,
+    ModelParameter,
+    ModelQueuePolicy,
+    ModelResponseCache,
+    ModelVersionPolicy,
+    ModelWarmup,
+)
+
+Accelerator = Literal["none", "cuda", "tensorrt"]
+Precision = Literal["fp32", "fp16"]
+
+PREFERRED_BATCH_SIZES = (32, 64, 128)
+MAX_QUEUE_SIZE = 1024
+DEFAULT_TIMEOUT_US = 30_000_000
+WARMUP_FOLDER = "warmup"
+THREADS_PARAMETER = "intra_op_thread_count"
+
+# Two of few threads each keep cores busier than one of all: a run waits for its slowest thread, and a copy's cores are
+# idle between two runs. Measured on 2 cores that did other work too: 64 texts took half the time.
+CPU_INSTANCES = 2
+
+# Rows of a batch. A GPU's limit is lower because TensorRT plans its memory for the largest batch of the longest texts.
+MAX_BATCH_SIZES: Mapping[Accelerator, int] = {"none": 1024, "cuda": 256, "tensorrt": 256}
+
+# A directory of the machine that runs Triton; it has to be there and to be writable for its user.
+ENGINE_CACHE = "/var/cache/gradewire/tensorrt"
+WORKSPACE_BYTES = 4 << 30
+
+# Rows and tokens, at most, of the requests that run before a model is called ready.
+_WARMUP_SHAPES = {"short": (1, 8), "long": (8, 64)}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a model is run.
+
+    Attributes:
+        instances: Copies; on GPUs, of each GPU. Each has the graph in memory.
+        threads: Threads of one copy's operators on a CPU; 0 leaves it to the backend: NVIDIA's takes all cores, the
+            stand-in its share of them.
+        accelerator: ``"none"`` runs on the CPU, ``"cuda"`` and ``"tensorrt"`` on every GPU there is.
+        precision: What TensorRT may compute in; elsewhere the graph says it.
+    """
+
+    instances: int = CPU_INSTANCES
+    threads: int = 0
+    accelerator: Accelerator = "none"
+    precision: Precision = "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What somebody wants of the copies of a model that run at once.
+
+    Attributes:
+        instances: How many; None leaves a model that is there as it is, and a new one gets 2 on CPUs, 1 on a GPU.
+        threads: Threads of each on a CPU, 0 for what the backend does by itself; None leaves a model that is there as
+            it is, and a new one gets 0.
+    """
+
+    instances: int | None = None
+    threads: int | None = None
+
+
+AS_IT_IS = Copies()
+
+
+def serving_on_cpus(copies: Copies) -> Serving:
+    """How a model for CPUs is run, new or with `copies` that are all said."""
+    return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
+
+
+def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
+    """Writes all that `serving` means into `config`, whose inputs and name are there already.
+
+    Args:
+        config: Changed.
+        serving: What is wanted.
+        max_tokens: Longest text of the model.
+        engine_prefix: Name for TensorRT's engine files that no other graph has: TensorRT takes a file of this name
+            for the engine of this graph whatever it was built from.
+    """
+    config.max_batch_size = MAX_BATCH_SIZES[serving.accelerator]
+    config.version_policy.CopyFrom(ModelVersionPolicy(latest=ModelVersionPolicy.Latest(num_versions=1)))
+    config.dynamic_batching.CopyFrom(_batching())
+    shapes = _warmup_shapes(max_tokens)
+    config.model_warmup.extend(_warmup(name, *shape) for name, shape in shapes.items())
+    # gradewire has a cache of its own, whose keys know the model.
+    config.response_cache.CopyFrom(ModelResponseCache(enable=False))
+    if serving.accelerator == "none":
+        # Without a kind Triton takes a GPU where there is one: other vectors under the digest of a CPU's.
+        config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_CPU))
+    else:
+        config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_GPU))
+        options = _accelerator_options(serving, config.max_batch_size, max_tokens, engine_prefix)
+        accelerators = ModelOptimizationPolicy.ExecutionAccelerators
+        accelerator = accelerators.Accelerator(name=serving.accelerator, parameters=options)
+        config.optimization.CopyFrom(
+            ModelOptimizationPolicy(execution_accelerators=accelerators(gpu_execution_accelerator=[accelerator]))
+        )
+    for name, value in _session_options(serving).items():
+        config.parameters[name].CopyFrom(ModelParameter(string_value=value))
+
+
+def warmup_files(max_tokens: int) -> dict[str, bytes]:
+    """The data of the warm-up requests, by path in the model's directory.
+
+    Zeros would be a mask without any text, and random numbers are no token ids.
+    """
+    return {
+        f"{WARMUP_FOLDER}/{_mask_file(name)}": (1).to_bytes(8, "little") * tokens
+        for name, (_, tokens) in _warmup_shapes(max_tokens).items()
+    }
+
+
+def write_warmup(directory: Path, max_tokens: int) -> None:
+    """Writes the data of the warm-up requests into a model's `directory`.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    (directory / WARMUP_FOLDER).mkdir(exist_ok=True)
+    for name, content in warmup_files(max_tokens).items():
+        (directory / name).write_bytes(content)
+
+
+def _warmup_shapes(max_tokens: int) -> dict[str, tuple[int, int]]:
+    # A text that is longer than the model's would end the server, not the warm-up alone.
+    return {name: (batch, min(tokens, max_tokens)) for name, (batch, tokens) in _WARMUP_SHAPES.items()}
+
+
+def _mask_file(warmup: str) -> str:
+    return f"{warmup}_attention_mask"
+
+
+def _batching() -> ModelDynamicBatching:
+    policy = ModelQueuePolicy(
+        timeout_action=ModelQueuePolicy.REJECT,
+        default_timeout_microseconds=DEFAULT_TIMEOUT_US,
+        allow_timeout_override=True,
+        max_queue_size=MAX_QUEUE_SIZE,
+    )
+    # No delay: requests gather while an earlier batch runs, and a lone one never waits for company.
+    return ModelDynamicBatching(preferred_batch_size=PREFERRED_BATCH_SIZES, default_queue_policy=policy)
+
+
+def _warmup(name: str, batch: int, tokens: int) -> ModelWarmup:
+    ids = ModelWarmup.Input(data_type=TYPE_INT64, dims=[tokens], zero_data=True)
+    mask = ModelWarmup.Input(data_type=TYPE_INT64, dims=[tokens], input_data_file=_mask_file(name))
+    return ModelWarmup(name=name, batch_size=batch, inputs={"input_ids": ids, "attention_mask": mask}, count=1)
+
+
+def _session_options(serving: Serving) -> dict[str, str]:
+    # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
+    return {
+        "enable_mem_pattern": "0",
+        "inter_op_thread_count": "1",
+        THREADS_PARAMETER: str(serving.threads),
+    }
+
+
+def _accelerator_options(serving: Serving, max_batch: int, max_tokens: int, engine_prefix: str) -> dict[str, str]:
+    if serving.accelerator == "cuda":
+        # TensorFloat-32 keeps 10 bits of a float's 23: that is another arithmetic than fp32.
+        return {"use_tf32": "0"} if serving.precision == "fp32" else {}
+    return {
+        "precision_mode": serving.precision.upper(),
+        "max_workspace_size_bytes": str(WORKSPACE_BYTES),
+        "trt_layer_norm_fp32_fallback": "1",
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": ENGINE_CACHE,
+        "trt_engine_cache_prefix": engine_prefix,
+        "trt_profile_min_shapes": _shapes(1, 1),
+        "trt_profile_opt_shapes": _shapes(min(64, max_batch), min(16, max_tokens)),
+        "trt_profile_max_shapes": _shapes(max_batch, max_tokens),
+    }
+
+
+def _shapes(batch: int, tokens: int) -> str:
+    return ",".join(f"{name}:{batch}x{tokens}" for name in ("input_ids", "attention_mask"))

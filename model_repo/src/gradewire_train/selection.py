@@ -1,0 +1,194 @@
+"""What selects the step that is kept: how well cosines of the form `sfve` rank labelled answers."""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_train.encoder import TrainedEncoder
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import question_text
+from gradewire_train.well_formed import well_formed
+
+_CHUNK_TEXTS = 64
+_LABELS = ("label", "grade")
+MEAN = "dev"
+"""Name of the figure that selects."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """A graded answer.
+
+    Attributes:
+        question: What was asked.
+        references: Right answers, at least one.
+        prediction: What was answered.
+        label: The grade; higher is better.
+        part: Rows of one part are ranked among themselves.
+    """
+
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    label: float
+    part: str
+
+
+def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
+    """Reads JSON lines with question, references, prediction, and label or grade; part is optional.
+
+    Args:
+        path: The file.
+        half: Only rows whose field half says so; None takes all.
+
+    Raises:
+        TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
+    """
+    rows = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    row = _row(line, f"{path}, line {number}", half)
+                    rows += [row] if row is not None else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrainingError(f"cannot read {path}: {error}") from error
+    if len(rows) < 2:
+        raise TrainingError(f"{path} has {len(rows)} rows; two at least are needed to rank")
+    return rows
+
+
+def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
+    """Looks whether there is anything to rank before hours are spent on it.
+
+    Raises:
+        TrainingError: Within every part all labels are equal.
+    """
+    labels: dict[str, set[float]] = {}
+    for row in rows:
+        labels.setdefault(row.part, set()).add(row.label)
+    if all(len(each) < 2 for each in labels.values()):
+        raise TrainingError(
+            f"{origin}: the {len(rows)} rows that would select the step have one label only in every part, so nothing "
+            "ranks them; give rows of two labels at least, or leave --dev out"
+        )
+
+
+def _row(line: str, where: str, half: str | None) -> LabelledRow | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise TrainingError(f"{where}: no JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise TrainingError(f"{where}: should be an object with question, references, prediction and label")
+    if half is not None and found.get("half") != half:
+        if "half" not in found:
+            raise TrainingError(f"{where}: has no half, and only rows of one half are wanted")
+        return None
+    for name in ("question", "prediction"):
+        if not isinstance(found.get(name), str):
+            raise TrainingError(f"{where}: {name} should be a text")
+    references = found.get("references")
+    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+        raise TrainingError(f"{where}: references should be a list of texts, at least one")
+    label = next((found[name] for name in _LABELS if name in found), None)
+    part = str(found.get("part", ""))
+    read = {"question": [found["question"]], "prediction": [found["prediction"]], "references": references}
+    for name, each in {**read, "part": [part]}.items():
+        if not all(map(well_formed, each)):
+            raise TrainingError(f"{where}: {name} has half a surrogate pair, which is no character")
+    return LabelledRow(found["question"], tuple(references), found["prediction"], _number(label, where), part)
+
+
+def _number(label: Any, where: str) -> float:
+    try:
+        number = float(label) if isinstance(label, int | float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise TrainingError(f"{where}: label (or grade) should be a number that a double holds")
+    return number
+
+
+def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
+    """At most `count` rows, drawn by seed, in their order; 0 takes all."""
+    if not count or len(rows) <= count:
+        return list(rows)
+    kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))
+    return [rows[index] for index in kept]
+
+
+def labelled_digest(rows: Sequence[LabelledRow]) -> str:
+    """SHA-256 over all that is read of the rows, 64 hex characters."""
+    plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+class Selection:
+    """Labelled rows, tokenized once.
+
+    Args:
+        rows: At least two.
+        encoder: Whose tokenizer is used.
+    """
+
+    def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
+        place: dict[str, int] = {}
+        pairs = []
+        for row in rows:
+            prediction = place.setdefault(question_text(row.question, row.prediction), len(place))
+            references = [place.setdefault(question_text(row.question, each), len(place)) for each in row.references]
+            pairs.append((prediction, references))
+        self._ids = encoder.tokenize(list(place))
+        self._pairs = pairs
+        self._labels = np.array([row.label for row in rows])
+        self._parts = np.array([row.part for row in rows])
+
+    def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
+        """What the metric `sfve` gives the rows: the largest cosine over the references, [rows]."""
+        vectors = _without_gradients(encoder, self._ids)
+        return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
+
+    def spearman(self, encoder: TrainedEncoder) -> dict[str, float]:
+        """Spearman's correlation of scores and labels: "dev PART" of each part, and `MEAN` over those that have one."""
+        scores = self.scores(encoder)
+        found = {
+            f"{MEAN} {part or 'all'}": spearman(scores[self._parts == part], self._labels[self._parts == part])
+            for part in np.unique(self._parts)
+        }
+        defined = [value for value in found.values() if not math.isnan(value)]
+        return {**found, MEAN: float(np.mean(defined)) if defined else math.nan}
+
+
+def spearman(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """Pearson's correlation of average ranks; NaN where one side has one value only."""
+    ranks = [_average_ranks(each) for each in (left, right)]
+    centred = [each - each.mean() for each in ranks]
+    lengths = [float(np.linalg.norm(each)) for each in centred]
+    if 0.0 in lengths:
+        return math.nan
+    return float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
+
+
+def _average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place]
+
+
+def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[np.float32]:
+    import torch  # noqa: PLC0415 - reading labelled rows needs no torch
+
+    training = encoder.model.training
+    encoder.model.eval()
+    with torch.inference_mode():
+        vectors: NDArray[np.float32] = encoder.vectors(ids, chunk=_CHUNK_TEXTS).numpy()
+    encoder.model.train(training)
+    return vectors

@@ -1,0 +1,42 @@
+"""How questions and answers are written: with and without capitals, marks and articles."""
+
+from random import Random
+
+from gradewire_train.texts.draw import Draw
+
+_SEARCHED = 0.45
+"""Share of questions as they are typed into a search box: lower-cased, without a question mark."""
+
+
+def question_style(rng: Random, question: str) -> str:
+    """The question as somebody would write it: with its mark, or as it is typed into a search box."""
+    bare = question.strip().rstrip("?")
+    if rng.random() < _SEARCHED:
+        return bare.lower()
+    return f"{bare[:1].upper()}{bare[1:]}?"
+
+
+def answer_style(rng: Random, answer: str) -> str:
+    """Now and then with a capital, in capitals, with a full stop, in quotation marks or in small letters."""
+    drawn = rng.random()
+    if drawn < 0.10:
+        return f"{answer[:1].upper()}{answer[1:]}"
+    if drawn < 0.14 and len(answer) < 30:
+        return answer.upper()
+    if drawn < 0.20:
+        return f"{answer}."
+    if drawn < 0.22:
+        return f'"{answer}"'
+    if drawn < 0.28:
+        return answer.lower()
+    return answer
+
+
+def with_article(noun: str) -> str:
+    """The noun behind "a" or "an"; by its first letter, which is wrong for few words."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def styled(rng: Random, draw: Draw) -> Draw:
+    """The draw with its question in a style; answers get theirs where an example is made."""
+    return Draw(question_style(rng, draw.question), draw.statement, draw.answer, draw.same, draw.looser, draw.wrong)

@@ -1,0 +1,125 @@
+"""Made-up names of people: in full, by surname, with initials, titles and middle names, against others' names."""
+
+from dataclasses import dataclass
+from random import Random
+
+from gradewire_train.texts.data import table, word_list
+from gradewire_train.texts.draw import Draw
+from gradewire_train.texts.misspell import misspelt
+from gradewire_train.texts.values.titles import title
+
+_FIRST = table("nicknames")
+_OTHERS = word_list("first_names")
+_LAST = word_list("last_names")
+_HONOURS = word_list("honours")
+_JOBS = word_list("jobs")
+_FROM = word_list("nationalities")
+_ASKED = (
+    ("who played {first} in {title}", "The role of {first} was played by {}"),
+    ("who wrote {title}", "{title} was written by {}"),
+    ("who sang the song {title}", "The song was sung by {}"),
+    ("who directed {title}", "It was directed by {}"),
+    ("who plays {first} on {title}", "{first} is played by {}"),
+    ("who discovered the {thing}", "The {thing} was discovered by {}"),
+    ("who won the {year} election", "The election was won by {}"),
+    ("who was the first to cross the {thing}", "The first to cross it was {}"),
+    ("who founded the company", "The company was founded by {}"),
+    ("who is the voice of {first} in {title}", "{first} is voiced by {}"),
+    ("who won {title} in {year}", "The winner was {}"),
+    ("who invented the {thing}", "The inventor of the {thing} is {}"),
+    ("which player scored the goal", "The goal was scored by {}"),
+    ("who is the author of {title}", "The author of {title} is {}"),
+    ("who is the man in the photo", "The man in the photo is {}"),
+)
+_INVENTED = word_list("inventions")
+_WRONG = 3
+_SURNAME_ALONE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A person's name."""
+
+    first: str
+    middle: str
+    last: str
+
+    @property
+    def usual(self) -> str:
+        """First name and surname."""
+        return f"{self.first} {self.last}"
+
+
+def person_name(rng: Random) -> Name:
+    """A name out of a first, a middle and a last one."""
+    first, middle = rng.sample([*_FIRST, *_OTHERS], 2)
+    return Name(first, middle, rng.choice(_LAST))
+
+
+def named(rng: Random) -> Draw:
+    """Who it was: forms of one name, against names that share a part with it and names that share nothing.
+
+    Where one of the forms is a surname alone, nobody of that family is among the wrong answers.
+    """
+    name = person_name(rng)
+    question, statement = rng.choice(_ASKED)
+    blanks = {
+        "first": person_name(rng).first,
+        "title": title(rng),
+        "thing": rng.choice(_INVENTED),
+        "year": rng.randrange(1880, 2024),
+    }
+    short = rng.random() < _SURNAME_ALONE
+    forms = [*_forms(rng, name), *(_short_forms(rng, name) if short else ())]
+    answer = name.usual if rng.random() < 0.6 else rng.choice(forms)
+    wrong = [other for other in _others(rng, name) if not (short and other.endswith(name.last))]
+    if short and answer in {name.last, forms[-2]}:
+        wrong = [each.split()[-1] for each in wrong]
+    job, origin = rng.choice(_JOBS), rng.choice(_FROM)
+    looser = (
+        f"{origin} {job} {name.usual}",
+        f"{name.usual}, {origin} {job}",
+        f"{name.usual} ({job})",
+        f"({name.first}) {name.last}",
+        f"{name.usual}, known as {rng.choice(tuple(_FIRST.values()))}",
+    )
+    stated = statement.format("{}", **blanks)
+    return Draw(question.format(**blanks), stated, answer, (*forms, name.usual), looser, tuple(wrong))
+
+
+def _forms(rng: Random, name: Name) -> list[str]:
+    first, middle, last = name.first, name.middle, name.last
+    forms = [
+        f"{first} {middle} {last}",
+        f"{first} {middle} {last}",
+        f"{first} {middle[0]}. {last}",
+        f"{first[0]}. {last}",
+        f"{first[0]}. {middle[0]}. {last}",
+        f"{last}, {first}",
+        f"{rng.choice(_HONOURS)} {first} {last}",
+        f"{first} {last} {rng.choice(('Jr.', 'III', 'Sr.'))}",
+        misspelt(rng, name.usual),
+        f"{first} {rng.choice(_LAST)}-{last}",
+        f"{rng.choice(_HONOURS)} {first[0]}. {middle[0]}. {last}",
+    ]
+    if first in _FIRST:
+        nickname = _FIRST[first]
+        forms += [f"{nickname} {last}", f'{first} "{nickname}" {last}', f"{nickname} {last}"]
+    return forms
+
+
+def _short_forms(rng: Random, name: Name) -> tuple[str, ...]:
+    return (name.last, name.last, f"{rng.choice(_HONOURS)} {name.last}", name.last)
+
+
+def _others(rng: Random, name: Name) -> list[str]:
+    """Somebody else altogether, somebody of the same family, somebody with the same first name; in no order."""
+    others = [person_name(rng) for _ in range(_WRONG)]
+    wrong = [other.usual for other in others if other.last != name.last]
+    stranger = others[0]
+    if stranger.first[0] not in {name.first[0], name.middle[0], _FIRST.get(name.first, "-")[0]}:
+        wrong.append(f"{stranger.first} {name.last}")
+    if stranger.last != name.last:
+        wrong.append(f"{name.first} {stranger.last}")
+    rng.shuffle(wrong)
+    return wrong

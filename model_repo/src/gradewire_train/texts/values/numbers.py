@@ -1,0 +1,134 @@
+"""Numbers: in digits and words, rounded or not, with units, against near and far ones; and ordinals."""
+
+from random import Random
+
+from gradewire_train.texts.data import word_list
+from gradewire_train.texts.draw import Draw
+from gradewire_train.texts.values.number_words import digits, in_words, ordinal, ordinal_in_words, roman
+
+_COUNTED = word_list("counted_things")
+_COUNT_ASKED = (
+    ("how many {things} are there", "There are {} {things}"),
+    ("how many {things} are in the picture", "In the picture there are {} {things}"),
+    ("what is the number of {things}", "The number of {things} is {}"),
+    ("how many {things} does it have", "It has {} {things}"),
+    ("how many {things} did they count", "They counted {} {things}"),
+)
+_UNITS = (
+    ("how tall is it", "metres", "m", "meters"),
+    ("how far is it", "kilometres", "km", "kilometers"),
+    ("how far is it to the coast", "miles", "mi", "mile"),
+    ("how heavy is it", "kilograms", "kg", "kilos"),
+    ("how long does it take", "minutes", "min", "mins"),
+    ("how long did it last", "hours", "h", "hrs"),
+    ("how long was the reign", "years", "yrs", "year period"),
+    ("how much does it cost", "dollars", "USD", "US dollars"),
+    ("what share was lost", "percent", "%", "per cent"),
+    ("what percentage of the people voted", "percent", "%", "per cent"),
+    ("how much of it is water", "percent", "%", "per cent"),
+    ("how wide is the screen", "inches", "in", "inch"),
+    ("what is the temperature", "degrees Celsius", "°C", "degrees centigrade"),
+    ("how fast is it", "miles per hour", "mph", "miles an hour"),
+    ("how old is she", "years old", "years", "years of age"),
+)
+_RANKED = (
+    ("in which place did she finish", "She finished in {} place"),
+    ("which floor is it on", "It is on the {} floor"),
+    ("which amendment is it", "It is the {} amendment"),
+    ("which century was it built in", "It was built in the {} century"),
+    ("what grade is he in", "He is in {} grade"),
+)
+_PAIRS = ("a pair", "a couple", "a pair of {things}", "both", "a couple of {things}")
+_SMALL = 12
+_SCALES = ((1, 12), (1, 12), (1, 12), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, 5_000_000))
+_ROUND = 10_000
+_LONG = 100_000
+_LARGE = 1_000
+
+
+def counted(rng: Random) -> Draw:
+    """How many: "2", "two", "a pair", "2.0", "there are two"; wrong: a near and a far number in either form."""
+    low, high = rng.choice(_SCALES)
+    value = rng.randrange(low, high)
+    if value >= _ROUND:
+        value -= value % (1_000 if rng.random() < 0.7 else 100)
+    things = rng.choice(_COUNTED)
+    question, statement = rng.choice(_COUNT_ASKED)
+    same = [*_forms(value), f"{digits(value)} {things}"]
+    if value < _SMALL:
+        same.append(f"{in_words(value)} {things}")
+    if value == 2:
+        same += [form.format(things=things) for form in _PAIRS]
+    looser = [f"{prefix} {digits(value)}" for prefix in ("about", "approximately", "around", "exactly")]
+    answer = rng.choice(_forms(value)[:3])
+    wrong = _written_alike(rng, answer, _near(rng, value))
+    if rng.random() < 0.15:
+        answer = f"{answer} {things}"
+        wrong = tuple(each if rng.random() < 0.4 else f"{each} {things}" for each in wrong)
+    stated = statement.replace("{things}", things)
+    if value == 1:
+        return Draw(f"how many {things}", "The number is {}", answer, (*same, "a single one", "only one"), (), wrong)
+    return Draw(question.format(things=things), stated, answer, tuple(same), tuple(looser), wrong)
+
+
+def measured(rng: Random) -> Draw:
+    """How much: a number with its unit, written out, abbreviated or left away; wrong: other numbers, the same unit."""
+    question, unit, short, other = rng.choice(_UNITS)
+    value = rng.choice((rng.randrange(2, 20), rng.randrange(2, 100), rng.randrange(100, 3_000)))
+    part = rng.randrange(1, 10) if rng.random() < 0.2 else 0
+    written = f"{digits(value)}.{part}" if part else digits(value)
+    glue = "" if short in {"%", "°C", "m", "km", "kg", "h"} and rng.random() < 0.6 else " "
+    same = [f"{written} {unit}", f"{written}{glue}{short}", f"{written} {other}", written]
+    if not part:
+        same += [f"{in_words(value)} {unit}", in_words(value), f"{value} {unit}"]
+    wrong = [digits(near) for near in _near(rng, value)]
+    shape = rng.choice((f"{{}} {unit}", f"{{}}{glue}{short}", f"{{}} {other}"))
+    looser = [f"about {written} {unit}", f"approximately {written} {unit}", f"over {written} {unit}"]
+    wrong_written = tuple(shape.format(each) for each in wrong)
+    return Draw(question, "The answer is {}", shape.format(written), tuple(same), tuple(looser), wrong_written)
+
+
+def ranked(rng: Random) -> Draw:
+    """Which in order: "3rd", "third", "number 3", "III"; wrong: other ranks."""
+    value = rng.randrange(1, 30)
+    question, statement = rng.choice(_RANKED)
+    same = [ordinal(value), ordinal_in_words(value), f"the {ordinal(value)}", f"the {ordinal_in_words(value)}"]
+    if "century" not in question:
+        same += [f"number {value}", str(value)]
+    if "amendment" in question:
+        same.append(roman(value))
+    answer = rng.choice(same[:2])
+    write = ordinal if answer == same[0] else ordinal_in_words
+    wrong = tuple(write(near) for near in _near(rng, value) if near > 0)
+    return Draw(question, statement, answer, tuple(same), (), wrong)
+
+
+def _forms(value: int) -> list[str]:
+    spelled = in_words(value) if value < _ROUND or value % _ROUND == 0 else str(value)
+    forms = [str(value), spelled, digits(value), f"{value}.0" if value < _LARGE else digits(value)]
+    million = 1_000_000
+    if value >= _LONG and value % 100_000 == 0:
+        forms.append(f"{value / million:g} million")
+    return forms
+
+
+def _near(rng: Random, value: int) -> list[int]:
+    """Other numbers: a neighbour, another of the same size, and for large ones one with a digit changed."""
+    step = max(1, value // 10)
+    found = [value + rng.choice((-1, 1)) * rng.randrange(1, step + 1), value + rng.randrange(2, 9) * step]
+    if value >= 10:
+        text = str(value)
+        at = rng.randrange(len(text))
+        digit = rng.choice([each for each in "123456789" if each != text[at]])
+        found.append(int(text[:at] + digit + text[at + 1 :]))
+    else:
+        found.append(rng.randrange(0, _SMALL))
+    return [each for each in found if each != value and each >= 0]
+
+
+def _written_alike(rng: Random, answer: str, values: list[int]) -> tuple[str, ...]:
+    """The wrong numbers in the form of the answer, or now and then in the other."""
+    spelled = answer[:1].isalpha()
+    return tuple(
+        in_words(value) if spelled != (rng.random() < 0.25) and value < _LONG else digits(value) for value in values
+    )

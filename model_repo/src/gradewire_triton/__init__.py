@@ -1,0 +1,18 @@
+"""The real Triton server on a machine without NVIDIA's container.
+
+The server comes in a wheel; a backend of ours stands in for the ONNX Runtime backend that the wheel lacks.
+"""
+
+from gradewire_triton.environment import ensure_environment
+from gradewire_triton.errors import EnvironmentBrokenError, TritonError, TritonStartError
+from gradewire_triton.process import TritonProcess
+from gradewire_triton.server_options import ServerOptions
+
+__all__ = [
+    "EnvironmentBrokenError",
+    "ServerOptions",
+    "TritonError",
+    "TritonProcess",
+    "TritonStartError",
+    "ensure_environment",
+]

@@ -1,0 +1,150 @@
+"""The command ``gradewire triton``: up, down, status and install."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import click
+
+from gradewire_models.errors import ModelError
+from gradewire_models.repository.built import default_repository
+from gradewire_triton.environment import ENVIRONMENT_VARIABLE, default_environment, ensure_environment
+from gradewire_triton.server_options import ServerOptions
+from gradewire_triton.state import Addresses, StateDirectory, default_state, why_not_ready
+from gradewire_triton.supervise import run_detached, run_in_foreground, stop_detached
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_DIRECTORY = click.Path(file_okay=False, path_type=Path)
+_STATE = click.option(
+    "--state",
+    type=_DIRECTORY,
+    default=default_state,
+    show_default="in the user's state directory",
+    help="Directory for log and backends, one server at a time in each.",
+)
+_ENVIRONMENT = click.option(
+    "--environment",
+    type=_DIRECTORY,
+    default=default_environment,
+    show_default=f"${ENVIRONMENT_VARIABLE}, or in the user's cache directory",
+    help="Virtual environment that Triton runs in; made at first use (about 320 MB).",
+)
+
+
+def _one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
+    @wraps(command)
+    def wrapped(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return command(*arguments, **options)
+        except (ModelError, OSError, ValueError) as error:
+            raise click.ClickException(str(error)) from error
+
+    return wrapped
+
+
+@click.group()
+def triton() -> None:
+    """Run the real Triton server on this machine, with a stand-in for its ONNX Runtime backend."""
+
+
+@triton.command()
+@_ENVIRONMENT
+@_one_line_errors
+def install(environment: Path) -> None:
+    """Install what Triton runs in, without starting it."""
+    installed = ensure_environment(environment, report=_report)
+    click.echo(f"Triton's environment: {installed.directory}")
+
+
+@triton.command()
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+@click.option(
+    "--repository",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    default=default_repository,
+    show_default="as in gradewire models",
+    help="Triton model repository.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; Triton asks for no token.")
+@click.option("--grpc-port", default=8001, show_default=True, help="0 takes a free one, as for the other ports.")
+@click.option("--http-port", default=8000, show_default=True)
+@click.option("--metrics-port", default=8002, show_default=True)
+@click.option(
+    "--poll",
+    "poll_s",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="SECONDS",
+    help="Look for changes in the repository so often; without it models are loaded and unloaded on request.",
+)
+@click.option("--detach", is_flag=True, help="Return when it is ready; `gradewire triton down` stops it.")
+@_STATE
+@_ENVIRONMENT
+@_one_line_errors
+def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
+    """Start Triton with the built MODELs, by default all that need no GPU; Ctrl-C or SIGTERM stops it in order.
+
+    Whoever kills this process stops Triton as well.
+    """
+    server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
+    if not server.poll_s and not server.model_names():
+        raise click.ClickException(
+            f"no model that runs on CPUs is built in {server.repository}; build one with: gradewire models build"
+        )
+    directory = StateDirectory(state)
+    installed = ensure_environment(environment, report=_report)
+    if not detach:
+        run_in_foreground(installed, server, directory, _show)
+        return
+    _show(run_detached(_arguments(server, state, environment), directory))
+
+
+@triton.command()
+@_STATE
+@_one_line_errors
+def down(state: Path) -> None:
+    """Stop the server that runs in --state, and wait for its end."""
+    if not stop_detached(StateDirectory(state)):
+        raise click.ClickException(f"no Triton server runs in {state}")
+    click.echo("Triton is stopped")
+
+
+@triton.command()
+@_STATE
+@_one_line_errors
+def status(state: Path) -> None:
+    """Say where the server of --state listens; exit code 1 when none is ready, or it does not answer."""
+    addresses = StateDirectory(state).addresses()
+    if addresses is None:
+        raise click.ClickException(f"no Triton server is ready in {state}")
+    silence = why_not_ready(addresses)
+    if silence:
+        raise click.ClickException(f"the Triton server of {state} was started, and {silence}; its log: {addresses.log}")
+    _show(addresses)
+
+
+def _report(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _show(addresses: Addresses) -> None:
+    click.echo(f"Triton is ready on {addresses.grpc} (gRPC), {addresses.http} (HTTP), {addresses.metrics}")
+    click.echo(f"its log: {addresses.log}")
+    click.echo(f"score through it with: gradewire serve --backend triton --triton-url {addresses.grpc}")
+
+
+def _arguments(server: ServerOptions, state: Path, environment: Path) -> list[str]:
+    return [
+        *server.models,
+        f"--repository={server.repository.absolute()}",
+        f"--host={server.host}",
+        f"--grpc-port={server.grpc_port}",
+        f"--http-port={server.http_port}",
+        f"--metrics-port={server.metrics_port}",
+        f"--poll={server.poll_s}",
+        f"--state={state.absolute()}",
+        f"--environment={environment.absolute()}",
+    ]

@@ -1,0 +1,183 @@
+"""The environment that Triton runs in: a virtual environment of its own, for Triton's Python backend needs NumPy 1."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import platformdirs
+
+from gradewire_triton.errors import EnvironmentBrokenError
+from gradewire_triton.machine import check_machine, libpython_directory
+
+ENVIRONMENT_VARIABLE = "GRADEWIRE_TRITON_ENVIRONMENT"
+MARKER_FILE = "gradewire-triton.sha256"
+
+_SHOWN_LINES = 8
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TritonEnvironment:
+    """An installed environment.
+
+    Attributes:
+        directory: The virtual environment.
+        site_packages: Where its packages lie.
+        libpython_directory: Holds the shared library of the interpreter it was made with.
+    """
+
+    directory: Path
+    site_packages: Path
+    libpython_directory: Path
+
+    @property
+    def server(self) -> Path:
+        """The program ``tritonserver``."""
+        return self._triton / "bin" / "tritonserver"
+
+    @property
+    def python_backend(self) -> Path:
+        """Triton's Python backend."""
+        return self._triton / "backends" / "python"
+
+    @property
+    def python_stub(self) -> Path:
+        """The program that Triton's Python backend starts for every model instance."""
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
+
+    def variables(self) -> dict[str, str]:
+        """This process's variables, changed so that the server finds its libraries and its stubs this interpreter."""
+        # The interpreter's own library first: a stub that finds the system's loads another standard library.
+        libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
+        changed = {
+            "LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries)),
+            "PATH": f"{self.directory / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        inherited = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONPATH"}}
+        return inherited | changed
+
+    @property
+    def _triton(self) -> Path:
+        return self.site_packages / "pytriton" / "tritonserver"
+
+
+def default_environment() -> Path:
+    """Where the environment lies unless somebody says otherwise.
+
+    Returns:
+        ``$GRADEWIRE_TRITON_ENVIRONMENT``; else a directory of the user's cache, named after interpreter and versions.
+    """
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    return platformdirs.user_cache_path("gradewire") / f"triton-{fingerprint()[:16]}"
+
+
+def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
+    """Finds the environment, or installs it (about 320 MB, half a minute; every byte is pinned by SHA-256).
+
+    Two at once wait for each other. What was interrupted leaves nothing but a hidden directory, which the next one
+    removes.
+
+    Args:
+        directory: Where it is to lie; None takes `default_environment`.
+        report: Told what is going on, one line at a time, when something has to be done.
+
+    Raises:
+        EnvironmentBrokenError: It cannot be had on this machine; the message says why and what to do.
+    """
+    libpython = libpython_directory()
+    place = (directory or default_environment()).absolute()
+    try:
+        with _exclusive(place.with_name(f".{place.name}.lock"), report):
+            if not _is_ready(place):
+                check_machine()
+                _replace(place, report)
+    except OSError as error:
+        raise EnvironmentBrokenError(f"cannot install Triton's environment in {place}: {error}") from error
+    (site_packages,) = place.glob("lib/python3.*/site-packages")
+    return TritonEnvironment(place, site_packages, libpython)
+
+
+def _replace(place: Path, report: Report) -> None:
+    if place.exists() and not (place / MARKER_FILE).is_file() and any(place.iterdir()):
+        raise EnvironmentBrokenError(f"{place} holds other files than Triton's environment; name another directory")
+    prefix = f".{place.name}.building-"
+    for leftover in place.parent.glob(f"{prefix}*"):
+        shutil.rmtree(leftover)
+    workspace = Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))
+    try:
+        _install(workspace / "new", report)
+        if place.exists():
+            place.rename(workspace / "old")
+        (workspace / "new").rename(place)
+    finally:
+        shutil.rmtree(workspace)
+
+
+def _install(target: Path, report: Report) -> None:
+    report("Triton: making a virtual environment")
+    _make_venv(target)
+    report("Triton: installing tritonserver 2.51 and ONNX Runtime (about 100 MB to download)")
+    lock = target / "environment.lock"
+    lock.write_text(lock_text(), encoding="utf-8")
+    options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
+    _run([str(target / "bin" / "python"), "-m", "pip", "install", "--quiet", *options, "--requirement", str(lock)])
+    (target / MARKER_FILE).write_text(fingerprint(), encoding="utf-8")
+
+
+def _make_venv(target: Path) -> None:
+    _run([sys.executable, "-m", "venv", str(target)])
+
+
+def _run(command: list[str]) -> None:
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - our own arguments
+    if ended.returncode != 0:
+        said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-_SHOWN_LINES:]
+        raise EnvironmentBrokenError(
+            f"cannot install what Triton runs on: {' '.join(command[:4])} … failed; it said:\n" + "\n".join(said)
+        )
+
+
+def _is_ready(place: Path) -> bool:
+    try:
+        return (place / MARKER_FILE).read_text(encoding="utf-8") == fingerprint()
+    except FileNotFoundError:
+        return False
+
+
+def fingerprint() -> str:
+    """Tells environments apart: SHA-256 over the packages and the interpreter, without which it is nothing."""
+    return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
+
+
+def lock_text() -> str:
+    """The packages with their versions and hashes, as pip reads them."""
+    return files("gradewire_triton").joinpath("environment.lock").read_text(encoding="utf-8")
+
+
+@contextmanager
+def _exclusive(path: Path, report: Report) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(f"Triton: waiting for another process that holds {path}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,95 @@
+"""How a Triton server is to run, and its command line."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
+from gradewire_models.repository.config import CONFIG_FILE, read_config
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a Triton server is to run.
+
+    Attributes:
+        repository: Triton model repository.
+        models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
+        host: Address to listen on. Triton asks nobody who they are: keep it on the loopback, or behind a firewall.
+        grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
+        http_port: Port of HTTP.
+        metrics_port: Port of Prometheus metrics.
+        poll_s: Seconds between looks for changes in the repository, whose models are all loaded then; 0 loads and
+            unloads on request only.
+        exit_timeout_s: Seconds that requests in flight are given when it stops.
+    """
+
+    repository: Path
+    models: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    grpc_port: int = 0
+    http_port: int = 0
+    metrics_port: int = 0
+    poll_s: int = 0
+    exit_timeout_s: int = 10
+
+    def model_names(self) -> tuple[str, ...]:
+        """Models that are loaded at start.
+
+        Raises:
+            ValueError: A config.pbtxt is none.
+            OSError: One cannot be read.
+        """
+        found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
+        return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
+
+
+def _needs_gpu(config_path: Path) -> bool:
+    config, _ = read_config(config_path)
+    return any(group.kind == ModelInstanceGroup.KIND_GPU for group in config.instance_group)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports of one run.
+
+    Attributes:
+        grpc: Of gRPC.
+        http: Of HTTP.
+        metrics: Of Prometheus metrics.
+    """
+
+    grpc: int
+    http: int
+    metrics: int
+
+
+def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_prefix: str) -> list[str]:
+    """Arguments of ``tritonserver``.
+
+    Args:
+        options: How it is to run.
+        ports: Where it is to listen.
+        backends: Backend directory.
+        shm_prefix: How the names of its shared memory begin.
+    """
+    control = (
+        ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
+        if options.poll_s
+        else ["--model-control-mode=explicit", *(f"--load-model={name}" for name in options.model_names())]
+    )
+    return [
+        f"--model-repository={options.repository.absolute()}",
+        f"--backend-directory={backends}",
+        f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
+        # Completing a configuration starts every model once more, and ours are complete.
+        "--disable-auto-complete-config",
+        "--allow-gpu-metrics=false",
+        f"--exit-timeout-secs={options.exit_timeout_s}",
+        f"--grpc-address={options.host}",
+        f"--http-address={options.host}",
+        f"--metrics-address={options.host}",
+        f"--grpc-port={ports.grpc}",
+        f"--http-port={ports.http}",
+        f"--metrics-port={ports.metrics}",
+        *control,
+    ]

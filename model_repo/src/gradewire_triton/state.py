@@ -1,0 +1,119 @@
+"""The directory in which one Triton server at a time keeps its log, its backends and word of where it listens."""
+
+import fcntl
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+
+from gradewire_triton.errors import TritonStartError
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a server listens.
+
+    Attributes:
+        grpc: HOST:PORT of gRPC.
+        http: URL of HTTP.
+        metrics: URL of the Prometheus metrics.
+        log: Its log.
+    """
+
+    grpc: str
+    http: str
+    metrics: str
+    log: str
+
+
+def why_not_ready(addresses: Addresses, *, timeout_s: float = 3.0) -> str:
+    """Asks a server whether it is ready; why not, or an empty text where it is."""
+    url = f"{addresses.http}/v2/health/ready"
+    try:
+        with urllib.request.urlopen(url, timeout=timeout_s):  # noqa: S310 - our own server's address
+            return ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"{url} says that it is not ready ({error.code})"
+    except OSError as error:
+        return f"{url} does not answer within {timeout_s:g} s ({error})"
+
+
+def default_state() -> Path:
+    """Where the state lies unless somebody says otherwise."""
+    return platformdirs.user_state_path("gradewire") / "triton"
+
+
+class StateDirectory:
+    """Tells who uses `path`.
+
+    The lock is the truth: it belongs to an open file and is gone with its process, however that ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._lock_path = self.path / "lock"
+        self._addresses_path = self.path / "addresses.json"
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Makes this process its user while the body runs.
+
+        Raises:
+            TritonStartError: Another process is.
+            OSError: The directory cannot be made or written.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TritonStartError(
+                    f"process {self.user()} runs a Triton server in {self.path} already: stop it, or name another "
+                    "directory with --state"
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+            self._addresses_path.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                self._addresses_path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+    def user(self) -> int | None:
+        """The process that uses it, or None."""
+        try:
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(os.read(descriptor, 32) or b"0") or None
+        finally:
+            os.close(descriptor)
+        return None
+
+    def announce(self, addresses: Addresses) -> None:
+        """Writes down that the server is ready, and where."""
+        fresh = self._addresses_path.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
+        fresh.replace(self._addresses_path)
+
+    def addresses(self) -> Addresses | None:
+        """Where its server listens; None where none is ready."""
+        if self.user() is None:
+            return None
+        try:
+            return Addresses(**json.loads(self._addresses_path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,1 @@
+"""Queues and batches of texts on their way to an encoder."""

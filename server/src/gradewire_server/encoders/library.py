@@ -1,0 +1,295 @@
+"""Which models there are, which are loaded, and loading: once, however many ask at the same time."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from gradewire_models.catalog.loading import default_model, load_catalog
+from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
+from gradewire_models.repository.built import BuiltModel
+from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.metric import ModelFacts, TokenLayer
+from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.encoder import Encoder, EncoderParts
+from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
+
+_log = logging.getLogger(__name__)
+
+_Stamp: TypeAlias = tuple[str, int, int]
+
+REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is ready.
+
+    Attributes:
+        encoder: Runs it.
+        status: Its public face.
+    """
+
+    encoder: Encoder
+    status: ModelStatus
+
+
+class ModelLibrary:
+    """The models of a source and of the catalog.
+
+    A call refers to a model as NAME, as NAME@DIGEST (that one or none), or by "" for the default one.
+
+    Args:
+        source: Where models come from.
+        default: Name that "" stands for; empty for the catalog's default.
+        namespace: See `CacheConfig.namespace`.
+        assemble: Makes an encoder of a model that was opened; called on the event loop.
+
+    Attributes:
+        default: The default model's name.
+        loaded: By name.
+        awaited: Models that somebody asked for and that cannot be used now, with what was said.
+        unusable: The default model and those that were loaded or awaited once, where they are of no use, and why.
+    """
+
+    def __init__(
+        self, source: ModelSource, *, default: str, namespace: str, assemble: Callable[[EncoderParts], Encoder]
+    ) -> None:
+        self._source = source
+        self.default = default or default_model().name
+        self._namespace = namespace
+        self._assemble = assemble
+        self.loaded: dict[str, LoadedModel] = {}
+        self.awaited: dict[str, Failure] = {}
+        self.unusable: dict[str, str] = {}
+        self._by_reference: dict[str, LoadedModel] = {}
+        self._loading: dict[str, asyncio.Task[LoadedModel | Failure]] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._broken: dict[str, tuple[_Stamp, str]] = {}
+        self._described: dict[str, ModelStatus] = {}
+        self._logged: dict[str, str] = {}
+
+    def find(self, reference: str) -> LoadedModel | None:
+        """A model that is loaded."""
+        return self._by_reference.get(reference)
+
+    async def load(self, reference: str) -> LoadedModel | Failure:
+        """Loads a model, or joins those who do; one that is awaited fails at once, for its source sees to it."""
+        name, _, digest = reference.partition("@")
+        name = name or self.default
+        loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
+        if digest and isinstance(loaded, LoadedModel) and loaded.status.digest != digest:
+            return REPLACED
+        return loaded
+
+    async def reload(self, name: str) -> LoadedModel | Failure:
+        """Opens a model anew: it takes the place of the one that is loaded, which is gone also where that fails."""
+        task = self._loading.get(name)
+        if task is None:
+            task = self._loading[name] = asyncio.get_running_loop().create_task(self._load(name))
+            task.add_done_callback(lambda _: self._loading.pop(name, None))
+        return await asyncio.shield(task)
+
+    def status(self, name: str) -> ModelStatus | Failure:
+        """One model by name, or why it cannot be used. Of a loaded or awaited one without touching the disk."""
+        name = name or self.default
+        loaded = self.loaded.get(name)
+        if loaded is not None:
+            return loaded.status
+        awaited = self.awaited.get(name)
+        if awaited is not None:
+            return awaited if awaited.status is Status.MODEL_UNAVAILABLE else self._described[name]
+        for status in self.statuses():
+            if status.name == name:
+                if status.state == "built":
+                    return status
+                return Failure(Status.MODEL_UNAVAILABLE, status.message)
+        try:
+            self._source.describe(name)
+        except ModelBrokenError as error:
+            return Failure(Status.MODEL_UNAVAILABLE, _why_not(name, error))
+        except ModelError:
+            _log.debug("nobody knows of a model %r", name)
+        return Failure(
+            Status.MODEL_UNAVAILABLE,
+            f"there is no model {name!r}; known are: {', '.join(status.name for status in self.statuses())}",
+        )
+
+    def statuses(self) -> list[ModelStatus]:
+        """Catalog first, then what else is built; variants of a model only where they are built."""
+        built = {model.name: model for model in self._source.listed()}
+        known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
+        names = dict.fromkeys([*known, *built, *self.loaded])
+        return [self._describe(name, built.get(name)) for name in names]
+
+    async def close(self) -> None:
+        """Waits for what is loading, then ends all encoders."""
+        if self._loading:
+            await asyncio.wait(self._loading.values())
+        for loaded in self.loaded.values():
+            await loaded.encoder.close()
+        if self._retiring:
+            await asyncio.wait(self._retiring)
+
+    async def _load(self, name: str) -> LoadedModel | Failure:
+        try:
+            parts = await self._source.open(name, namespace=self._namespace)
+        except NotNowError as error:
+            if self.awaited.get(name) != error.failure:
+                _log.warning("model %s cannot be used now: %s", name, error.failure.message)
+            self.awaited[name] = error.failure
+            self._described[name] = _status(error.model, state="built", is_default=name == self.default)
+            self._put(name, None)
+            self._forgive(name)
+            return error.failure
+        except UnusableError as error:
+            return self._unusable(name, str(error))
+        except ModelError as error:
+            return self._unusable(name, _why_not(name, error), log=str(error))
+        except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
+            _log.exception("model %s cannot be loaded", name)
+            return self._unusable(name, f"model {name!r} cannot be loaded; the server's log says why")
+        status = _status(parts.model, state="loaded", is_default=name == self.default)
+        loaded = LoadedModel(self._assemble(parts), status)
+        self._put(name, loaded)
+        self.awaited.pop(name, None)
+        self._broken.pop(name, None)
+        self._forgive(name)
+        return loaded
+
+    def _put(self, name: str, loaded: LoadedModel | None) -> None:
+        """Sets what a name stands for; what it stood for before ends as soon as its runs have."""
+        old = self.loaded.pop(name, None)
+        if old is not None:
+            self._by_reference = {key: each for key, each in self._by_reference.items() if each is not old}
+            task = asyncio.get_running_loop().create_task(old.encoder.close(REPLACED))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+        if loaded is not None:
+            self.loaded[name] = loaded
+            self._by_reference |= {name: loaded, f"{name}@{loaded.status.digest}": loaded}
+            if name == self.default:
+                self._by_reference[""] = loaded
+
+    def still_awaited(self, name: str, failure: Failure) -> None:
+        """Takes note of why an awaited model cannot be used yet."""
+        if name in self.awaited:
+            self.awaited[name] = failure
+
+    def _forgive(self, name: str) -> None:
+        self.unusable.pop(name, None)
+        self._logged.pop(name, None)
+
+    def _unusable(self, name: str, message: str, *, log: str = "") -> Failure:
+        # Of names that nobody has seen well nothing is kept: callers may invent as many as they like.
+        kept = name == self.default or name in self.loaded or name in self.awaited or name in self.unusable
+        if log and self._logged.get(name) != log:
+            _log.warning("model %s cannot be loaded: %s", name, log)
+        if kept:
+            self.unusable[name], self._logged[name] = message, log
+        self._put(name, None)
+        self.awaited.pop(name, None)
+        for model in self._source.listed():
+            if model.name == name:
+                self._broken[name] = (_stamp(model), message)
+        return Failure(Status.MODEL_UNAVAILABLE, message)
+
+    def _describe(self, name: str, built: BuiltModel | None) -> ModelStatus:
+        if name in self.loaded:
+            return self.loaded[name].status
+        is_default = name == self.default
+        awaited = self.awaited.get(name)
+        if built is not None and awaited is not None and awaited.status is Status.MODEL_UNAVAILABLE:
+            return replace(_status(built, state="broken", is_default=is_default), message=awaited.message)
+        if built is not None:
+            stamp, message = self._broken.get(name, (None, ""))
+            if stamp == _stamp(built):
+                return replace(_status(built, state="broken", is_default=is_default), message=message)
+            return _status(built, state="built", is_default=is_default)
+        known = load_catalog()[name]
+        try:
+            self._source.describe(name)
+            state, message = "built", ""  # built since the repository was listed
+        except ModelNotBuiltError as error:
+            state, message = "missing", _why_not(name, error)
+        except ModelBrokenError as error:
+            state, message = "broken", _why_not(name, error)
+        return ModelStatus(
+            name=name,
+            digest=known.digest if state == "built" else "",
+            state=state,
+            message=message,
+            how_to_get=known.build_hint,
+            is_default=is_default,
+            dims=known.dims,
+            max_tokens=known.max_tokens,
+            licence=known.licence,
+            numeric_class=known.numeric_class,
+        )
+
+
+def _stamp(model: BuiltModel) -> _Stamp:
+    """Digest and times of change: differs once a model was built again or mended by hand."""
+    return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
+
+
+def _changed_ns(path: Path) -> int:
+    """Time of a file's last change; 0 where it is not here, as a graph need not be that another process runs."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _why_not(name: str, error: ModelError) -> str:
+    """What to do about a model; without the error's own words, which name directories and go to remote callers."""
+    catalog = load_catalog()
+    build = f"gradewire models build {name if name in catalog else 'NAME'}"
+    if not isinstance(error, ModelNotBuiltError):
+        return f"model {name!r} is broken here; gradewire models verify {name} says why, {build} replaces it"
+    known = "" if name in catalog else f"the catalog has {', '.join(catalog)}; "
+    return f"model {name!r} is not built here; {known}build one with: {build}"
+
+
+def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
+    return ModelStatus(
+        name=model.name,
+        digest=model.digest,
+        state=state,
+        message="",
+        how_to_get=load_catalog()[model.name].build_hint if model.name in load_catalog() else "",
+        is_default=is_default,
+        dims=model.dims,
+        max_tokens=model.max_tokens,
+        licence=model.licence,
+        numeric_class=model.numeric_class,
+        facts=_facts(model),
+        remarks=model.remarks,
+    )
+
+
+def _facts(model: BuiltModel) -> ModelFacts:
+    measured = model.bertscore
+    baselines = measured.baselines if measured else {}
+    return ModelFacts(
+        calibrations=tuple(
+            Calibration(
+                metric=each.metric,
+                metric_version=each.metric_version,
+                parameters=each.parameters,
+                threshold=each.threshold,
+                sentence_weight=each.sentence_weight,
+                described=each.described,
+                fit=each.fit,
+            )
+            for each in model.calibrations
+        ),
+        unreadable=tuple((each.metric, each.told) for each in model.unreadable),
+        token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
+        # Of a model that nobody has looked into the last layer is the one that its training shaped.
+        bertscore_layer=measured.layer if measured else model.layers,
+        digest=model.digest,
+    )

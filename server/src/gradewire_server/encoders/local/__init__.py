@@ -1,0 +1,1 @@
+"""Encoders in this process, on ONNX Runtime."""

@@ -1,0 +1,151 @@
+"""What is known of one model in Triton that may have to be mended: signs of illness, and how long they last."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from gradewire_server.triton.counts import Counts
+from gradewire_server.triton.errors import OVERLOAD, Kind
+
+_MISSING_PATIENCE_S: Final = 3.0
+"""Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
+_SIGNS: Final = 3
+_SIGNS_SPAN_S: Final = 2.0
+_SIGNS_GAP_S: Final = 10.0
+"""So many signs, over so long, none later than this after the one before: loading some models takes minutes."""
+_SIGNS_FRESH_S: Final = 3.0
+_STUCK_PROBES: Final = 3
+_FIRST_PAUSE_S: Final = 5.0
+_LONGEST_PAUSE_S: Final = 60.0
+
+
+class Signs:
+    """Failures that cannot be the fault of what was asked: of known texts, or of a run that went well when sent again.
+
+    One instance of several that is dead shows in some inferences only, and those that go well prove nothing.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._count = 0
+        self._first_s = self._last_s = -_SIGNS_GAP_S
+
+    def __bool__(self) -> bool:
+        return self._count > 0 and self._clock() - self._last_s <= _SIGNS_GAP_S
+
+    def add(self) -> None:
+        """Notes one."""
+        if not self:
+            self._count, self._first_s = 0, self._clock()
+        self._count += 1
+        self._last_s = self._clock()
+
+    def clear(self) -> None:
+        """Forgets them: the model was loaded anew since."""
+        self._count = 0
+
+    @property
+    def last(self) -> bool:
+        """Whether they have gone on for long enough, until now."""
+        fresh = self._clock() - self._last_s <= _SIGNS_FRESH_S
+        return fresh and self._count >= _SIGNS and self._last_s - self._first_s >= _SIGNS_SPAN_S
+
+
+class Case:
+    """One model that is followed.
+
+    Attributes:
+        task: Looks at it.
+        doubted: Set where it should be looked at now.
+        digest: Of the model that was last there.
+        signs: See `Signs`.
+        late: Looks in a row at its description that were not answered in time.
+        not_before_s: No repair before that.
+    """
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.doubted = asyncio.Event()
+        self.digest = ""
+        self.signs = Signs()
+        self.late = 0
+        self.not_before_s = 0.0
+        self._missing_since_s: float | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._stuck = 0
+        self._completed: int | None = None
+        self._counted: Counts | None = None
+
+    def answered(self) -> None:
+        """Triton has told of the model."""
+        self._missing_since_s, self.late = None, 0
+
+    def computed(self) -> None:
+        """Every probe went well."""
+        self._stuck, self._completed, self._pause_s = 0, None, _FIRST_PAUSE_S
+
+    def note(self, kind: Kind) -> None:
+        """A look has ended with an error."""
+        self.late += kind is Kind.LATE
+        if kind is Kind.FAILED:
+            self.signs.add()
+        if kind is Kind.NOT_READY:
+            self._missing_since_s = self._missing_since_s or time.monotonic()
+            self.signs.clear()
+        else:
+            self._missing_since_s = None
+        if kind is not Kind.LATE and kind not in OVERLOAD:
+            self._stuck = 0
+
+    def counted(self, counts: Counts | None) -> None:
+        """What it has answered since it was loaded; less than before means that somebody has loaded it anew.
+
+        Args:
+            counts: None where Triton does not say, as while it loads: what was known before stands.
+        """
+        if counts is None:
+            return
+        if self._counted is not None and not counts.may_follow(self._counted):
+            self.loaded_anew()
+        self._counted = counts
+
+    def unanswered(self, completed: int | None) -> bool:
+        """A probe was not computed in time.
+
+        Args:
+            completed: What Triton has computed so far, for whomever; None where it does not say.
+
+        Returns:
+            Whether anything was computed since the probe before, as far as is known: then it is busy, not stuck.
+        """
+        before, self._completed = self._completed, completed
+        moved = completed is None or (before is not None and completed != before)
+        self._stuck = 0 if moved else self._stuck + 1
+        if self.signs and not moved:
+            self.signs.add()  # it waits behind others that fail, a second each
+        return moved
+
+    @property
+    def missing(self) -> bool:
+        """Whether Triton has lacked it for long enough."""
+        since_s = self._missing_since_s
+        return since_s is not None and time.monotonic() > since_s + _MISSING_PATIENCE_S
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing was computed for anybody while probe after probe waited."""
+        return self._stuck >= _STUCK_PROBES
+
+    def mending(self) -> None:
+        """A repair begins: the next one waits, ever longer while it does not help."""
+        self.not_before_s = time.monotonic() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+    def loaded_anew(self) -> None:
+        """It was loaded, by whomever: what was seen before says nothing any more."""
+        self.signs.clear()
+        self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None

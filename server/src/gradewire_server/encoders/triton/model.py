@@ -1,0 +1,212 @@
+"""One model in Triton: asks for vectors, believes nothing, leaves it alone when it fails again and again."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_models.repository.built import BuiltModel
+from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
+from gradewire_server.encoders.run_output import RunOutput
+from gradewire_server.encoders.triton.lengths import pad
+from gradewire_server.storage.breaker import Breaker
+from gradewire_server.triton.client import TritonLink
+from gradewire_server.triton.errors import OVERLOAD, Kind, TritonError
+from gradewire_server.triton.telemetry import TritonTelemetry
+
+_log = logging.getLogger(__name__)
+
+_FAILURES_TO_OPEN: Final = 3
+_FAILURE_WINDOW_S: Final = 10.0
+PROBE_TIMEOUT_S: Final = 5.0
+_LOG_AGAIN_S: Final = 10.0
+_DOUBTFUL: Final = frozenset({Kind.REPLACED, Kind.NOT_READY, Kind.LATE, Kind.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Whom a model tells that something may be wrong with it.
+
+    Attributes:
+        doubted: It should be looked at now.
+        flawed: A probe failed, or a run that went well when it was sent again: that was not the text's fault.
+    """
+
+    doubted: Callable[[], None]
+    flawed: Callable[[], None]
+
+
+class TritonModel:
+    """A model of one digest, as Triton runs it.
+
+    Args:
+        link: Where Triton is.
+        model: Its description here, which Triton's was found to equal.
+        probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
+            not join them and every instance that is idle gets one: for finding out whether it computes.
+        telemetry: Where errors are counted.
+        watch: Who looks after it.
+    """
+
+    def __init__(
+        self,
+        link: TritonLink,
+        model: BuiltModel,
+        *,
+        probes: Sequence[NDArray[np.int32]],
+        telemetry: TritonTelemetry,
+        watch: Watch,
+    ) -> None:
+        self.description = model
+        self._link = link
+        self._probes = probes
+        self._telemetry = telemetry
+        self._doubted = watch.doubted
+        self.flawed = watch.flawed
+        self._computed_s = self._logged_s = -math.inf
+        self.last_error: TritonError | None = None
+        self.breaker = Breaker(
+            failures_to_open=_FAILURES_TO_OPEN,
+            window_s=_FAILURE_WINDOW_S,
+            clock=time.monotonic,
+            changed=lambda state: telemetry.set_breaker(model.name, state),
+        )
+        telemetry.set_breaker(model.name, self.breaker.state)
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot compute now; empty when it can."""
+        if self.breaker.closed or self.last_error is None:
+            return ""
+        return f"model {self.description.name} cannot compute: {self.last_error.meaning.failure.message}"
+
+    async def infer(
+        self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
+    ) -> RunOutput:
+        """Vectors of texts, in one request.
+
+        Args:
+            ids: Token ids of each text, at least one.
+            layers: Whose token vectors are wanted, of the model's `token_layers`.
+            timeout_s: Longest wait; None for the link's.
+
+        Raises:
+            TritonError: It failed, or the answer is not this model's.
+        """
+        model = self.description
+        padded, mask = pad(ids, max_tokens=model.max_tokens)
+        outputs = [model.sentence_output, FINGERPRINT_OUTPUT, *map(model.token_output, layers)]
+        answer = await self._link.infer(
+            model.name,
+            {INPUT_IDS: padded, ATTENTION_MASK: mask},
+            outputs,
+            timeout_s=self._link.timeout_s if timeout_s is None else timeout_s,
+        )
+        self._check_graph(answer[FINGERPRINT_OUTPUT], len(ids))
+        tokens = {layer: answer[model.token_output(layer)] for layer in layers}
+        _check_vectors(answer[model.sentence_output], (len(ids), model.dims))
+        for vectors in tokens.values():
+            _check_vectors(vectors, (*padded.shape, model.dims))
+        return RunOutput(answer[model.sentence_output], tokens)
+
+    async def probe(self) -> bool:
+        """Has a few texts computed at a time, though the breaker be open; the outcome decides about it.
+
+        Returns:
+            Whether every one went well. Where some did the model is of use, and yet something is wrong with it.
+
+        Raises:
+            TritonError: None went well, or the graph is another one.
+        """
+        # Of one that fails all that matters is whether it computes at all, and every failure may keep others waiting.
+        probes = self._probes if self.breaker.closed else self._probes[:1]
+        self.breaker.probing()
+        timeout_s = min(self._link.timeout_s, PROBE_TIMEOUT_S)
+        errors = [
+            error
+            for error in await asyncio.gather(*(self._probe(ids, timeout_s) for ids in probes))
+            if error is not None
+        ]
+        replaced = [error for error in errors if error.kind is Kind.REPLACED]
+        if replaced or len(errors) == len(probes):
+            worst = (replaced or errors)[0]
+            if worst.kind not in OVERLOAD:
+                self.lost(worst)
+            raise worst
+        self.breaker.succeeded()
+        failed = [error for error in errors if error.kind is Kind.FAILED]
+        for error in failed:
+            self._log(error)
+        return not failed
+
+    async def _probe(self, ids: NDArray[np.int32], timeout_s: float) -> TritonError | None:
+        try:
+            await self.infer([ids], layers=(), timeout_s=timeout_s)
+        except TritonError as error:
+            if error.kind is Kind.FAILED:
+                self.flawed()
+            return error
+        return None
+
+    def lost(self, error: TritonError) -> None:
+        """Takes note that it is of no use now, however few inferences have failed."""
+        self._log(error)
+        self.breaker.open()
+
+    def computed(self) -> None:
+        """A run went well."""
+        self._computed_s = time.monotonic()
+        self.breaker.succeeded()
+
+    def computed_since(self, since_s: float) -> bool:
+        """Whether a run went well since then."""
+        return self._computed_s > since_s
+
+    def failed_once(self, error: TritonError) -> None:
+        """Counts an inference that failed and will be sent again."""
+        self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
+        self._log(error)
+        self._doubted()
+
+    def overdue(self, sent_s: float) -> None:
+        """A run's callers have given up; where nothing else went well meanwhile it may hang."""
+        if not self.computed_since(sent_s):
+            self._doubted()
+
+    def note(self, error: TritonError) -> None:
+        """Counts an inference that failed, and draws the conclusions."""
+        self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
+        self._log(error)
+        if error.meaning.breaks:
+            self.breaker.failed()
+        if error.kind in _DOUBTFUL:
+            self._doubted()
+
+    def _log(self, error: TritonError) -> None:
+        now_s = time.monotonic()
+        known = self.last_error is not None and self.last_error.kind is error.kind
+        if not known or now_s > self._logged_s + _LOG_AGAIN_S:
+            _log.warning("model %s in Triton: %s: %s", self.description.name, error.kind.value, error)
+            self._logged_s = now_s
+        self.last_error = error
+
+    def _check_graph(self, fingerprint: NDArray[Any], rows: int) -> None:
+        expected = self.description.fingerprint
+        if fingerprint.shape != (rows, 1) or fingerprint.dtype != np.int64:
+            raise TritonError(Kind.WRONG_ANSWER, f"fingerprints {fingerprint.dtype}{list(fingerprint.shape)}")
+        if not (fingerprint == expected).all():
+            found = sorted(set(fingerprint.ravel().tolist()))
+            raise TritonError(Kind.REPLACED, f"vectors of the graph {found} instead of {expected}")
+
+
+def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:
+    if vectors.shape != shape or vectors.dtype != np.float32:
+        raise TritonError(
+            Kind.WRONG_ANSWER, f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}"
+        )

@@ -1,0 +1,188 @@
+"""Judges by name: opened at their first use, once however many ask, and kept until the server ends."""
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.library import REPLACED
+from gradewire_server.judges.source import Judge, JudgeSource, JudgeUnavailableError
+
+_log = logging.getLogger(__name__)
+
+USABLE: Final = frozenset({"loaded", "built"})
+_LISTED_FOR_S: Final = 2.0
+"""How long a look at the repository is good for: health looks every second, and calls are planned far more often."""
+_RETRY_OPENING_AFTER_S: Final = 5.0
+"""Callers who come sooner after a failed try are told of that one."""
+_LOOK_AGAIN_S: Final = 30.0
+"""Between two tries to open the default judge while nobody asks: health must not stay down because it is down."""
+NO_JUDGE: Final = Failure(
+    Status.MODEL_UNAVAILABLE,
+    "this server has no judge: set judge_backend to embedded, triton or openai (docs/configuration.md)",
+)
+_DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened; the server's log says why")
+
+
+class JudgeShelf:
+    """The judges of a process. Belongs to one event loop.
+
+    Args:
+        source: Where they come from.
+        default: Judge that "" stands for.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, source: JudgeSource, *, default: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.default = default
+        self.loaded: dict[str, Judge] = {}
+        self._source = source
+        self._clock = clock
+        self._opening: dict[str, asyncio.Task[Judge | Failure]] = {}
+        self._failed: dict[str, tuple[float, Failure]] = {}
+        self._looking: asyncio.TimerHandle | None = None
+        self._logged: tuple[str, Failure] | None = None
+        self._known: tuple[ModelStatus, ...] = ()
+        self._known_until_s = -1.0
+
+    async def get(self, reference: str) -> Judge | Failure:
+        """The judge that NAME, "" or NAME@DIGEST stands for; REPLACED where it has another digest here."""
+        name, _, digest = reference.partition("@")
+        name = name or self.default
+        judge = self.loaded.get(name) or await self._opened(name)
+        if digest and not isinstance(judge, Failure) and judge.status.digest != digest:
+            return REPLACED
+        return judge
+
+    def open_soon(self, name: str) -> None:
+        """Begins to open a judge, unless it is open, or being opened, or not there."""
+        if name in self.loaded or name in self._opening:
+            return
+        status = self.status(name)
+        if isinstance(status, Failure):
+            self._log_once(name, status)
+            self._look_again_later(name)
+        else:
+            self._start(name)
+
+    def loaded_one(self, reference: str) -> Judge | None:
+        """The judge that `get` would answer with, where it is loaded and the one that is meant."""
+        name, _, digest = reference.partition("@")
+        judge = self.loaded.get(name or self.default)
+        return None if judge is None or (digest and judge.status.digest != digest) else judge
+
+    def statuses(self) -> list[ModelStatus]:
+        """All known judges, as they are now; the default one is marked."""
+        found = {status.name: status for status in self._listed()}
+        found |= {name: judge.status for name, judge in self.loaded.items()}
+        return [replace(status, is_default=status.name == self.default) for status in found.values()]
+
+    def status(self, name: str) -> ModelStatus | Failure:
+        """One judge, or why it cannot be used. Of one that is loaded without looking at the disk."""
+        name = name or self.default
+        judge = self.loaded.get(name)
+        if judge is not None:
+            return replace(judge.status, is_default=name == self.default)
+        known = self.statuses()
+        if not known:
+            return NO_JUDGE
+        for status in known:
+            if status.name == name:
+                return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _why_not(status))
+        names = ", ".join(status.name for status in known)
+        wanted = f"there is no judge {name!r}" if name else "no judge is the default one"
+        return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {names}")
+
+    def trouble(self, name: str) -> str:
+        """Why a judge cannot answer now; empty where it can, or can be opened."""
+        judge = self.loaded.get(name)
+        if judge is not None:
+            return judge.trouble()
+        failed = self._failed.get(name)
+        if failed is not None:
+            return failed[1].message
+        status = self.status(name)
+        return status.message if isinstance(status, Failure) else ""
+
+    async def close(self) -> None:
+        """Gives up what is being opened, closes what is open, then the source."""
+        if self._looking is not None:
+            self._looking.cancel()
+        for task in self._opening.values():
+            task.cancel()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        await asyncio.gather(*(judge.close() for judge in self.loaded.values()), return_exceptions=True)
+        self.loaded.clear()
+        await self._source.close()
+
+    async def _opened(self, name: str) -> Judge | Failure:
+        task = self._opening.get(name)
+        if task is None:
+            failed = self._failed.get(name)
+            if failed is not None and self._clock() < failed[0]:
+                return failed[1]
+            status = self.status(name)
+            if isinstance(status, Failure):
+                return status  # and nothing is remembered: callers may invent names
+            task = self._start(name)
+        return await asyncio.shield(task)
+
+    def _start(self, name: str) -> asyncio.Task[Judge | Failure]:
+        # A context of its own: what a judge's own tasks log later is not about the request that opened it.
+        task = self._opening[name] = asyncio.get_running_loop().create_task(
+            self._open(name), context=contextvars.Context()
+        )
+        task.add_done_callback(lambda _: self._opening.pop(name, None))
+        return task
+
+    async def _open(self, name: str) -> Judge | Failure:
+        started_s = self._clock()
+        try:
+            judge: Judge = await self._source.open(name)
+        except JudgeUnavailableError as error:
+            failure = error.failure
+            self._log_once(name, failure)
+        except Exception:  # noqa: BLE001 - whatever a backend raises about a file or a server
+            failure = _DEFECT
+            _log.exception("judge %s cannot be opened", name)
+        else:
+            _log.info("judge %s is ready after %.1f s", name, self._clock() - started_s)
+            self.loaded[name] = judge
+            self._failed.pop(name, None)
+            self._logged = None
+            return judge
+        self._failed[name] = (self._clock() + _RETRY_OPENING_AFTER_S, failure)
+        self._known_until_s = -1.0
+        if name == self.default:
+            self._look_again_later(name)
+        return failure
+
+    def _log_once(self, name: str, failure: Failure) -> None:
+        """Says why a judge cannot be used, and not again each time that it is tried."""
+        if self._logged != (name, failure):
+            self._logged = (name, failure)
+            _log.warning("judge %s cannot be used: %s", name, failure.message)
+
+    def _look_again_later(self, name: str) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self.open_soon, name)
+
+    def _listed(self) -> Sequence[ModelStatus]:
+        if self._clock() >= self._known_until_s:
+            self._known = tuple(self._source.listed())
+            self._known_until_s = self._clock() + _LISTED_FOR_S
+        return self._known
+
+
+def _why_not(status: ModelStatus) -> str:
+    if status.message:
+        return status.message
+    how = f": {status.how_to_get}" if status.how_to_get else ""
+    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
+    return f"judge {status.name!r} is {state}{how}"

@@ -1,0 +1,1 @@
+"""Judges on this machine, each in a worker process."""

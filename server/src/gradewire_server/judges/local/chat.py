@@ -1,0 +1,191 @@
+"""Chats to token ids: markup by its own ids, texts as plain text, an item that is too long cut at its prediction."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from tokenizers import Tokenizer
+
+from gradewire_server.domain.judge import JudgePrompt, Role, Turn
+from gradewire_server.judges.chat_templates import TEMPLATES, ChatTemplate, Markup
+from gradewire_server.judges.local.labels import Labels, find_labels
+
+_CHARACTERS_PER_TOKEN: Final = 16
+"""Texts have 3 to 5 characters a token; what has more than this is cut or refused before it is tokenized."""
+
+_KEPT_FIXED: Final = 64
+_KEPT_LABELS: Final = 64
+
+
+class PromptTooLongError(Exception):
+    """It does not fit even without its prediction; the message names what is too long."""
+
+
+class FixedTooLongError(PromptTooLongError):
+    """Instructions and demonstrations leave no item any room: the prompt file is at fault, whatever the item is."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """A prompt as the judge reads it.
+
+    Attributes:
+        fixed: Token ids of the fixed turns.
+        item: Of the item's turn and the opening of the judge's.
+        truncated: The prediction was cut.
+    """
+
+    fixed: tuple[int, ...]
+    item: tuple[int, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLimits:
+    """How long a prompt may be, in tokens.
+
+    Attributes:
+        item: The item's turn with the opening.
+        context: Everything, with what the judge writes.
+    """
+
+    item: int
+    context: int
+
+
+class ChatTokenizer:
+    """Tokenizer and chat template of one judge. Its calls may come from any thread.
+
+    Args:
+        path: tokenizer.json.
+        template: Name of its chat template, of `TEMPLATES`.
+        eos_ids: Tokens that end the judge's turn; special ones always do.
+        limits: How long prompts may be.
+
+    Raises:
+        ValueError: The template is not known, or its markup is not in the vocabulary.
+    """
+
+    def __init__(self, path: Path, *, template: str, eos_ids: Sequence[int], limits: PromptLimits) -> None:
+        if template not in TEMPLATES:
+            raise ValueError(f"chat template {template!r} is not known; known are {', '.join(sorted(TEMPLATES))}")
+        self._tokenizer = Tokenizer.from_file(str(path))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        # Chat tokens that somebody wrote into an answer are text; only the template's own become markup.
+        self._tokenizer.encode_special_tokens = True
+        self._template: ChatTemplate = TEMPLATES[template]
+        self._limits = limits
+        added = self._tokenizer.get_added_tokens_decoder()
+        self.ends = frozenset(eos_ids) | {number for number, token in added.items() if token.special}
+        self._after = self._markup(self._template.after)
+        self._before = {role: self._markup(self._template.before[role]) for role in Role}
+        self._begin = self._markup(self._template.begin)
+        self._fixed: Callable[[tuple[Turn, ...]], tuple[int, ...]] = lru_cache(_KEPT_FIXED)(self._encode_fixed)
+        self._labels: Callable[[str, tuple[str, ...]], Labels] = lru_cache(_KEPT_LABELS)(self._find_labels)
+
+    def labels(self, opening: str, options: tuple[str, ...]) -> Labels:
+        """Tokens of options behind an opening; raises LabelsError or PromptTooLongError."""
+        self._check_characters(opening, "the judge's turn")
+        return self._labels(opening, options)
+
+    def opening(self, opening: str) -> tuple[int, ...]:
+        """Token ids of the begin of the judge's turn; raises PromptTooLongError."""
+        self._check_characters(opening, "the judge's turn")
+        return self._encode(opening) if opening else ()
+
+    def prompt(self, prompt: JudgePrompt, opening: Sequence[int], *, answer_tokens: int = 0) -> PromptTokens:
+        """A prompt's token ids, cut to the limits.
+
+        Args:
+            prompt: Its own `opening` is not looked at.
+            opening: Token ids that the judge's turn begins with.
+            answer_tokens: How many more the judge may write.
+
+        Raises:
+            FixedTooLongError: The fixed turns, with what is to be written, leave no room for any item.
+            PromptTooLongError: It does not fit even without its prediction.
+        """
+        for turn in prompt.fixed:
+            if len(turn.text) > self._limits.context * _CHARACTERS_PER_TOKEN:
+                raise FixedTooLongError(
+                    f"instructions and demonstrations: one of {len(turn.text)} characters is too long for the judge, "
+                    f"which reads {self._limits.context} tokens"
+                )
+        fixed = self._fixed(prompt.fixed)
+        around = (len(self._before[Role.USER]) + len(self._after) + len(self._before[Role.ASSISTANT])) + len(opening)
+        space = min(self._limits.item, self._limits.context - len(fixed) - answer_tokens) - around
+        if space < 1:
+            raise FixedTooLongError(
+                f"instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens; "
+                f"the judge reads {self._limits.context}"
+            )
+        self._check_characters(prompt.lead, "question and references")
+        self._check_characters(prompt.tail, "question and references")
+        text, truncated = self._fit(prompt, space)
+        item = (*self._before[Role.USER], *text, *self._after, *self._before[Role.ASSISTANT], *opening)
+        return PromptTokens(fixed, item, truncated)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Plain text of token ids; special tokens leave nothing, bytes that are no text a replacement character."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def shown(self, ids: Sequence[int]) -> str:
+        """Text of token ids with its markup, for people."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def _fit(self, prompt: JudgePrompt, space: int) -> tuple[tuple[int, ...], bool]:
+        prediction = prompt.prediction[: self._limits.item * _CHARACTERS_PER_TOKEN]
+        truncated = len(prediction) < len(prompt.prediction)
+        ids = self._encode(prompt.lead + prediction + prompt.tail)
+        while len(ids) > space:
+            surplus = len(ids) - space
+            shorter = self._shorten(prediction, surplus)
+            if not shorter:
+                least = len(self._encode(prompt.lead + prompt.tail))
+                raise PromptTooLongError(
+                    f"question and references are too long for the judge: {least} tokens beside the prediction, "
+                    f"{space} fit"
+                )
+            # Where it is cut, its end and the tail may melt into other tokens than before: so look again.
+            prediction, truncated = shorter, True
+            ids = self._encode(prompt.lead + prediction + prompt.tail)
+        return ids, truncated
+
+    def _shorten(self, prediction: str, surplus_tokens: int) -> str:
+        if not prediction:
+            return ""
+        offsets = self._tokenizer.encode(prediction, add_special_tokens=False).offsets
+        kept = len(offsets) - surplus_tokens
+        return prediction[: offsets[kept][0]] if kept > 0 else ""
+
+    def _check_characters(self, text: str, what: str) -> None:
+        limit = self._limits.item * _CHARACTERS_PER_TOKEN
+        if len(text) > limit:
+            raise PromptTooLongError(f"{what}: {len(text)} characters are too long for the judge, which reads {limit}")
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _encode_fixed(self, turns: tuple[Turn, ...]) -> tuple[int, ...]:
+        ids = list(self._begin)
+        for turn in turns:
+            ids += (*self._before[turn.role], *self._encode(turn.text), *self._after)
+        return tuple(ids)
+
+    def _find_labels(self, opening: str, options: tuple[str, ...]) -> Labels:
+        return find_labels(self._encode, opening, options)
+
+    def _markup(self, parts: Sequence[Markup | str]) -> tuple[int, ...]:
+        ids: list[int] = []
+        for part in parts:
+            if isinstance(part, str):
+                ids += self._encode(part)
+                continue
+            number = self._tokenizer.token_to_id(part.token)
+            if number is None:
+                raise ValueError(f"the vocabulary has no token {part.token!r}, which the chat template needs")
+            ids.append(number)
+        return tuple(ids)

@@ -1,0 +1,202 @@
+"""Keeps a judge's worker running: starts it, and starts another one when it is lost."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.judges.local.worker_process import ModelRefusedError, WorkerLostError, WorkerProcess
+from gradewire_server.judges.worker.messages import CoreLimits, OpenModel, RowResult, Run
+
+_log = logging.getLogger(__name__)
+_FIRST_BACKOFF_S: Final = 0.5
+_LONGEST_BACKOFF_S: Final = 30.0
+_STEADY_AFTER_S: Final = 60.0
+_PATIENCE: Final = 3
+"""Restarts that may fail in a row before those who wait are sent away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a worker may be silent before it is ended.
+
+    Attributes:
+        start_s: Until it is ready. Its first run may take as long again: only then
+            is what was mapped read from the disk.
+        run_s: Over one run, however short.
+        token_s: Over each token of a run, beside that. llama.cpp takes a sixteenth of a second on a core of its own for
+            a model of 1.5 B parameters, and judges do not get the cores for themselves.
+    """
+
+    start_s: float
+    run_s: float
+    token_s: float
+
+    def over(self, run: Run, *, first: bool) -> float:
+        """For one run, which may be the first of its worker; seconds."""
+        return self.run_s + self.token_s * run.tokens + (self.start_s if first else 0.0)
+
+
+class WorkerKeeper:
+    """One worker at a time. Lives on one event loop.
+
+    Args:
+        model: What workers open.
+        patience: A worker that takes longer hangs, and is ended.
+        restarted: Called whenever a worker was lost and another one is about to be started.
+    """
+
+    def __init__(self, model: OpenModel, patience: Patience, *, restarted: Callable[[], None]) -> None:
+        self._model = model
+        self._patience = patience
+        self._restarted = restarted
+        self._worker: WorkerProcess | None = None
+        self._restarting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._running = False
+        self._has_run = False
+        self._starts = 0
+        self._changed = asyncio.Event()
+        self._limits = CoreLimits(1, 1, 1, 1)
+        self._start_s = 0.0
+        self._losses = 0
+        self._failed_starts = 0
+        self._ready_since_s = 0.0
+        self._trouble = ""
+        self._next_try_s = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the worker; None while there is none."""
+        return None if self._worker is None else self._worker.pid
+
+    @property
+    def starts(self) -> int:
+        """How many workers there have been: a new one knows no states."""
+        return self._starts
+
+    @property
+    def limits(self) -> CoreLimits:
+        """Of the worker's core; the same for every worker of one model."""
+        return self._limits
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no worker now; empty when there is one."""
+        return self._trouble
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether waiting for a worker is no good idea: several restarts failed in a row."""
+        return self._failed_starts >= _PATIENCE
+
+    @property
+    def retry_after_s(self) -> float:
+        """When trying again may help."""
+        wait_s = max(0.0, self._next_try_s - asyncio.get_running_loop().time())
+        return round(wait_s + 1.0 + self._start_s, 1)
+
+    async def start(self) -> None:
+        """Starts the first worker; raises ModelRefusedError or WorkerLostError."""
+        await self._start()
+        self._limits = self._ready.limits
+
+    async def wait(self) -> bool:
+        """Waits until there is a worker; False where that has become hopeless."""
+        while self._worker is None and not self.hopeless:
+            await self._changed.wait()
+        return self._worker is not None
+
+    async def back(self) -> None:
+        """Waits until there is a worker, however long that takes."""
+        while self._worker is None:
+            await self._changed.wait()
+
+    async def run(self, run: Run) -> list[RowResult]:
+        """Has the worker compute; raises WorkerLostError, and starts another one then."""
+        worker = self._ready
+        self._running = True
+        try:
+            results = await worker.run(run, timeout_s=self._patience.over(run, first=not self._has_run))
+            self._has_run = True
+        except WorkerLostError as error:
+            self._lose(worker, str(error))
+            raise
+        finally:
+            self._running = False
+        return results
+
+    async def close(self) -> None:
+        """Ends the worker, for sure."""
+        tasks = [task for task in (self._restarting, self._watching) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._worker is not None:
+            await self._worker.close()
+            self._worker = None
+
+    @property
+    def _ready(self) -> WorkerProcess:
+        if self._worker is None:
+            raise WorkerLostError(self._trouble or "the judge's worker is not started")
+        return self._worker
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        begin_s = loop.time()
+        self._worker = await WorkerProcess.start(self._model, timeout_s=self._patience.start_s)
+        self._has_run = False
+        self._ready_since_s = loop.time()
+        self._start_s = self._ready_since_s - begin_s
+        self._starts += 1
+        self._trouble = ""
+        self._watching = asyncio.create_task(self._watch(self._worker))
+
+    async def _watch(self, worker: WorkerProcess) -> None:
+        """Notices a worker that dies while it has nothing to do; a run notices for itself."""
+        why = await worker.ended()
+        if not self._running:
+            self._lose(worker, why)
+
+    def _lose(self, worker: WorkerProcess, why: str) -> None:
+        if self._worker is not worker:
+            return
+        _log.error("%s; starting another one", why)
+        self._worker = None
+        self._trouble = why
+        self._changed.clear()
+        self._restarting = asyncio.create_task(self._restart(worker))
+
+    async def _restart(self, lost: WorkerProcess) -> None:
+        loop = asyncio.get_running_loop()
+        await lost.close()
+        if loop.time() - self._ready_since_s > _STEADY_AFTER_S:
+            self._losses = 0
+        while True:
+            # Full jitter: several servers on one machine that lost their workers together shall not start together.
+            longest_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2**self._losses)
+            backoff_s = random.uniform(0.0, longest_s)  # noqa: S311 - no secret
+            self._losses += 1
+            self._next_try_s = loop.time() + backoff_s
+            self._restarted()
+            await asyncio.sleep(backoff_s)
+            try:
+                await self._start()
+            except (WorkerLostError, ModelRefusedError, OSError) as error:
+                self._failed_starts += 1
+                self._trouble = "the judge's worker cannot be started again"
+                _log.error("attempt %d to restart the judge's worker failed: %s", self._failed_starts, error)
+                self._announce()
+                continue
+            self._failed_starts = 0
+            _log.info("the judge's worker is back")
+            self._changed.set()
+            return
+
+    def _announce(self) -> None:
+        self._changed.set()
+        self._changed.clear()

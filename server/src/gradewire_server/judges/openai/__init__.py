@@ -1,0 +1,1 @@
+"""Judges behind OpenAI-compatible servers."""

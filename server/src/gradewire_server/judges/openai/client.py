@@ -1,0 +1,113 @@
+"""HTTP to an OpenAI-compatible server; the one place that knows the HTTP library."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import httpx2
+
+from gradewire_server.judges.remote.errors import unreachable, unreadable
+from gradewire_server.settings.judge import RemoteJudgeConfig
+
+_MAX_ANSWER_BYTES: Final = 1 << 20
+_CONNECT_TIMEOUT_S: Final = 10.0
+_KEEP_ALIVE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP reply.
+
+    Attributes:
+        status: Its code.
+        content: Its body, 1 MiB at most.
+        retry_after: The header of that name; "" where there is none.
+    """
+
+    status: int
+    content: bytes
+    retry_after: str
+
+
+class HttpLink:
+    """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
+
+    Args:
+        config: Where it is; `token` is sent as a bearer token.
+
+    Raises:
+        ValueError: See `checked`.
+    """
+
+    def __init__(self, config: RemoteJudgeConfig) -> None:
+        checked(config)
+        # Its line about every request would drown the log.
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
+        self._token = config.token
+        self._client = httpx2.AsyncClient(
+            base_url=config.url.rstrip("/") + "/",
+            headers=_headers(config.token),
+            # No time for the whole is set here: the caller gives one to each request.
+            timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
+            limits=httpx2.Limits(
+                max_connections=config.max_in_flight + 1,  # the probe's
+                max_keepalive_connections=config.max_in_flight + 1,
+                keepalive_expiry=_KEEP_ALIVE_S,
+            ),
+        )
+
+    async def get(self, path: str) -> Reply:
+        """One GET; raises RemoteError."""
+        return await self._send("GET", path, None)
+
+    async def post(self, path: str, body: Mapping[str, object]) -> Reply:
+        """One POST of a JSON object; raises RemoteError."""
+        return await self._send("POST", path, body)
+
+    def without_key(self, text: str) -> str:
+        """A text for the log."""
+        return text.replace(self._token, "(the key)") if self._token else text
+
+    async def close(self) -> None:
+        """Closes connections."""
+        await self._client.aclose()
+
+    async def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> Reply:
+        try:
+            async with self._client.stream(method, path, json=body) as response:
+                content = bytearray()
+                async for part in response.aiter_bytes(1 << 16):
+                    content += part
+                    if len(content) > _MAX_ANSWER_BYTES:
+                        raise unreadable("more than 1 MiB")
+                return Reply(response.status_code, bytes(content), response.headers.get("retry-after", ""))
+        except httpx2.DecodingError as error:
+            raise unreadable("a body that its own encoding does not fit") from error
+        except httpx2.RequestError as error:
+            raise unreachable() from error
+
+
+def checked(config: RemoteJudgeConfig) -> None:
+    """Looks at address and token.
+
+    Raises:
+        ValueError: One of them is none.
+    """
+    try:
+        parsed = httpx2.URL(config.url)
+    except (httpx2.InvalidURL, TypeError) as error:
+        raise ValueError("judge_url must be a base address such as https://host/v1") from error
+    if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
+        raise ValueError(
+            "judge_url must be a base address such as https://host/v1, without a user, a query and a fragment; "
+            "a key belongs into judge_token"
+        )
+    token = config.token
+    if not (token.isascii() and token.isprintable()) or token != token.strip():
+        raise ValueError("judge_token has characters that a key cannot have")
+
+
+def _headers(token: str) -> dict[str, str]:
+    accepted = {"accept": "application/json", "accept-encoding": "identity"}
+    return accepted | ({"authorization": f"Bearer {token}"} if token else {})

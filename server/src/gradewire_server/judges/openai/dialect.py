@@ -1,0 +1,117 @@
+"""What kinds of OpenAI-compatible servers understand beyond what all of them do, and requests in those words."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from gradewire_server.judges.remote.judge import Question
+from gradewire_server.judges.remote.labels import Labels
+from gradewire_server.judges.remote.text import harmless, turns
+from gradewire_server.settings.judge import Prefill
+
+TOP_LOGPROBS: Final = 20
+
+
+class ServerKind(StrEnum):
+    """Kinds that are told apart by `owned_by` in their list of models."""
+
+    VLLM = "vllm"
+    LLAMA_CPP = "llamacpp"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one server is spoken to.
+
+    Attributes:
+        kind: What it is.
+        continues: Whether it goes on from a begun assistant's turn.
+        constrains: Whether it can be held to the labels.
+        logprobs: Whether it gives log probabilities.
+        limit: Its name for the largest number of tokens.
+    """
+
+    kind: ServerKind = ServerKind.OTHER
+    continues: bool = False
+    constrains: bool = False
+    logprobs: bool = True
+    limit: str = "max_tokens"
+
+    def without(self, words: str) -> "Dialect":
+        """The same without what a server's refusal names (`openai_answers.said`); the same where that is nothing."""
+        lowered = words[:4000].casefold()
+        if "max_completion_tokens" in lowered and self.limit == "max_tokens":
+            return replace(self, limit="max_completion_tokens")
+        if "logprobs" in lowered and self.logprobs:
+            return replace(self, logprobs=False)
+        if self.constrains and any(name in lowered for name in ("structured_outputs", "grammar", "guided")):
+            return replace(self, constrains=False)
+        if self.continues and any(name in lowered for name in ("continue_final_message", "prefill", "last message")):
+            return replace(self, continues=False)
+        return self
+
+    def lacks(self, full: "Dialect") -> str:
+        """Names of what another one does and this one does not, where that changes answers; "" where nothing does."""
+        features = ("logprobs", "constrains", "continues")
+        return ", ".join(name for name in features if getattr(full, name) and not getattr(self, name))
+
+
+def dialect_of(kind: ServerKind, prefill: Prefill) -> Dialect:
+    """How a server of a kind is spoken to.
+
+    Args:
+        kind: What it is.
+        prefill: The operator's word about begun turns.
+    """
+    known = kind is not ServerKind.OTHER
+    return Dialect(kind, continues=known if prefill == "auto" else prefill == "yes", constrains=known)
+
+
+def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
+    """A request for one chat completion.
+
+    Args:
+        question: What is asked.
+        model: The model's name there.
+        dialect: How the server is spoken to.
+    """
+    opening = harmless(question.prompt.opening)
+    continued = dialect.continues and bool(opening)
+    messages = [{"role": turn.role.value, "content": turn.text} for turn in turns(question.prompt)]
+    if continued:
+        messages.append({"role": "assistant", "content": opening})
+    else:
+        messages[-1]["content"] += _instruction(question, opening)
+    body: dict[str, object] = {"model": model, "messages": messages, "temperature": 0, "stream": False}
+    if question.options:
+        labels = Labels(question.options, "" if continued else opening)
+        body[dialect.limit] = labels.tokens_to_tell if dialect.logprobs else labels.max_tokens
+        if dialect.logprobs:
+            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        if dialect.constrains:
+            body |= _constraint(question, dialect.kind, " " if continued else f"{opening} " if opening else "")
+    else:
+        body[dialect.limit] = question.max_tokens
+        if question.stop:
+            body["stop"] = list(question.stop)
+    if continued and dialect.kind is not ServerKind.OTHER:
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+    return body
+
+
+def _constraint(question: Question, kind: ServerKind, before: str) -> Mapping[str, object]:
+    choices = [before + option for option in question.options]
+    if kind is ServerKind.VLLM:
+        return {"structured_outputs": {"choice": choices}}
+    return {"grammar": "root ::= " + " | ".join(json.dumps(each, ensure_ascii=False) for each in choices)}
+
+
+def _instruction(question: Question, opening: str) -> str:
+    if question.options:
+        listed = ", ".join(question.options)
+        begin = f'"{opening}" and then ' if opening else ""
+        return f"\n\nReply with {begin}one of these, and with nothing else: {listed}."
+    return f'\n\nBegin your reply with "{opening}".' if opening else ""

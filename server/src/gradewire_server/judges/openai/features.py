@@ -1,0 +1,135 @@
+"""What an OpenAI-compatible server can do, as requests of our own have shown: no user's item changes it for others."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.openai.answers import answer_of, error_of, said
+from gradewire_server.judges.openai.client import Reply
+from gradewire_server.judges.openai.dialect import Dialect
+from gradewire_server.judges.remote.errors import RemoteError, Trouble
+from gradewire_server.judges.remote.judge import Question
+
+_log = logging.getLogger(__name__)
+
+BAD_REQUEST: Final = frozenset({400, 422})
+OWN_QUESTION: Final = Question(
+    JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no")
+)
+"""It uses everything that can be refused, and holds nothing of anybody's."""
+_BELIEVED_S: Final = 60.0
+_LOOK_AGAIN_S: Final = 600.0
+
+
+class Features:
+    """How one server is spoken to. Lives on one event loop.
+
+    Args:
+        name: Of the judge, for the log.
+        full: With everything that its kind can do.
+        send: Sends a question in a dialect; raises RemoteError where nothing comes back.
+        clock: Monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        full: Dialect,
+        send: Callable[[Question, Dialect], Awaitable[Reply]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._full = full
+        self._send = send
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._confirmed_s = float("-inf")
+        self._doubted = False
+        self.dialect = full
+
+    @property
+    def lacks(self) -> str:
+        """Names of what the server turned out not to do and what changes answers, or ""."""
+        return self.dialect.lacks(self._full)
+
+    def begin(self, full: Dialect) -> None:
+        """Starts anew with everything that a kind can do."""
+        self._full = self.dialect = full
+        self._confirmed_s = float("-inf")
+        self._doubted = False
+
+    def doubt(self, full: Dialect) -> None:
+        """The server was away and is back: what was found out is looked at again before the next question."""
+        if full.kind is not self._full.kind:
+            self.begin(full)
+        self._doubted = bool(self.lacks)
+        self._confirmed_s = float("-inf")
+
+    async def confirm(self, asked: Dialect) -> bool:
+        """Looks whether the server refuses our own question in a dialect too.
+
+        Returns:
+            Whether the dialect is another one now: the same question is worth another try.
+
+        Raises:
+            RemoteError: The server cannot be asked.
+        """
+        async with self._lock:
+            if self.dialect != asked:
+                return True  # somebody else's question was first
+            if self._clock() - self._confirmed_s < _BELIEVED_S:
+                return False
+            await self._settle(asked)
+            return self.dialect != asked
+
+    async def look_again(self) -> None:
+        """Now and then asks whether the server does by now what it did not do; raises nothing."""
+        if not self._due():
+            return
+        async with self._lock:
+            if not self._due():
+                return
+            try:
+                await self._settle(self._full)
+            except RemoteError as error:
+                # The question that comes next finds out for itself what is wrong.
+                _log.debug("judge %s: its features cannot be looked at (%s)", self._name, error.kind.value)
+                self._confirmed_s = self._clock()
+
+    def _due(self) -> bool:
+        return self._doubted or (bool(self.lacks) and self._clock() - self._confirmed_s >= _LOOK_AGAIN_S)
+
+    async def _settle(self, first: Dialect) -> None:
+        """Leaves out what the server names, until it takes our question; where it never does, nothing changes."""
+        dialect = first
+        while True:
+            reply = await self._send(OWN_QUESTION, dialect)
+            error = error_of(reply, self._name)
+            if error is not None and (reply.status not in BAD_REQUEST or error.kind is Trouble.TOO_LONG):
+                raise error
+            if error is not None:
+                less = dialect.without(said(reply))
+                if less == dialect:
+                    break
+                dialect = less
+                continue
+            answer = answer_of(reply, continued=dialect.continues)
+            if dialect.logprobs and answer.steps is None:
+                # Where there is no text either, that proves nothing.
+                dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)
+            self._learn(dialect)
+            break
+        self._confirmed_s = self._clock()
+        self._doubted = False
+
+    def _learn(self, dialect: Dialect) -> None:
+        if dialect != self.dialect:
+            lacks = dialect.lacks(self._full)
+            what = f"does not do this: {lacks}" if lacks else "does everything"
+            _log.warning("judge %s: its server %s; from now on %s", self._name, what, dialect)
+        self.dialect = dialect

@@ -1,0 +1,1 @@
+"""What judges behind servers have in common."""

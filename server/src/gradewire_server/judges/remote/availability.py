@@ -1,0 +1,105 @@
+"""Whether a judge's server is of use now; while it is not, one probe at a time looks whether it is again."""
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.remote.errors import RemoteError
+from gradewire_server.judges.remote.retries import Backoff
+
+_log = logging.getLogger(__name__)
+
+_PROBES: Final = Backoff(base_s=1.0, cap_s=15.0)
+_LEAST_S: Final = 0.25
+_PROBE_TIMEOUT_S: Final = 10.0
+
+
+class Reach:
+    """Remembers the last trouble and has it looked after.
+
+    Args:
+        name: Of the judge, for the log.
+        probe: Asks the server for as little as possible; raises RemoteError while it is of no use.
+        backoff: Waits between probes.
+        probe_timeout_s: Longest wait for one; a server that is silent is still away.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        probe: Callable[[], Awaitable[None]],
+        *,
+        backoff: Backoff = _PROBES,
+        probe_timeout_s: float = _PROBE_TIMEOUT_S,
+    ) -> None:
+        self._name = name
+        self._probe = probe
+        self._backoff = backoff
+        self._probe_timeout_s = probe_timeout_s
+        self._failure: Failure | None = None
+        self._well_s = float("-inf")
+        self._next_probe_s = 0.0
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be answered now; empty when it can."""
+        return "" if self._failure is None else self._failure.message
+
+    def refusal(self) -> Failure | None:
+        """What callers are told at once while the server is of no use; where waiting helps, how long."""
+        if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
+            return self._failure
+        left_s = max(_LEAST_S, self._next_probe_s - time.monotonic())
+        return Failure(self._failure.status, self._failure.message, round(left_s, 3))
+
+    def well(self) -> None:
+        """Something went well."""
+        self._well_s = time.monotonic()
+        if self._failure is not None:
+            _log.info("judge %s: its server answers again", self._name)
+        self._failure = None
+
+    def failed(self, error: RemoteError, *, sent_s: float) -> None:
+        """A request failed for good.
+
+        Args:
+            error: Of a kind in `AWAY`.
+            sent_s: When it was first sent: where another one went well since then, it alone is to blame.
+        """
+        if self._well_s > sent_s or self._failure is not None:
+            return
+        _log.warning("judge %s: %s (%s)", self._name, error.failure.message, error.kind.value)
+        self._failure = error.failure
+        if self._watch is None or self._watch.done():
+            # A context of its own: what it logs later is not about this request.
+            self._watch = asyncio.create_task(self._until_well(), context=contextvars.Context())
+
+    async def close(self) -> None:
+        """Ends the probes."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+
+    async def _until_well(self) -> None:
+        attempt = 0
+        while self._failure is not None:
+            attempt += 1
+            wait_s = max(_LEAST_S, self._backoff.wait_s(attempt))
+            self._next_probe_s = time.monotonic() + wait_s
+            await asyncio.sleep(wait_s)
+            try:
+                async with asyncio.timeout(self._probe_timeout_s):
+                    await self._probe()
+            except RemoteError as error:
+                self._failure = error.failure
+            except TimeoutError:
+                continue
+            except Exception as error:  # noqa: BLE001 - a watch that ended would keep the judge down for ever
+                _log.error("judge %s: a probe of its server raised %s", self._name, type(error).__qualname__)
+            else:
+                self.well()

@@ -1,0 +1,109 @@
+"""What judges tell Prometheus. Base units, bounded labels; docs/metrics.md lists the names."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from gradewire_server.domain.needs import Source
+from gradewire_server.domain.result import Status, Timing
+from gradewire_server.judges.local.observer import JudgeRun
+from gradewire_server.judges.remote.observer import RemoteUsage
+
+_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+_SEQUENCES = (1, 2, 4, 8, 16, 32, 64)
+_KIND_SOURCE = ("kind", "source")
+_TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+class JudgeTelemetry:
+    """Counters, gauges and histograms of the judges; told by the service and by the backends.
+
+    Args:
+        registry: Where they are registered; one per registry.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+        def histogram(name: str, what: str, buckets: tuple[float, ...], labels: tuple[str, ...] = ()) -> Histogram:
+            return Histogram(f"gradewire_judge_{name}", what, labels, registry=registry, buckets=buckets)
+
+        def counter(name: str, what: str, labels: tuple[str, ...] = ()) -> Counter:
+            return Counter(f"gradewire_judge_{name}", what, labels, registry=registry)
+
+        self._answers = counter("answers", "Answers given to metrics, by kind and where they came from.", _KIND_SOURCE)
+        self._failures = counter("failures", "Needs that were not answered, by status.", ("status",))
+        self._queue_s = histogram("queue_seconds", "Time a computed answer waited for its first run.", _SECONDS)
+        self._inference_s = histogram("inference_seconds", "Time of computing an answer.", _SECONDS, ("kind",))
+        self._run_sequences = histogram("run_sequences", "Sequences of one run of the embedded judge.", _SEQUENCES)
+        self._run_tokens = histogram("run_tokens", "Tokens computed in one run of the embedded judge.", _TOKENS)
+        self._run_s = histogram("run_seconds", "Time of one run of the embedded judge.", _SECONDS)
+        self._prefill = counter("prefill_tokens", "Tokens of prompts computed by the embedded judge.")
+        self._reused = counter("reused_tokens", "Tokens of fixed prompts whose state the embedded judge had kept.")
+        self._decode = counter("decode_tokens", "Tokens written by the embedded judge.")
+        self._restarts = counter("restarts", "Worker processes of the embedded judge that were lost.")
+        self._remote_tokens = counter("remote_tokens", "Tokens as a judge's server counts them.", ("kind",))
+        self._remote_cost = counter("remote_cost", "Price of the tokens of a judge's server, as configured.")
+        self._remote_retries = counter("remote_retries", "Requests to a judge's server sent again.", ("reason",))
+        self._remote_s = histogram("remote_request_seconds", "Time of one request to a judge's server.", _SECONDS)
+        self._remote_in_flight = Gauge(
+            "gradewire_judge_remote_in_flight", "Requests on their way to a judge's server.", registry=registry
+        )
+
+    def watch(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
+        """Shows what is read when it is asked for."""
+        self._gauge("queue_items", "Needs that are not answered yet, those at work included.", queued)
+        self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.", up)
+
+    def answered(self, kind: str, source: Source, timing: Timing) -> None:
+        """Counts an answer; kind is "choose" or "generate"."""
+        self._answers.labels(kind, source.name.lower()).inc()
+        if source is Source.COMPUTED:
+            self._queue_s.observe(timing.queue_s)
+            self._inference_s.labels(kind).observe(timing.inference_s)
+
+    def failed(self, status: Status) -> None:
+        """Counts a need that was not answered."""
+        self._failures.labels(status.name.lower()).inc()
+
+    def ran(self, run: JudgeRun) -> None:
+        """See `JudgeObserver.ran`."""
+        self._run_sequences.observe(run.sequences)
+        self._run_tokens.observe(run.prefill_tokens + run.decode_tokens)
+        self._run_s.observe(run.duration_s)
+        self._prefill.inc(run.prefill_tokens)
+        self._reused.inc(run.reused_tokens)
+        self._decode.inc(run.decode_tokens)
+
+    def restarted(self) -> None:
+        """See `JudgeObserver.restarted`."""
+        self._restarts.inc()
+
+    # Of RemoteObserver, which has a name of its own for what a server answers.
+    def remote_answered(self, usage: RemoteUsage) -> None:
+        """See `RemoteObserver.answered`."""
+        self._remote_tokens.labels("prompt").inc(usage.prompt_tokens)
+        self._remote_tokens.labels("cached").inc(usage.cached_tokens)
+        self._remote_tokens.labels("generated").inc(usage.generated_tokens)
+        self._remote_cost.inc(usage.cost)
+        self._remote_s.observe(usage.duration_s)
+
+    def remote_retried(self, reason: str) -> None:
+        """See `RemoteObserver.retried`."""
+        self._remote_retries.labels(reason).inc()
+
+    def remote_in_flight(self, change: int) -> None:
+        """See `RemoteObserver.in_flight`."""
+        self._remote_in_flight.inc(change)
+
+    def _gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
+        Gauge(f"gradewire_judge_{name}", what, registry=self._registry).set_function(read)
+
+
+class RemoteTelemetry:
+    """Implements RemoteObserver on a `JudgeTelemetry`."""
+
+    def __init__(self, telemetry: JudgeTelemetry) -> None:
+        self.answered = telemetry.remote_answered
+        self.retried = telemetry.remote_retried
+        self.in_flight = telemetry.remote_in_flight

@@ -1,0 +1,1 @@
+"""Judges on Triton's vLLM backend."""

@@ -1,0 +1,76 @@
+"""The process in which a judge computes: `python -m gradewire_server.judges.worker.main FD`.
+
+FD is one end of a socket pair whose other end the server holds. The worker ends at once when that is closed, however
+the server ended; signals that ask a server to stop are not for it, since answers in flight shall still be computed.
+"""
+
+import os
+import queue
+import select
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire_server.judges.worker.cores.core import Core, CoreError
+from gradewire_server.judges.worker.frames import FrameReader, to_frame
+from gradewire_server.judges.worker.messages import OpenModel, read_run, results_message
+
+_ORPHAN_CHECK_S: Final = 1.0
+_CHUNK_BYTES: Final = 1 << 16
+
+
+def main() -> None:
+    """Opens the model that the first message names, then answers one run after the other."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    link = socket.socket(fileno=int(sys.argv[1]))
+    messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(link, messages), name="receive", daemon=True).start()
+    request = OpenModel(**messages.get())
+    os.nice(request.nice)
+    try:
+        core = _open(request)
+    except (CoreError, ImportError) as error:
+        link.sendall(to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, ImportError)}))
+        sys.exit(1)
+    link.sendall(to_frame({"ready": core.limits.to_message()}))
+    while True:
+        # Whatever a run raises ends the worker: nobody knows what state the model is in, and a fresh one is clean.
+        link.sendall(to_frame(results_message(core.run(read_run(messages.get())))))
+
+
+def _open(request: OpenModel) -> Core:
+    path = Path(request.path)
+    if request.form == "int8":
+        from gradewire_server.judges.worker.cores.int8 import Int8Core  # noqa: PLC0415 - each core needs its own library
+
+        return Int8Core(path, threads=request.threads)
+    from gradewire_server.judges.worker.cores.llama import LlamaCore  # noqa: PLC0415 - as above
+
+    return LlamaCore(
+        path, threads=request.threads, context_tokens=request.context_tokens, max_states=request.max_states
+    )
+
+
+def _receive(link: socket.socket, messages: queue.SimpleQueue[dict[str, Any]]) -> None:
+    # Beside the computing thread, so that the server's end is noticed in the middle of a run. A process that was forked
+    # from the server may hold the other end open: then the parent's number tells.
+    parent = os.getppid()
+    reader = FrameReader()
+    try:
+        while True:
+            readable, _, _ = select.select([link], [], [], _ORPHAN_CHECK_S)
+            data = link.recv(_CHUNK_BYTES) if readable else None
+            if data == b"" or os.getppid() != parent:
+                break
+            for message in reader.feed(data or b""):
+                messages.put(message)
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Metric `calibrated`: the probability that an answer is right."""

@@ -1,0 +1,1 @@
+"""The features of metric `calibrated`, computed from texts and SMILE's terms."""

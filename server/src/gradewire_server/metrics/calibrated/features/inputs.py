@@ -1,0 +1,69 @@
+"""What the features of `calibrated` are made of: an item, and what SMILE found in it."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.needs import Need
+from gradewire_server.domain.result import Failure, SmileParts
+from gradewire_server.metrics.parameters import SmileParameters
+from gradewire_server.metrics.smile.evidence import gather
+from gradewire_server.metrics.smile.formula import Evidence, grade
+from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
+
+_V1_WEIGHT: Final = 0.3
+"""SMILE's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedInputs:
+    """One item, looked at by SMILE (preset v1, references as they are).
+
+    Attributes:
+        question: Raw; empty or blank where there is none.
+        references: Raw.
+        prediction: Raw.
+        texts: Words of prediction and of all references.
+        evidence: Sentence cosines of all references; keyword terms of those that could give SMILE's score, with all
+            windows of their length. Which those are depends on the item alone. A reference whose words stand in the
+            prediction has none to show.
+        best: Index of the reference that gave it.
+        smile: SMILE's score, 0 to 1.
+        terms: Its terms, of the best reference.
+    """
+
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    texts: SmileTexts
+    evidence: Evidence
+    best: int
+    smile: float
+    terms: SmileParts
+
+
+def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CalibratedInputs | Failure]:
+    """Asks for what SMILE asks for of a checked item; a Failure where the encoder fails.
+
+    Vectors of the question were tried and left out: answers behind it cost half of SMILE again, since they are a second
+    pass over the longest text, and the question alone costs a tenth (benchmarks/latency/calibrated_cost.py).
+    """
+    parameters = SmileParameters(model=model, sentence_weight=_V1_WEIGHT)
+    texts = smile_texts(item.prediction, item.references, item.references)
+    evidence = yield from gather(texts, parameters)
+    if isinstance(evidence, Failure):
+        return evidence
+    smile = grade(texts, evidence, parameters)
+    if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
+        raise TypeError("SMILE has no score of its own evidence")
+    return CalibratedInputs(
+        question=item.question,
+        references=item.references,
+        prediction=item.prediction,
+        texts=texts,
+        evidence=evidence,
+        best=smile.matched_reference,
+        smile=smile.score,
+        terms=smile.parts,
+    )

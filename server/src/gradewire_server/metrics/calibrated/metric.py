@@ -1,0 +1,188 @@
+"""`calibrated`: the probability that an answer is right, from SMILE's terms and cheap features, with abstention.
+
+The features are in `calibrated_features`; what makes a probability of them was fitted on rows that people labelled, for
+one encoder, and belongs to the built model (docs/calibrated.md).
+"""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.calibration import Calibration
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.result import (
+    CalibratedParts,
+    Failure,
+    MetricResult,
+    Status,
+    Warning,  # noqa: A004 - the domain's word for it
+)
+from gradewire_server.metrics.calibrated.features.cues import denies
+from gradewire_server.metrics.calibrated.features.features import FEATURES, features
+from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
+from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
+from gradewire_server.metrics.text.lemmas import lemmatizer
+from gradewire_server.metrics.text.words import normalise
+
+VERSION: Final = 1
+_NAMES: Final = tuple(feature.name for feature in FEATURES)
+_RULES: Final = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
+_FIT: Final = re.compile("[0-9a-f]{8,64}")
+_HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedParameters(PlainParameters):
+    """Parameters of `calibrated`.
+
+    Attributes:
+        model: Plain name of the encoder.
+        confidence: Of verdicts outside the band, 0.5 to below 1.
+        features_only: Whether only the features are asked for; needs no fit.
+        fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
+        calibration: Whose fit that was: the model's is used whether or not the request names it.
+
+    Raises:
+        ParameterError: A confidence out of range, or a fit that is not 8 to 64 hex digits.
+    """
+
+    model: str = ""
+    confidence: float = 0.9
+    features_only: bool = False
+    fit: str | None = None
+    calibration: str = ""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
+            raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
+        object.__setattr__(self, "fit", self.fit or None)
+        if self.fit and _FIT.fullmatch(self.fit) is None:
+            raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {self.fit!r}")
+
+    def resolved(self, facts: ModelFacts) -> Self:
+        """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
+        if self.features_only:
+            return self
+        check_readable(facts)
+        found = _fit(facts)
+        if isinstance(found, str):
+            raise ParameterError("model", found)
+        if not found.identity.startswith(self.fit or ""):
+            raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
+        stored = _stored(facts)
+        return replace(self, fit=found.identity, calibration=stored.described if stored else "")
+
+
+class Calibrated:
+    """P(right), 0 to 1."""
+
+    info = MetricInfo(
+        name="calibrated",
+        version=VERSION,
+        description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
+        "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
+        minimum=0.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="gradewire, docs/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic Learning in "
+        "a Random World",
+        parameters=(
+            MODEL_INFO,
+            ParameterInfo(
+                "confidence", "Of verdicts without the warning UNCERTAIN.", "0.9", "a number from 0.5 to below 1"
+            ),
+            ParameterInfo(
+                "features_only", "SMILE's score and the features alone, for fitting.", "false", "false, true"
+            ),
+            ParameterInfo(
+                "fit", "Insist on a fit by its identity.", "", "8 hex digits or more; empty: the one that the model has"
+            ),
+        ),
+        needs_model=True,
+    )
+    parameters_type = CalibratedParameters
+
+    def __init__(self) -> None:
+        lemmatizer()  # read the dictionary at start, not under the first answer
+
+    def score(self, item: Item, parameters: CalibratedParameters, facts: ModelFacts) -> Program:
+        """SMILE's rounds (preset v1)."""
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        fit = None if parameters.features_only else _fit(facts)
+        if isinstance(fit, str):
+            return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
+        inputs = yield from gather_inputs(item, parameters.model)
+        if isinstance(inputs, Failure):
+            return MetricResult.failed(inputs)
+        return _result(inputs, features(inputs), fit, parameters.confidence)
+
+    def prepare(self, entry: ReferenceEntry, parameters: CalibratedParameters) -> Preparation:
+        """Asks for every reference and its keywords, as SMILE does."""
+        failure = check_references(entry.references)
+        if failure is not None:
+            return failure
+        keywords = tuple(normalise(reference).text for reference in entry.references)
+        vectors = yield from ask(Embed(parameters.model, entry.references + keywords, Tier.REFERENCE))
+        return vectors if isinstance(vectors, Failure) else None
+
+
+def _stored(facts: ModelFacts) -> Calibration | None:
+    return next((each for each in facts.calibrations if each.fit), None)
+
+
+def _fit(facts: ModelFacts) -> CalibratedFit | str:
+    """The model's fit, or why there is none that can be used."""
+    stored = _stored(facts)
+    if stored is None:
+        return (
+            f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
+            "earlier release built gets it by `gradewire models build NAME`)"
+        )
+    found = cached_fit(stored.fit, _RULES, VERSION)
+    if isinstance(found, str):
+        return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
+    if found.model_digest != facts.digest:
+        return (
+            f"this encoder's fit for calibrated was made for the digest {found.model_digest[:12]}, "
+            f"and it has {facts.digest[:12]}: {_HOW} anew"
+        )
+    return found
+
+
+def _result(
+    inputs: CalibratedInputs, values: NDArray[np.float64], fit: CalibratedFit | None, confidence: float
+) -> MetricResult:
+    parts = CalibratedParts(
+        smile=inputs.smile,
+        sentence=inputs.terms.sentence,
+        keyword=inputs.terms.keyword,
+        exact=inputs.terms.exact,
+        best_window=inputs.terms.best_window,
+        features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
+    )
+    warnings = (Warning.TRUNCATED,) if inputs.evidence.truncated else ()
+    if fit is None:
+        return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
+    probability = fit(values)
+    if not math.isfinite(probability):
+        failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} anew")
+        return MetricResult.failed(failure)
+    band = fit.band(confidence)
+    uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))
+    return MetricResult(
+        probability,
+        warnings=(*warnings, Warning.UNCERTAIN) if uncertain else warnings,
+        matched_reference=inputs.best,
+        parts=replace(parts, uncertain=uncertain, band_lower=band.lower, band_upper=band.upper, fit=fit.identity),
+        correct=probability >= VERDICT,
+    )

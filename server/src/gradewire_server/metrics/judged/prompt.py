@@ -1,0 +1,95 @@
+"""From an item and a prompt file to what a judge sees."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from gradewire_server.domain.judge import JudgePrompt, Role, Turn
+from gradewire_server.metrics.judged.neutralise import first_words, neutralise
+from gradewire_server.metrics.judged.prompts import Demonstration, PromptFile, Rendered, Step, Variant
+from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS
+from gradewire_server.metrics.judged.reference_filter import (
+    choose_shown,
+    count_references,
+    without_rare,
+    write_references,
+)
+from gradewire_server.metrics.judged.self_praise import without_praise
+from gradewire_server.metrics.smile.windows import MAX_WORDS
+
+DEFAULT_SHARE: Final = 0.25
+"""References rarer than this share of the most frequent one are not shown (LAVE, section 4.2)."""
+
+
+def demonstration_set(file: PromptFile, variant: Variant, kind: str) -> str:
+    """The set that is shown for a kind of question: that kind's, or else the first there is; "" for none."""
+    if not variant.demonstrations:
+        return ""
+    return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
+
+
+@lru_cache(maxsize=256)
+def fixed_turns(
+    file: PromptFile, variant_name: str, kind: str, *, caption: bool = False, share: float = DEFAULT_SHARE
+) -> tuple[Turn, ...]:
+    """The turns before an item's: instructions, and demonstrations as pairs of turns.
+
+    Args:
+        file: Prompt file.
+        variant_name: One of its variants.
+        kind: As in `demonstration_set`.
+        caption: Whether captions are shown.
+        share: As in `without_rare`.
+    """
+    variant = file.variants[variant_name]
+    system = variant.system_with_caption if caption else variant.system
+    turns = [Turn(Role.SYSTEM, system)] if system else []
+    shown = demonstration_set(file, variant, kind)
+    for demonstration in file.demonstrations[shown] if shown else ():
+        fields = _demonstrated(file, variant, demonstration, caption=caption, share=share)
+        turns.append(Turn(Role.USER, variant.item.render(fields).text))
+        turns.append(Turn(Role.ASSISTANT, _answered(variant.steps, demonstration.answers)))
+    return tuple(turns)
+
+
+def judge_prompt(fixed: tuple[Turn, ...], item: Rendered, variant: Variant, answers: Mapping[str, str]) -> JudgePrompt:
+    """The prompt of the first step that has no answer yet; `answers` by step name, one line each."""
+    step = next(step for step in variant.steps if step.name not in answers)
+    done = [step for step in variant.steps if step.name in answers]
+    before = [_answered(done, answers)] if done else []
+    return JudgePrompt(fixed, item.lead, item.prediction, item.tail, "\n".join((*before, step.opening)))
+
+
+def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
+    """The first step's prompt of a variant that is about a few texts alone (synthetic answers).
+
+    Args:
+        file: Prompt file.
+        variant_name: One of its variants.
+        fields: All that its template names; neutralised here, MAX_WORDS words of each are shown.
+    """
+    variant = file.variants[variant_name]
+    shown = {name: neutralise(first_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
+    return judge_prompt(fixed_turns(file, variant_name, ""), variant.item.render(shown), variant, {})
+
+
+def _answered(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
+    return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
+
+
+def _demonstrated(
+    file: PromptFile, variant: Variant, demonstration: Demonstration, *, caption: bool, share: float
+) -> dict[str, str]:
+    counted = without_rare(count_references(demonstration.references), share)
+    shown = choose_shown(counted, demonstration.prediction, file.references)
+    references = write_references(shown.counted, file.references, variant.delimiters)
+    return {
+        "question": neutralise(demonstration.question, variant.delimiters),
+        "references": references,
+        "answer": references,
+        "prediction": without_praise(
+            neutralise(demonstration.prediction, variant.delimiters), variant.delimiters, shown.counted.texts
+        ),
+        "caption": neutralise(demonstration.caption, variant.delimiters) if caption else "",
+        "problem": "",
+    }

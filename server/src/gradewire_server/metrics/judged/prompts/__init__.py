@@ -1,0 +1,22 @@
+"""Prompt files: what judges are shown. docs/prompts.md describes their form."""
+
+from gradewire_server.metrics.judged.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
+from gradewire_server.metrics.judged.prompts.library import PROMPTS, PromptShelf
+from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES, read_prompt
+from gradewire_server.metrics.judged.prompts.table import PromptError
+from gradewire_server.metrics.judged.prompts.template import Rendered, Template
+
+__all__ = [
+    "MAX_BYTES",
+    "PROMPTS",
+    "Demonstration",
+    "PromptError",
+    "PromptFile",
+    "PromptShelf",
+    "ReferenceForm",
+    "Rendered",
+    "Step",
+    "Template",
+    "Variant",
+    "read_prompt",
+]

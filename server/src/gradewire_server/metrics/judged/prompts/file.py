@@ -1,0 +1,119 @@
+"""A prompt file: what a judge is shown for one metric, and what it may answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gradewire_server.metrics.judged.neutralise import Delimiters
+from gradewire_server.metrics.judged.prompts.template import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the judge's turn: "OPENING ANSWER".
+
+    Attributes:
+        name: What the metric calls it: "rating", "reason", "facts", "grade", "verdict", "similarity", "sentence".
+        opening: What the line begins with; empty only in a first step.
+        labels: What may be chosen; empty where text is generated.
+        values: Of the labels, on the metric's own scale.
+        max_tokens: Longest generated text; 0 for labels.
+    """
+
+    name: str
+    opening: str
+    labels: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    max_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of asking: a mode or style of the metric.
+
+    Attributes:
+        name: "rating", "match", …
+        system: Instructions.
+        system_with_caption: Instructions where captions are shown.
+        item: How an item is written.
+        steps: Lines of the judge's turn, at least one.
+        demonstrations: Whether demonstrations stand before the item.
+        correct_from: Score (or probability of yes) from which an answer counts as right.
+        prediction_words: Words of the prediction that are shown.
+        delimiters: What no text of an item may imitate.
+    """
+
+    name: str
+    system: str
+    system_with_caption: str
+    item: Template
+    steps: tuple[Step, ...]
+    demonstrations: bool
+    correct_from: float
+    prediction_words: int
+    delimiters: Delimiters
+
+    @property
+    def last(self) -> Step:
+        """The last step."""
+        return self.steps[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A solved item; `answers` by step name."""
+
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    caption: str
+    answers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceForm:
+    """How references are written in one line.
+
+    Attributes:
+        plain: Template of one, where each was given once (aliases): {reference}.
+        counted: Template of one, where some were given more often (votes): {reference}, {count}, {total}.
+        separator: Between them.
+        most: Distinct aliases that are shown.
+        most_counted: Distinct votes that are shown.
+    """
+
+    plain: str = "{reference}"
+    counted: str = "{reference} ({count} of {total})"
+    separator: str = "; "
+    most: int = 24
+    most_counted: int = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptFile:
+    """A prompt file, read and checked. Equal to itself alone, so that what is rendered of it can be remembered.
+
+    Attributes:
+        name, version: `title` is NAME/VERSION.
+        metric: Which one it fits; "synthetic" for synthetic answers.
+        digest: SHA-256 of the file, 64 hex digits.
+        text: The file.
+        description: One line about it; may be empty.
+        references: How references are written.
+        variants: By mode or style; may lack some.
+        demonstrations: By kind of question: "binary", "short", "long"; may lack some.
+    """
+
+    name: str
+    version: int
+    metric: str
+    digest: str
+    text: str = field(repr=False)
+    description: str = ""
+    references: ReferenceForm = ReferenceForm()
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    demonstrations: Mapping[str, tuple[Demonstration, ...]] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """NAME/VERSION."""
+        return f"{self.name}/{self.version}"

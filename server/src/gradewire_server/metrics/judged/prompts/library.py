@@ -1,0 +1,95 @@
+"""The prompt files that a process knows: those of the package, and those of the server's prompt directory."""
+
+import re
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final
+
+from gradewire_server.metrics.judged.prompts.file import PromptFile
+from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES, read_prompt
+from gradewire_server.metrics.judged.prompts.table import PromptError
+
+_NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+
+
+class PromptShelf:
+    """Prompt files by NAME/VERSION. Filled at start; a name never changes what it stands for."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, PromptFile] = {}
+
+    def add(self, data: bytes) -> PromptFile:
+        """Reads a file and puts it on the shelf; the same file again changes nothing.
+
+        Raises:
+            PromptError: As `read_prompt`; or another file of that name and version is there.
+        """
+        file = read_prompt(data)
+        if self._files.setdefault(file.title, file).digest != file.digest:
+            raise PromptError("version", f"another {file.title} is there already; give this one a version of its own")
+        return file
+
+    def files(self) -> tuple[PromptFile, ...]:
+        """All of them, those of the package first."""
+        return tuple(self._files.values())
+
+    def find(self, metric: str, prompt: str) -> PromptFile:
+        """The file that a `prompt` parameter means.
+
+        Args:
+            metric: Which it has to fit; "synthetic" for synthetic answers.
+            prompt: "" for the metric's own, NAME/VERSION, NAME/VERSION@DIGEST (8 hex digits or more), or a whole file.
+
+        Raises:
+            PromptError: There is none of that name or digest, it belongs to another metric, or cannot be read.
+        """
+        match = _NAMED.fullmatch(prompt or _DEFAULTS[metric])
+        file = _read_inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
+        if file.metric != metric:
+            raise PromptError("", f"{file.title} is a prompt of {file.metric}, not of {metric}")
+        return file
+
+    def _named(self, title: str, digest: str) -> PromptFile:
+        file = self._files.get(title)
+        if file is None:
+            raise PromptError("", f"{title} is not known here; known: {', '.join(sorted(self._files))}")
+        if not file.digest.startswith(digest):
+            raise PromptError("", f"{title} has the digest {file.digest} here, {digest} is asked for")
+        return file
+
+    def parameter(self, file: PromptFile) -> str:
+        """The `prompt` parameter that means exactly this file: NAME/VERSION@DIGEST if it is here, else its text."""
+        known = self._files.get(file.title)
+        return f"{file.title}@{file.digest}" if known is not None and known.digest == file.digest else file.text
+
+
+_DEFAULTS: Final = {
+    "lave": "lave/1",
+    "judge_grade": "judge_grade/1",
+    "judge_similarity": "judge_similarity/1",
+    "judge_verdict": "judge_verdict/1",
+    "synthetic": "synthetic/1",
+}
+"""Prompt of each metric that "" stands for."""
+
+
+@lru_cache(maxsize=64)
+def _read_inline(text: str) -> PromptFile:
+    """Reading takes up to 0.1 s, and each call of a client brings the same text."""
+    if len(text) > MAX_BYTES:
+        raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_BYTES} bytes")
+    if "=" not in text:
+        raise PromptError("", f"{text[:80]!r} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
+    return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
+
+
+def _package_shelf() -> PromptShelf:
+    shelf = PromptShelf()
+    for entry in sorted(files(__package__).iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".toml"):
+            shelf.add(entry.read_bytes())
+    return shelf
+
+
+PROMPTS: Final = _package_shelf()
+"""The shelf of this process."""

@@ -1,0 +1,108 @@
+"""How an item is written for a judge: literal text with named fields."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Final
+
+from gradewire_server.metrics.judged.prompts.table import PromptError
+
+_CUT: Final = "prediction"
+_OPTIONAL: Final = frozenset({"caption", "problem"})
+_LABEL: Final = re.compile(r"[\W_]*([^\W_][^\n:]{0,40}?)\s*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """An item's text in three pieces, of which only the middle one may be shortened."""
+
+    lead: str
+    prediction: str
+    tail: str
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.lead + self.prediction + self.tail
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template, parsed.
+
+    Attributes:
+        lines: Of each line the pieces: literal text, and the field behind it or None.
+    """
+
+    lines: tuple[tuple[tuple[str, str | None], ...], ...]
+
+    @property
+    def field_labels(self) -> tuple[str, ...]:
+        """What stands before a colon at the begin of a line: what an answer must not imitate."""
+        found = (_LABEL.match(line[0][0]) for line in self.lines)
+        return tuple(dict.fromkeys(match[1] for match in found if match is not None))
+
+    def render(self, fields: Mapping[str, str]) -> Rendered:
+        """Puts the fields in; a line with an empty caption or problem is left out.
+
+        Args:
+            fields: One line each, by name; all that the template names.
+        """
+        before: list[str] = []
+        after: list[str] = []
+        prediction = ""
+        current = before
+        started = False
+        for line in self.lines:
+            if any(field in _OPTIONAL and not fields[field] for _, field in line):
+                continue
+            if started:
+                current.append("\n")
+            started = True
+            for literal, field in line:
+                current.append(literal)
+                if field == _CUT:
+                    prediction = fields[field]
+                    current = after
+                elif field is not None:
+                    current.append(fields[field])
+        return Rendered("".join(before), prediction, "".join(after))
+
+
+def read_template(text: str, place: str, *, needed: frozenset[str], optional: frozenset[str]) -> Template:
+    """Parses a template.
+
+    Args:
+        text: Fields in braces; "{{" and "}}" are braces.
+        place: Key in the file, for messages.
+        needed: Fields that must be there, each once.
+        optional: Fields that may be there, once.
+
+    Raises:
+        PromptError: Unbalanced braces; a field that is unknown, missing, repeated, or has a format or conversion.
+    """
+    lines = tuple(_pieces(line, place) for line in text.strip("\n").split("\n"))
+    found = [field for line in lines for _, field in line if field is not None]
+    for field in found:
+        if field not in needed | optional:
+            raise PromptError(place, f"{{{field}}} is not a field; fields here: {', '.join(sorted(needed | optional))}")
+        if found.count(field) > 1:
+            raise PromptError(place, f"{{{field}}} stands there more than once")
+    for field in sorted(needed.difference(found)):
+        raise PromptError(place, f"{{{field}}} is missing")
+    return Template(lines)
+
+
+def _pieces(line: str, place: str) -> tuple[tuple[str, str | None], ...]:
+    pieces: list[tuple[str, str | None]] = []
+    try:
+        for literal, field, specification, conversion in Formatter().parse(line):
+            if specification or conversion:
+                raise PromptError(place, f"{{{field}}} takes no format and no conversion")
+            pieces.append((literal, field))
+    except ValueError as error:
+        if isinstance(error, PromptError):
+            raise
+        raise PromptError(place, f"{error}; write {{{{ and }}}} for braces") from None
+    return tuple(pieces) or (("", None),)

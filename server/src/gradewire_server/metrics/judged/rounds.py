@@ -1,0 +1,143 @@
+"""The rounds of a judge metric: one need per step of the prompt file, each behind the answers before it."""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import Need, ask
+from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.judged.item import View, show_item
+from gradewire_server.metrics.judged.neutralise import neutralise
+from gradewire_server.metrics.judged.parameters import LabelValue
+from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
+from gradewire_server.metrics.judged.prompts import PromptFile, Step, Variant
+
+MIN_LABEL_MASS: Final = 0.01
+"""Probability of all labels together under which they say nothing: the judge wanted to say something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A step's choice."""
+
+    step: Step
+    probabilities: tuple[float, ...]
+
+    @property
+    def label(self) -> str:
+        """The most probable one; the first of equals."""
+        return self.step.labels[self._best]
+
+    def value(self, how: LabelValue) -> float:
+        """One value, on the labels' own scale."""
+        if how is LabelValue.MOST_PROBABLE:
+            return self.step.values[self._best]
+        mean = sum(p * value for p, value in zip(self.probabilities, self.step.values, strict=True))
+        return min(max(mean, min(self.step.values)), max(self.step.values))
+
+    def says_yes(self, how: LabelValue, correct_from: float) -> bool:
+        """Of a verdict, 1 for yes and 0 for no: whether it is yes, in the way in which its value is taken.
+
+        Args:
+            how: As in `value`: a score of 1 and a verdict of no would contradict each other.
+            correct_from: Probability of yes from which the expected verdict is yes.
+        """
+        if how is LabelValue.MOST_PROBABLE:
+            return self.value(how) == 1
+        return self.value(how) >= correct_from
+
+    @property
+    def _best(self) -> int:
+        return self.probabilities.index(max(self.probabilities))
+
+
+@dataclass(slots=True)
+class Judged:
+    """What a judge said in all steps, by step name, and what it took."""
+
+    demonstrations: str
+    cut: bool
+    matched_reference: int | None
+    choices: dict[str, Chosen] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    label_mass: float | None = None
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+
+    @property
+    def answers(self) -> Mapping[str, str]:
+        """By step name, as the judge sees it in the next step."""
+        return {**self.texts, **{name: chosen.label for name, chosen in self.choices.items()}}
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        """TRUNCATED, if anything was cut."""
+        return (Warning.TRUNCATED,) if self.cut else ()
+
+    def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
+        """Parts with labels and probabilities of the step `scale`."""
+        chosen = self.choices[scale]
+        return JudgeParts(
+            value=value,
+            labels=chosen.step.labels,
+            probabilities=chosen.probabilities,
+            yes_probability=yes_probability,
+            label_mass=self.label_mass,
+            reason=next(iter(self.texts.values()), ""),
+            demonstrations=self.demonstrations,
+            prompt_tokens=self.prompt_tokens,
+            generated_tokens=self.generated_tokens,
+        )
+
+
+def ask_judge(
+    model: str, file: PromptFile, variant_name: str, item: Item, view: View
+) -> Generator[tuple[Need, ...], Any, Judged | Failure]:
+    """Asks a judge all steps of a variant about an item that passes `check_judged`, one after the other.
+
+    Returns:
+        What it said; its failure; UNPARSABLE where it wrote nothing, or its labels had less than MIN_LABEL_MASS.
+    """
+    variant = file.variants[variant_name]
+    shown = show_item(item, file, variant, view)
+    fixed = fixed_turns(file, variant_name, shown.kind, caption=view.caption, share=view.share)
+    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.matched_reference)
+    for step in variant.steps:
+        prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers)
+        if step.labels:
+            answer: Choice | Generated | Failure = yield from ask(Choose(model, prompt, step.labels))
+        else:
+            answer = yield from ask(Generate(model, prompt, step.max_tokens, ("\n",)))
+        if isinstance(answer, Failure):
+            return answer
+        failure = _choose(judged, step, answer) if isinstance(answer, Choice) else _write(judged, step, answer, variant)
+        if failure is not None:
+            return failure
+        judged.prompt_tokens += answer.prompt_tokens
+        judged.cut |= answer.truncated
+    return judged
+
+
+def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
+    if choice.mass is not None:
+        if not choice.mass >= MIN_LABEL_MASS:
+            return Failure(
+                Status.UNPARSABLE,
+                f"the judge answers something else than {', '.join(step.labels)}: it gives them {choice.mass:.2g} of "
+                "its probability together",
+            )
+        judged.label_mass = choice.mass if judged.label_mass is None else min(judged.label_mass, choice.mass)
+    judged.choices[step.name] = Chosen(step, choice.probabilities)
+    return None
+
+
+def _write(judged: Judged, step: Step, generated: Generated, variant: Variant) -> Failure | None:
+    # A judge that was talked into writing a verdict of its own must not be held to it.
+    text = neutralise(generated.text, variant.delimiters)
+    if not text:
+        return Failure(Status.UNPARSABLE, f"the judge wrote no {step.name}")
+    judged.texts[step.name] = text
+    judged.generated_tokens += generated.generated_tokens
+    return None

@@ -1,0 +1,1 @@
+"""Metrics that look for a reference in the prediction."""

@@ -1,0 +1,94 @@
+"""Soft VQA accuracy: VQA accuracy with character similarity in place of equality.
+
+Source: Hu et al. 2022, "PromptCap", as a baseline of LAVE (section 5.1): 1 - character error rate, at least 0.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from rapidfuzz.distance import Levenshtein
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
+from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.result import MetricResult, VqaParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import check_references
+from gradewire_server.metrics.matching.vqa_accuracy import (
+    CONSENSUS_INFO,
+    VqaAccuracyParameters,
+    check_annotators,
+    comparable,
+    consensus_score,
+    reaches,
+)
+
+MAX_CHARACTERS: Final = 4096
+"""Characters of a text that are compared: the distance costs the product of both lengths."""
+
+
+def character_similarity(prediction: str, reference: str) -> float:
+    """1 - edit distance / length of the reference (not empty), at least 0."""
+    # One edit per character of the reference is as far as it matters: a long prediction is left early.
+    limit = len(reference) - 1
+    distance = Levenshtein.distance(prediction, reference, score_cutoff=limit)
+    return 1 - distance / len(reference) if distance <= limit else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoftVqaAccuracyParameters(VqaAccuracyParameters):
+    """Parameters of `soft_vqa_accuracy`; without `verdict_cut` there is no verdict."""
+
+
+class SoftVqaAccuracy:
+    """As `vqa_accuracy`, each annotator agreeing by 1 - character error rate; the first of the closest is named."""
+
+    info = MetricInfo(
+        name="soft_vqa_accuracy",
+        version=1,
+        description="VQA accuracy with 1 - character error rate in place of equality; all references count.",
+        minimum=0.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
+        parameters=(
+            CONSENSUS_INFO,
+            ParameterInfo(
+                name="verdict_cut",
+                description="Score from which the answer counts as right; empty: no verdict.",
+                default_value="",
+                allowed="above 0 to 1",
+            ),
+        ),
+        needs_model=False,
+    )
+    parameters_type = SoftVqaAccuracyParameters
+
+    def score(self, item: Item, parameters: SoftVqaAccuracyParameters, facts: ModelFacts) -> Program:
+        """Asks for nothing."""
+        del facts
+        yield from ()
+        failure = check_annotators(item, parameters)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        prediction, references = comparable(item)
+        truncated = max(map(len, (prediction, *references))) > MAX_CHARACTERS
+        shortened = prediction[:MAX_CHARACTERS]
+        distinct = {
+            reference: character_similarity(shortened, reference[:MAX_CHARACTERS]) for reference in set(references)
+        }
+        agreements = [distinct[reference] for reference in references]
+        score = consensus_score(agreements, parameters.consensus)
+        closest = max(agreements)
+        return MetricResult(
+            score=score,
+            warnings=(Warning.TRUNCATED,) if truncated else (),
+            matched_reference=agreements.index(closest) if closest else None,
+            parts=VqaParts(references.count(prediction), len(references), prediction),
+            correct=None if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: SoftVqaAccuracyParameters) -> Preparation:
+        """Asks for nothing."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)

@@ -1,0 +1,141 @@
+"""VQA accuracy: how many annotators gave the predicted answer.
+
+Source: Antol et al. 2015, "VQA: Visual Question Answering", section 3 (min(n/3, 1)), and the challenge's evaluation
+(leave-one-out over the annotators); METRICS "Baselines".
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.result import Failure, MetricResult, Status, VqaParts
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
+from gradewire_server.metrics.parameters import member
+
+_ENOUGH: Final = 3
+"""Annotators who must agree for a full score."""
+_ROUNDING: Final = 1e-9
+
+
+class VqaConsensus(StrEnum):
+    """How agreeing annotators become a score."""
+
+    LEAVE_ONE_OUT = "leave_one_out"
+    DIRECT = "direct"
+
+
+@dataclass(frozen=True, slots=True)
+class VqaAccuracyParameters(PlainParameters):
+    """Parameters of `vqa_accuracy` and `soft_vqa_accuracy`.
+
+    Attributes:
+        consensus: How agreeing annotators become a score.
+        verdict_cut: Score from which the answer counts as right, above 0 to 1; None: the metric's own rule.
+
+    Raises:
+        ParameterError: A consensus that does not exist, or a cut out of range.
+    """
+
+    consensus: VqaConsensus = VqaConsensus.LEAVE_ONE_OUT
+    verdict_cut: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "consensus", member(VqaConsensus, "consensus", self.consensus))
+        if self.verdict_cut is not None and not 0 < self.verdict_cut <= 1:
+            raise ParameterError("verdict_cut", f"must be a number above 0, at most 1, not {self.verdict_cut}")
+
+
+CONSENSUS_INFO: Final = ParameterInfo(
+    name="consensus",
+    description="leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3).",
+    default_value=VqaConsensus.LEAVE_ONE_OUT,
+    allowed=", ".join(VqaConsensus),
+)
+
+
+def comparable(item: Item) -> tuple[str, tuple[str, ...]]:
+    """Prediction and references as they are compared: not normalised where the references are unanimous."""
+    references = tuple(map(tidy, item.references))
+    prediction = tidy(item.prediction)
+    if len(set(references)) == 1:
+        return prediction, references
+    return vqa_normalise(prediction), tuple(map(vqa_normalise, references))
+
+
+def check_annotators(item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
+    """As `check_item`; also INVALID_INPUT where one reference is all there is to leave out."""
+    failure = check_item(item)
+    if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
+        return Failure(
+            Status.INVALID_INPUT,
+            "references: leaving one annotator out needs two at least, one answer each; consensus=direct takes one",
+        )
+    return failure
+
+
+def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
+    """Score from each annotator's agreement with the prediction, 0 to 1 each."""
+    total = math.fsum(agreements)
+    if consensus is VqaConsensus.DIRECT:
+        return min(1.0, total / _ENOUGH)
+    return math.fsum(min(1.0, (total - own) / _ENOUGH) for own in agreements) / len(agreements)
+
+
+def reaches(score: float, cut: float) -> bool:
+    """Whether a score is at least `cut`, but for rounding."""
+    return score >= cut - _ROUNDING
+
+
+class VqaAccuracy:
+    """Share of annotators' consensus that the prediction meets; the first who agrees is named."""
+
+    info = MetricInfo(
+        name="vqa_accuracy",
+        version=1,
+        description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
+        minimum=0.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
+        parameters=(
+            CONSENSUS_INFO,
+            ParameterInfo(
+                name="verdict_cut",
+                description="Score from which the answer counts as right; empty: one agreeing annotator is enough.",
+                default_value="",
+                allowed="above 0 to 1",
+            ),
+        ),
+        needs_model=False,
+    )
+    parameters_type = VqaAccuracyParameters
+
+    def score(self, item: Item, parameters: VqaAccuracyParameters, facts: ModelFacts) -> Program:
+        """Asks for nothing."""
+        del facts
+        yield from ()
+        failure = check_annotators(item, parameters)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        prediction, references = comparable(item)
+        agreements = [float(reference == prediction) for reference in references]
+        agreeing = int(sum(agreements))
+        score = consensus_score(agreements, parameters.consensus)
+        return MetricResult(
+            score=score,
+            matched_reference=agreements.index(1.0) if agreeing else None,
+            parts=VqaParts(agreeing, len(references), prediction),
+            correct=agreeing > 0 if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: VqaAccuracyParameters) -> Preparation:
+        """Asks for nothing."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)

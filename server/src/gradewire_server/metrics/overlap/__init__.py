@@ -1,0 +1,1 @@
+"""Metrics that count shared words."""

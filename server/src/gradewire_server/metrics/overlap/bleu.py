@@ -1,0 +1,136 @@
+"""Sentence BLEU as sacrebleu computes it, over all references at once.
+
+Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation"; Post 2018, "A Call for
+Clarity in Reporting BLEU Scores" (tokenisation 13a); Chen and Cherry 2014 (smoothing 3, named exp in sacrebleu).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Status
+from gradewire_server.domain.result import Warning as Remark
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.text.reference_words import words_of_references
+from gradewire_server.metrics.text.word_split import MAX_WORDS
+
+_LONGEST_NGRAM: Final = 4
+MAX_CHARACTERS: Final = 16_384
+"""Characters of a text that are tokenised: 16 for each of its first MAX_WORDS tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class BleuParameters(PlainParameters):
+    """Parameters of `bleu`: `max_ngram` is the longest n-gram in words, 1 to 4, else ParameterError."""
+
+    max_ngram: int = _LONGEST_NGRAM
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_ngram <= _LONGEST_NGRAM:
+            raise ParameterError("max_ngram", f"must be 1 to {_LONGEST_NGRAM}, not {self.max_ngram}")
+
+
+_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's own types end here
+
+
+def _tokenize(text: str) -> str:
+    try:
+        tokens: str = _tokenizer(text)
+    finally:
+        # They would remember 65,536 texts each, however long.
+        Tokenizer13a.__call__.cache_clear()
+        TokenizerRegexp.__call__.cache_clear()
+    return tokens
+
+
+def _tokens(text: str) -> tuple[list[str], bool]:
+    """The first MAX_WORDS tokens, and whether anything was left out."""
+    begun = text.strip()
+    tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
+    return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS
+
+
+def _ngrams(tokens: list[str], length: int) -> Iterator[tuple[str, ...]]:
+    return zip(*(tokens[start:] for start in range(length)), strict=False)
+
+
+def _compute(prediction: list[str], references: list[list[str]], max_ngram: int) -> BLEUScore:
+    correct, total = [], []
+    for length in range(1, max_ngram + 1):
+        predicted = Counter(_ngrams(prediction, length))
+        # sacrebleu counts all n-grams of all references, which takes seconds for a thousand long ones.
+        allowed: Counter[tuple[str, ...]] = Counter()
+        for reference in references:
+            allowed |= Counter(ngram for ngram in _ngrams(reference, length) if ngram in predicted)
+        correct.append((predicted & allowed).total())
+        total.append(predicted.total())
+    words = len(prediction)
+    closest = min(map(len, references), key=lambda length: (abs(length - words), length))
+    return BLEU.compute_bleu(
+        correct, total, words, closest, smooth_method="exp", effective_order=True, max_ngram_order=max_ngram
+    )
+
+
+class Bleu:
+    """Sentence BLEU, 0 to 1; no single reference is the best one, so none is named."""
+
+    info = MetricInfo(
+        name="bleu",
+        version=1,
+        description="Sentence BLEU over all references: 13a tokens, smoothing exp, effective order; sacrebleu's / 100.",
+        minimum=0.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="Papineni et al. 2002, BLEU, ACL; Post 2018, A Call for Clarity in Reporting BLEU Scores, WMT",
+        parameters=(
+            ParameterInfo(
+                name="max_ngram",
+                description="Longest n-gram, in words.",
+                default_value=str(_LONGEST_NGRAM),
+                allowed=f"1 to {_LONGEST_NGRAM}",
+            ),
+        ),
+        needs_model=False,
+    )
+    parameters_type = BleuParameters
+
+    def score(self, item: Item, parameters: BleuParameters, facts: ModelFacts) -> Program:
+        """Asks for nothing."""
+        del facts
+        yield from ()
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        prediction, prediction_cut = _tokens(item.prediction)
+        if not prediction:
+            message = "prediction: BLEU's tokenisation leaves nothing of it"
+            return MetricResult.failed(Failure(Status.EMPTY_PREDICTION, message))
+        references, references_cut = words_of_references(item.references, _tokens)
+        if [] in references:
+            message = f"references[{references.index([])}]: BLEU's tokenisation leaves nothing of it"
+            return MetricResult.failed(Failure(Status.INVALID_INPUT, message))
+        found = _compute(prediction, references, parameters.max_ngram)
+        return MetricResult(
+            score=min(1.0, found.score / 100),
+            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
+            parts=BleuParts(
+                precisions=tuple(precision / 100 for precision in found.precisions),
+                brevity_penalty=found.bp,
+                prediction_words=found.sys_len,
+                reference_words=found.ref_len,
+            ),
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: BleuParameters) -> Preparation:
+        """Asks for nothing."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)

@@ -1,0 +1,168 @@
+"""CIDEr-D: n-grams that prediction and references share, each weighed by how rare it is in a corpus.
+
+Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 7 (CIDEr-D),
+as the COCO caption evaluation computes it: n = 1 to 4, sigma 6, counts clipped, all references averaged, times 10.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.needs import (
+    Corpus,
+    CorpusStatistics,
+    DocumentFrequencies,
+    Preparation,
+    Program,
+    Terms,
+    ask,
+)
+from gradewire_server.domain.result import (
+    CiderParts,
+    Failure,
+    MetricResult,
+    Status,
+    Warning,  # noqa: A004 - the domain's word for it
+)
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
+from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.text.reference_words import words_of_references
+
+_SIGMA_WORDS: Final = 6.0
+_SCALE: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class CiderParameters(PlainParameters):
+    """Parameters of `cider`: whose references the weights are counted over.
+
+    Raises:
+        ParameterError: A corpus that does not exist, or none.
+    """
+
+    corpus: Corpus = Corpus.REQUEST
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "corpus", member(Corpus, "corpus", self.corpus))
+        if self.corpus is Corpus.NONE:
+            raise ParameterError("corpus", "must be request or prepared: without weights it is not CIDEr")
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """A text: weights and length of the vector of each order, and its number of words."""
+
+    weights: tuple[Mapping[Ngram, float], ...]
+    norms: tuple[float, ...]
+    words: int
+
+
+class Cider:
+    """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10."""
+
+    info = MetricInfo(
+        name="cider",
+        version=1,
+        description="CIDEr-D over all references: shared 1- to 4-grams, weighed by how rare they are in a corpus.",
+        minimum=0.0,
+        maximum=10.0,
+        higher_is_better=True,
+        citation="Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, CVPR",
+        parameters=(
+            ParameterInfo(
+                name="corpus",
+                description="Whose references the weights are counted over: the request's, or those that "
+                "References.Prepare was given for the call's reference set. A stream has no request corpus.",
+                default_value="request",
+                allowed="request, prepared",
+            ),
+        ),
+        needs_model=False,
+    )
+    parameters_type = CiderParameters
+
+    def score(self, item: Item, parameters: CiderParameters, facts: ModelFacts) -> Program:
+        """One round: the corpus."""
+        del facts
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        corpus = yield from ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS))
+        if isinstance(corpus, Failure):
+            return MetricResult.failed(corpus)
+        failure = _too_small(corpus)
+        return MetricResult.failed(failure) if failure else _grade(item, corpus)
+
+    def prepare(self, entry: ReferenceEntry, parameters: CiderParameters) -> Preparation:
+        """Asks for nothing: the entry itself is what is kept of a prepared corpus."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)
+
+
+def _too_small(corpus: DocumentFrequencies) -> Failure | None:
+    if corpus.documents > 1:
+        return None
+    return Failure(
+        Status.INVALID_PARAMETER,
+        f"corpus: {corpus.name} is a single question with its references, over which no n-gram is rarer than another; "
+        "score several questions in one request, or prepare a set of them",
+    )
+
+
+def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
+    prediction_words, prediction_cut = words_of(item.prediction)
+    references_words, references_cut = words_of_references(item.references, words_of)
+    prediction = _vector(prediction_words, corpus)
+    by_order = [0.0] * MAX_ORDER
+    weighty = False
+    for words in references_words:
+        reference = _vector(words, corpus)
+        weighty |= any(reference.norms)
+        for index, similarity in enumerate(_similarities(prediction, reference)):
+            by_order[index] += similarity
+    if not weighty:
+        message = (
+            f"references: each of their words stands in all {corpus.documents} documents of the corpus {corpus.name}, "
+            "so that none has a weight; take a corpus with more questions"
+        )
+        return MetricResult.failed(Failure(Status.INVALID_INPUT, message))
+    parts = tuple(_SCALE * total / len(references_words) for total in by_order)
+    return MetricResult(
+        score=sum(parts) / MAX_ORDER,
+        warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
+        parts=CiderParts(by_order=parts, corpus=corpus.name),
+    )
+
+
+def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
+    """Count times idf of every n-gram; what no document has weighs as what one has."""
+    log_documents = math.log(corpus.documents)
+    frequency = corpus.counts.get
+    weights: tuple[dict[Ngram, float], ...] = tuple({} for _ in range(MAX_ORDER))
+    for ngram, count in ngrams(words).items():
+        weights[len(ngram) - 1][ngram] = count * (log_documents - math.log(max(1, frequency(ngram, 0))))
+    norms = tuple(math.sqrt(math.fsum(value * value for value in each.values())) for each in weights)
+    return _Vector(weights, norms, len(words))
+
+
+def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
+    """By order, 0 to 1: the cosine with the prediction's weights clipped to the reference's, less for other lengths."""
+    difference = prediction.words - reference.words
+    penalty = math.exp(-(difference**2) / (2 * _SIGMA_WORDS**2))
+    found = []
+    for order in range(MAX_ORDER):
+        norm = prediction.norms[order] * reference.norms[order]
+        if not norm:
+            found.append(0.0)
+            continue
+        mine, theirs = prediction.weights[order], reference.weights[order]
+        # Of a long answer and a short reference a thousand times over, only the reference may be gone through.
+        fewer, more = (mine, theirs) if len(mine) < len(theirs) else (theirs, mine)
+        shared = math.fsum(min(mine[ngram], theirs[ngram]) * theirs[ngram] for ngram in fewer if ngram in more)
+        found.append(penalty * min(1.0, shared / norm))
+    return found

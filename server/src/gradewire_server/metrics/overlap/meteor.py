@@ -1,0 +1,149 @@
+"""METEOR: words matched as they are, by stem and by synonym, with a penalty for broken order.
+
+Source: Banerjee and Lavie 2005, "METEOR: An Automatic Metric for MT Evaluation"; Lavie and Agarwal 2007 (alpha,
+beta, gamma).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.needs import FindSynonyms, Preparation, Program, ask
+from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
+from gradewire_server.domain.result import Warning as Remark
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.overlap.meteor_alignment import (
+    Alignment,
+    IndexedWords,
+    align_synonyms,
+    align_words,
+    count_chunks,
+    free_stems,
+)
+from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.text.reference_words import words_of_references
+from gradewire_server.metrics.text.word_split import first_words
+from gradewire_server.metrics.ties import TIE
+
+_LARGEST_BETA: Final = 100.0
+
+
+class MeteorSynonyms(StrEnum):
+    """Where synonyms come from."""
+
+    WORDNET = "wordnet"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class MeteorParameters(PlainParameters):
+    """Parameters of `meteor`.
+
+    Attributes:
+        synonyms: Where synonyms come from.
+        alpha: Weight of precision against recall in the denominator of their mean, 0 to 1.
+        beta: Exponent of the penalty, 0 to 100.
+        gamma: Largest penalty, 0 to 1.
+
+    Raises:
+        ParameterError: A value out of range, or a source of synonyms that does not exist.
+    """
+
+    synonyms: MeteorSynonyms = MeteorSynonyms.WORDNET
+    alpha: float = 0.9
+    beta: float = 3.0
+    gamma: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "synonyms", member(MeteorSynonyms, "synonyms", self.synonyms))
+        for field, most in (("alpha", 1.0), ("beta", _LARGEST_BETA), ("gamma", 1.0)):
+            value = getattr(self, field)
+            if not 0 <= value <= most:
+                raise ParameterError(field, f"must be a number from 0 to {most:g}, not {value}")
+
+
+def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
+    """Precision, recall and penalty of an alignment; all 0 where no word is paired."""
+    matches = len(alignment.pairs)
+    if not matches:
+        return MeteorParts(0.0, 0.0, 0.0, 0, 0)
+    chunks = count_chunks(alignment.pairs)
+    penalty = p.gamma * (chunks / matches) ** p.beta
+    return MeteorParts(matches / prediction_words, matches / reference_words, penalty, matches, chunks)
+
+
+def meteor_score(parts: MeteorParts, alpha: float) -> float:
+    """(1 - penalty) P R / (alpha P + (1 - alpha) R), 0 where no word is paired."""
+    if not parts.matches:
+        return 0.0
+    mean = parts.precision * parts.recall / (alpha * parts.precision + (1 - alpha) * parts.recall)
+    return (1 - parts.penalty) * mean
+
+
+class Meteor:
+    """METEOR against the best reference, of equals the first; synonyms are WordNet's."""
+
+    info = MetricInfo(
+        name="meteor",
+        version=1,
+        description="METEOR: words matched exactly, by Porter stem and by WordNet synonym, with a penalty for order.",
+        minimum=0.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="Banerjee and Lavie 2005, METEOR, ACL workshop; Lavie and Agarwal 2007, WMT",
+        parameters=(
+            ParameterInfo(
+                name="synonyms",
+                description="wordnet: needs WordNet's files on the server; none: words and stems only, a lower score.",
+                default_value=MeteorSynonyms.WORDNET,
+                allowed=", ".join(MeteorSynonyms),
+            ),
+            ParameterInfo(
+                name="alpha", description="Weight of precision against recall.", default_value="0.9", allowed="0 to 1"
+            ),
+            ParameterInfo(name="beta", description="Exponent of the penalty.", default_value="3.0", allowed="0 to 100"),
+            ParameterInfo(name="gamma", description="Largest penalty.", default_value="0.5", allowed="0 to 1"),
+        ),
+        needs_model=False,
+        needs_synonyms=True,
+    )
+    parameters_type = MeteorParameters
+
+    def score(self, item: Item, parameters: MeteorParameters, facts: ModelFacts) -> Program:
+        """Asks for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
+        del facts
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        words, prediction_cut = first_words(item.prediction)
+        references, references_cut = words_of_references(item.references, first_words)
+        prediction = IndexedWords.of(words)
+        alignments = [align_words(prediction, reference) for reference in references]
+        if parameters.synonyms is MeteorSynonyms.WORDNET:
+            wanted = tuple(free_stems(prediction, alignments))
+            synonyms = yield from ask(FindSynonyms(wanted))
+            if isinstance(synonyms, Failure):
+                return MetricResult.failed(synonyms)
+            # The answer may hold the words of the whole request.
+            alignments = align_synonyms(prediction, alignments, {word: synonyms[word] for word in wanted})
+        found = [
+            meteor_parts(alignment, len(words), len(reference), parameters)
+            for alignment, reference in zip(alignments, references, strict=True)
+        ]
+        scores = [meteor_score(parts, parameters.alpha) for parts in found]
+        highest = max(scores)
+        best = next(index for index, score in enumerate(scores) if score >= highest - TIE)
+        return MetricResult(
+            score=scores[best],
+            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
+            matched_reference=best,
+            parts=found[best],
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: MeteorParameters) -> Preparation:
+        """Asks for nothing: synonyms are asked for of predictions."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)

@@ -1,0 +1,110 @@
+"""ROUGE-L: the longest common subsequence of words.
+
+Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries", section 3 (sentence level, beta 1).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from rapidfuzz.distance import LCSseq
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo, PlainParameters
+from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.result import MetricResult, RougeLParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, member
+from gradewire_server.metrics.text.reference_words import words_of_references
+from gradewire_server.metrics.text.stems import stem
+from gradewire_server.metrics.text.word_split import first_words
+from gradewire_server.metrics.ties import TIE
+
+_UNSTEMMED_CHARACTERS: Final = 3
+"""Words up to this length keep their form, as in the published program."""
+
+
+@dataclass(frozen=True, slots=True)
+class RougeLParameters(PlainParameters):
+    """Parameters of `rouge_l`.
+
+    Attributes:
+        measure: Which of the parts becomes the score.
+        stem: Whether words of four letters and more are compared by their stem.
+
+    Raises:
+        ParameterError: A measure that does not exist.
+    """
+
+    measure: Measure = Measure.F1
+    stem: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", member(Measure, "measure", self.measure))
+
+
+def _words(text: str, *, stemmed: bool) -> tuple[list[str], bool]:
+    words, truncated = first_words(text)
+    if stemmed:
+        words = [stem(word) if len(word) > _UNSTEMMED_CHARACTERS else word for word in words]
+    return words, truncated
+
+
+def _compare(prediction: list[str], reference: list[str]) -> RougeLParts:
+    common = LCSseq.similarity(prediction, reference)
+    precision, recall = common / len(prediction), common / len(reference)
+    return RougeLParts(precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0)
+
+
+class RougeL:
+    """Precision, recall and F1 of the longest common subsequence; the best reference counts, of equals the first."""
+
+    info = MetricInfo(
+        name="rouge_l",
+        version=1,
+        description="Longest common subsequence of words with the closest reference, as precision, recall and F1.",
+        minimum=0.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop",
+        parameters=(
+            MEASURE_INFO,
+            ParameterInfo(
+                name="stem",
+                description="Compare words of four letters and more by their stem (Porter).",
+                default_value="false",
+                allowed="true, false",
+            ),
+        ),
+        needs_model=False,
+    )
+    parameters_type = RougeLParameters
+
+    def score(self, item: Item, parameters: RougeLParameters, facts: ModelFacts) -> Program:
+        """Asks for nothing."""
+        del facts
+        yield from ()
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        words_of = partial(_words, stemmed=parameters.stem)
+        prediction, prediction_cut = words_of(item.prediction)
+        references, references_cut = words_of_references(item.references, words_of)
+        best, best_score, matched = None, -1.0, 0
+        for index, reference in enumerate(references):
+            parts = _compare(prediction, reference)
+            score: float = getattr(parts, parameters.measure)
+            if score > best_score + TIE:
+                best, best_score, matched = parts, score, index
+        return MetricResult(
+            score=best_score,
+            warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
+            matched_reference=matched,
+            parts=best,
+        )
+
+    def prepare(self, entry: ReferenceEntry, parameters: RougeLParameters) -> Preparation:
+        """Asks for nothing."""
+        del parameters
+        yield from ()
+        return check_references(entry.references)

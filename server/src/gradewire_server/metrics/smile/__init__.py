@@ -1,0 +1,1 @@
+"""SMILE and its presets."""

@@ -1,0 +1,88 @@
+"""SMILE: sentence similarity, best keyword window and exact words in one score.
+
+Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/scores.md settles
+what it leaves open.
+"""
+
+from dataclasses import replace
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
+from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.result import Failure, MetricResult
+from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.metrics.smile.evidence import gather
+from gradewire_server.metrics.smile.formula import grade
+from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
+from gradewire_server.metrics.text.lemmas import lemmatizer
+from gradewire_server.metrics.text.words import normalise
+
+
+class Smile:
+    """The metric `smile` with its four presets."""
+
+    info = MetricInfo(
+        name="smile",
+        version=1,
+        description="Sentence similarity, best keyword window and exact words in one score; correct from 2/3.",
+        minimum=-1.0,
+        maximum=1.0,
+        higher_is_better=True,
+        citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025",
+        parameters=(
+            ParameterInfo("preset", "Variant of the formula.", SmilePreset.V1, ", ".join(SmilePreset)),
+            ParameterInfo(
+                "synthetic",
+                "What the sentence term compares with: the reference, its inline or its prepared synthetic answer.",
+                SyntheticMode.NONE,
+                ", ".join(SyntheticMode),
+            ),
+            ParameterInfo(
+                "sentence_weight", "Weight of the sentence term.", "0.3, 0.5 for reference_code, or fitted", "0 to 1"
+            ),
+            MODEL_INFO,
+            replace(
+                THRESHOLD_INFO, default_value="2/3 of the bins, unless one was fitted for the model", allowed="a number"
+            ),
+        ),
+        needs_model=True,
+    )
+    parameters_type = SmileParameters
+
+    def __init__(self) -> None:
+        lemmatizer()  # read the dictionary at start, not under the first answer
+
+    def score(self, item: Item, parameters: SmileParameters, facts: ModelFacts) -> Program:
+        """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
+
+        One more round before them where synthetic answers are prepared ones.
+        """
+        del facts
+        failure = check_item(item)
+        if failure is not None:
+            return MetricResult.failed(failure)
+        sentences = yield from reference_sentences(
+            parameters.synthetic, item.question, item.references, item.synthetic_answers
+        )
+        if isinstance(sentences, Failure):
+            return MetricResult.failed(sentences)
+        texts = smile_texts(item.prediction, item.references, sentences)
+        evidence = yield from gather(texts, parameters)
+        if isinstance(evidence, Failure):
+            return MetricResult.failed(evidence)
+        return grade(texts, evidence, parameters)
+
+    def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
+        """Asks for the sentence and the keywords of every reference."""
+        failure = check_references(entry.references)
+        if failure is not None:
+            return failure
+        sentences = yield from reference_sentences(
+            parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
+        )
+        if isinstance(sentences, Failure):
+            return sentences
+        keywords = tuple(normalise(reference).text for reference in entry.references)
+        vectors = yield from ask(Embed(parameters.model, sentences + keywords, Tier.REFERENCE))
+        return vectors if isinstance(vectors, Failure) else None

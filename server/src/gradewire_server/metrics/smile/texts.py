@@ -1,0 +1,108 @@
+"""The texts of one item as SMILE compares them, and the sentence each reference stands for."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradewire_server.domain.needs import Need, PreparedSynthetic, ask
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.checks import is_blank
+from gradewire_server.metrics.parameters import SyntheticMode
+from gradewire_server.metrics.smile.windows import Windows, windows_of
+from gradewire_server.metrics.text.words import Normalised, normalise
+
+
+@dataclass(frozen=True, slots=True)
+class SmileTexts:
+    """What of an item is embedded.
+
+    Attributes:
+        prediction: y, raw.
+        words: N(y).
+        sentences: One per reference: the reference itself or its synthetic answer, raw.
+        keywords: N(r), one per reference.
+        windows: The distinct windows of N(y).
+        held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
+            than the text itself, so their keyword similarity is 1 without asking the encoder.
+        asked: Indices of the references whose keyword similarity the encoder has to say, ascending.
+        rows_of: Window length to the positions in `asked` of the references that look at windows of that length.
+    """
+
+    prediction: str
+    words: Normalised
+    sentences: tuple[str, ...]
+    keywords: tuple[Normalised, ...]
+    windows: Windows
+    held: tuple[int, ...]
+    asked: tuple[int, ...]
+    rows_of: dict[int, list[int]]
+
+    @property
+    def asked_keywords(self) -> tuple[str, ...]:
+        """N(r) of the references in `asked`."""
+        return tuple(self.keywords[index].text for index in self.asked)
+
+    @property
+    def candidates(self) -> dict[int, tuple[str, ...]]:
+        """Window length to the distinct windows that the references in `asked` look at."""
+        return {length: self.windows.by_length[length] for length in self.rows_of}
+
+    def asking(self, asked: tuple[int, ...]) -> "SmileTexts":
+        """The same item with other references to ask the encoder about."""
+        rows_of: dict[int, list[int]] = {}
+        for row, index in enumerate(asked):
+            rows_of.setdefault(self.windows.length_for(len(self.keywords[index].words)), []).append(row)
+        return replace(self, asked=asked, rows_of=rows_of)
+
+
+def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
+    """Normalises prediction and references (not blank) and cuts the windows."""
+    words = normalise(prediction)
+    keywords = tuple(map(normalise, references))
+    windows = windows_of(words.words, {len(keyword.words) for keyword in keywords})
+    held = tuple(
+        index
+        for index, keyword in enumerate(keywords)
+        if keyword.text in windows.by_length[windows.length_for(len(keyword.words))]
+    )
+    asked = tuple(index for index in range(len(keywords)) if index not in held)
+    return SmileTexts(prediction, words, sentences, keywords, windows, held, (), {}).asking(asked)
+
+
+def reference_sentences(
+    mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
+) -> Generator[tuple[Need, ...], Any, tuple[str, ...] | Failure]:
+    """The sentence that stands for each reference under `mode`; asks the engine only for PREPARED.
+
+    Returns:
+        One text per reference; INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared
+        answer is missing.
+    """
+    if mode is SyntheticMode.NONE:
+        return references
+    if mode is SyntheticMode.INLINE:
+        return check_synthetic(references, inline) or inline
+    prepared = yield from ask(PreparedSynthetic(question, references))
+    if isinstance(prepared, Failure):
+        return prepared
+    found = tuple(answer for answer in prepared if answer is not None)
+    if len(found) == len(references):
+        return found
+    missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
+    return Failure(
+        Status.NOT_PREPARED,
+        f"no synthetic answer is stored for {missing} of this question: call References.Prepare with it first",
+    )
+
+
+def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, ...]) -> Failure | None:
+    """INVALID_INPUT unless there is one synthetic answer per reference and none is blank."""
+    if len(synthetic_answers) != len(references):
+        return Failure(
+            Status.INVALID_INPUT,
+            f"synthetic_answers: {len(synthetic_answers)} for {len(references)} references; give one each, in order",
+        )
+    for index, answer in enumerate(synthetic_answers):
+        if is_blank(answer):
+            return Failure(Status.INVALID_INPUT, f"synthetic_answers[{index}]: is blank")
+    return None

@@ -1,0 +1,1 @@
+"""Words, stems, lemmas and comparable forms of texts."""

@@ -1,0 +1,1 @@
+"""What a request does, without a transport: its plan, its items, its reply."""

@@ -1,0 +1,77 @@
+"""What PrepareRequest.generate asks for, with judge and prompt resolved."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from gradewire_proto.v1 import references_pb2, types_pb2
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError
+from gradewire_server.requests.parameters import DIGEST_PREFIX_CHARS
+from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
+from gradewire_server.scoring.synthetic.sentence import FIRST, Writing
+
+if TYPE_CHECKING:
+    from gradewire_server.requests.dataplane import Dataplane
+
+NAME: Final = "synthetic"
+"""Of the prompts' metric, and in the provenance."""
+VERSION: Final = 1
+"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How missing synthetic answers are written.
+
+    Attributes:
+        writing: For the scorer.
+        provenance: What a reader needs to have the same sentences written again.
+        return_answers: Whether the answers are sent back.
+    """
+
+    writing: Writing
+    provenance: types_pb2.Provenance
+    return_answers: bool
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """Of judge and prompt: sentences of others are another set."""
+        return self.provenance.model_digest, self.provenance.prompt_digest
+
+
+def plan_generation(dataplane: "Dataplane", request: references_pb2.PrepareRequest) -> Generation | None:
+    """Reads what a request says of it; None where it wants no synthetic answers written.
+
+    Raises:
+        InvalidRequestError: The judge's name or the prompt cannot be understood.
+        NothingLoadedError: The judge is not there.
+    """
+    if not request.HasField("generate"):
+        return None
+    message = request.generate
+    judge = dataplane.judge(message.model, "generate.model")
+    if isinstance(judge, Failure):
+        if judge.status is Status.INVALID_PARAMETER:
+            raise InvalidRequestError("generate.model", judge.message)
+        raise NothingLoadedError(judge.message)
+    try:
+        prompt = PROMPTS.find(NAME, message.prompt)
+    except PromptError as error:
+        raise InvalidRequestError("generate.prompt", str(error)) from None
+    if FIRST not in prompt.variants:
+        raise InvalidRequestError("generate.prompt", f"{prompt.title} has no table [variants.{FIRST}]")
+    line = (
+        f"{NAME}/{VERSION}?model={quote(judge.name)}@{judge.digest[:DIGEST_PREFIX_CHARS]}"
+        f"&prompt={prompt.title}@{prompt.digest[:DIGEST_PREFIX_CHARS]}"
+    )
+    provenance = types_pb2.Provenance(
+        name=NAME,
+        version=VERSION,
+        model=judge.name,
+        model_digest=judge.digest,
+        prompt=prompt.title,
+        prompt_digest=prompt.digest,
+        line=line,
+    )
+    return Generation(Writing(f"{judge.name}@{judge.digest}", prompt), provenance, message.return_answers)

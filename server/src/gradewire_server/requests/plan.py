@@ -1,0 +1,210 @@
+"""From a request's metric specs to what the scorer runs, with the models resolved and the provenance written."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelFacts, ParameterError, Parameters
+from gradewire_server.domain.needs import Corpus
+from gradewire_server.domain.ports import Engine, ModelStatus
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.requests.models import USABLE_STATES, why_unusable
+from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
+from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
+from gradewire_server.scoring import MetricRequest
+
+_MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+_CACHE_ENTRIES: Final = 256
+_MAX_CACHED_SPEC_BYTES: Final = 96 << 10
+"""Of one spec: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+_MAX_CACHE_BYTES: Final = 4 << 20
+_NO_REQUEST: Final = (
+    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
+    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """One metric of a request.
+
+    Attributes:
+        request: What the scorer runs, or what becomes the result of every item. Its model is NAME@DIGEST, so that
+            the engine computes with the model that the provenance names, or not at all.
+        provenance: What a reader needs to get the same numbers again, but for the reference set.
+    """
+
+    request: MetricRequest | Failure
+    provenance: types_pb2.Provenance
+
+    @property
+    def judged(self) -> bool:
+        """Whether its model is a judge."""
+        return isinstance(self.request, MetricRequest) and self.request.metric.info.needs_judge
+
+    def streamed(self) -> MetricRequest | Failure:
+        """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
+        request = self.request
+        if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
+            return request
+        return Failure(Status.INVALID_PARAMETER, f"{self.provenance.name}: {_NO_REQUEST}")
+
+    def provenance_in(self, reference_set: str) -> types_pb2.Provenance:
+        """The provenance in a call with a reference set, which it names where the metric reads answers of it."""
+        request = self.request
+        if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
+            return self.provenance
+        named = types_pb2.Provenance(reference_set=reference_set)
+        named.MergeFrom(self.provenance)
+        parameters = _with_model(request.parameters, named.model)
+        named.line = write_line(request.metric, parameters, named.model_digest, reference_set=reference_set)
+        return named
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a metric's model is looked for among: encoders or judges."""
+
+    one: Callable[[str], ModelStatus | Failure]
+    all: Callable[[], Sequence[ModelStatus]]
+
+
+class Planner:
+    """Reads metric specs against the registry and the engine's models; remembers what it has read."""
+
+    def __init__(self, engine: Engine, metrics: Mapping[str, Metric[Any]]) -> None:
+        self._encoders = _Known(engine.model, engine.models)
+        self._judges = _Known(engine.judge, engine.judges)
+        self._metrics = metrics
+        self._cache: OrderedDict[tuple[bytes, str, ModelFacts], MetricPlan] = OrderedDict()
+        self._cache_bytes = 0
+
+    def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
+        """Resolves the metrics of a call.
+
+        Args:
+            specs: As sent; the same metric may come several times.
+            path: Where they stand in the request, for messages.
+
+        Raises:
+            InvalidRequestError: A spec with no metric, or an enum number that is not known here.
+            NothingLoadedError: Every metric fails, and at least one of them for want of its model.
+        """
+        plans = [self._plan(spec, f"{path}[{index}]") for index, spec in enumerate(specs)]
+        failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
+        if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
+            known = (*self._encoders.all(), *self._judges.all())
+            usable = [model.name for model in known if model.state in USABLE_STATES]
+            raise NothingLoadedError(
+                f"nothing that the call asks for can be computed here: {'; '.join(f.message for f in failures)}. "
+                f"Models that are here: {', '.join(usable) or 'none'}"
+            )
+        return plans
+
+    def judge(self, written: str, path: str) -> ModelStatus | Failure:
+        """The judge that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
+
+        Args:
+            written: As sent.
+            path: Where it stands in the request, for messages.
+        """
+        try:
+            return self._find(written, path, self._judges)
+        except ParameterError as error:
+            return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
+
+    def _plan(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
+        name = spec.WhichOneof("metric")
+        metric = None if name is None else self._metrics.get(name)
+        if name is None or metric is None:
+            known = ", ".join(self._metrics)
+            raise InvalidRequestError(path, f"no metric is set, or one that is not known here; this server has {known}")
+        message: Message = getattr(spec, name)
+        path = f"{path}.{name}"
+        try:
+            model = self._model(message, metric.info, f"{path}.model")
+            if isinstance(model, Failure):
+                read_parameters(message, metric, path, model=getattr(message, "model", ""))
+                return MetricPlan(model, _failed_provenance(spec, metric))
+            return self._cached(spec, metric, message, path, model)
+        except ParameterError as error:
+            failure = Failure(Status.INVALID_PARAMETER, f"{path}.{error}")
+            return MetricPlan(failure, _failed_provenance(spec, metric))
+
+    def _cached(
+        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None
+    ) -> MetricPlan:
+        key = (spec.SerializeToString(), model.digest if model else "", model.facts if model else NO_MODEL)
+        plan = self._cache.get(key)
+        if plan is not None:
+            self._cache.move_to_end(key)
+            return plan
+        plan = _resolve(metric, message, path, model)
+        if len(key[0]) <= _MAX_CACHED_SPEC_BYTES:
+            self._cache[key] = plan
+            self._cache_bytes += len(key[0])
+            while len(self._cache) > _CACHE_ENTRIES or self._cache_bytes > _MAX_CACHE_BYTES:
+                (spec_bytes, *_), _ = self._cache.popitem(last=False)
+                self._cache_bytes -= len(spec_bytes)
+        return plan
+
+    def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+        if info.needs_judge:
+            return self._find(message.model, path, self._judges)
+        return self._find(message.model, path, self._encoders) if info.needs_model else None
+
+    def _find(self, written: str, path: str, known: _Known) -> ModelStatus | Failure:
+        match = _MODEL.fullmatch(written)
+        if match is None:
+            raise ParameterError("model", f"{written!r} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits")
+        model = known.one(match["name"])
+        if isinstance(model, Failure):
+            return Failure(model.status, f"{path}: {_why_unusable(match['name'], model, known.all())}")
+        wanted = (match["digest"] or "").lower()
+        if not model.digest.startswith(wanted):
+            return Failure(
+                Status.MODEL_UNAVAILABLE,
+                f"{path}: {model.name} has the digest {model.digest} here, {wanted} is asked for",
+            )
+        return model
+
+
+def _why_unusable(name: str, failure: Failure, known: Sequence[ModelStatus]) -> str:
+    for status in known:
+        if status.name == name or (status.is_default and not name):
+            return why_unusable(status) or failure.message
+    return failure.message
+
+
+def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
+    name = model.name if model else ""
+    digest = model.digest if model else ""
+    parameters = read_parameters(message, metric, path, model=name)
+    facts = (model.facts if model else NO_MODEL).seen_by(metric.info)
+    parameters = parameters.resolved(facts)
+    provenance = types_pb2.Provenance(
+        metric=write_spec(metric.info.name, parameters),
+        name=metric.info.name,
+        version=metric.info.version,
+        model=name,
+        model_digest=digest,
+        prompt=parameters.prompt_name,
+        prompt_digest=parameters.prompt_digest,
+        line=write_line(metric, parameters, digest),
+        calibration=parameters.calibration,
+    )
+    pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
+    return MetricPlan(MetricRequest(metric=metric, parameters=pinned, facts=facts), provenance)
+
+
+def _with_model(parameters: Parameters, model: str) -> Parameters:
+    return replace(parameters, model=model) if model else parameters  # type: ignore[type-var] # all are dataclasses
+
+
+def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
+    return types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)

@@ -1,0 +1,142 @@
+"""References.Prepare: registers a reference set, fills the cache, tells of progress."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias
+
+from gradewire_proto.v1 import references_pb2
+from gradewire_server.domain.item import ReferenceEntry
+from gradewire_server.domain.result import Failure
+from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
+from gradewire_server.requests.generation import Generation, plan_generation
+from gradewire_server.requests.prompts.inline import read_ahead, read_prompt_ahead
+from gradewire_server.requests.yield_budget import Pace
+from gradewire_server.rpc.errors import DeadlineExceededError
+from gradewire_server.scoring.prepare import entries_per_chunk
+
+if TYPE_CHECKING:
+    from gradewire_server.requests.dataplane import Dataplane
+    from gradewire_server.scoring import PreparedChunk, Scorer
+
+_NAME_BYTES = 16
+CountSynthetic: TypeAlias = Callable[[int, int], None]
+"""Told of references that have got an answer: sentences of a judge, and those that stand for themselves."""
+
+
+async def prepare(
+    dataplane: "Dataplane",
+    scorer: "Scorer",
+    request: references_pb2.PrepareRequest,
+    *,
+    deadline_s: float | None,
+) -> AsyncGenerator[references_pb2.PrepareProgress]:
+    """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
+
+    Raises:
+        InvalidRequestError: Names the field at fault.
+        NothingLoadedError: No metric of the request can be computed here, or the judge is not here that is to write.
+        DeadlineExceededError: What was done is kept: the same call again goes on from there.
+    """
+    ends_s = None if deadline_s is None else time.monotonic() + deadline_s
+    dataplane.check_count(len(request.entries), "entries")
+    await read_ahead(request.metrics[: dataplane.limits.max_metrics_per_request])
+    await read_prompt_ahead("synthetic", request.generate.prompt)
+    plans = dataplane.plan(request.metrics)
+    generation = plan_generation(dataplane, request)
+    named = read_reference_set(request.reference_set)
+    pace = Pace()
+    read = []
+    for message in request.entries:
+        if pace.is_over(message):
+            await asyncio.sleep(0)
+        read.append(read_entry(message, dataplane.limits))
+    entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
+    positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
+    progress = references_pb2.PrepareProgress(
+        reference_set=named or name_of(entries, generation),
+        entries_total=len(read),
+        failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
+    )
+    refused = len(progress.failures)
+    progress.entries_done = refused
+    chunks = scorer.prepare(
+        entries,
+        [plan.request for plan in plans],
+        reference_set=progress.reference_set,
+        deadline_s=ends_s,
+        writing=generation.writing if generation else None,
+    )
+    step = entries_per_chunk(writing=generation is not None)
+    async with aclosing(chunks):
+        while (left := len(entries) + refused - progress.entries_done) > 0:
+            # Held for the work alone: a caller that reads no progress must not keep permits from others.
+            count = min(step, left)
+            await dataplane.admission.items.acquire(count)
+            try:
+                chunk = await anext(chunks)
+            finally:
+                dataplane.admission.items.release(count)
+            if dataplane.count_synthetic is not None:
+                _count(dataplane.count_synthetic, progress, chunk)
+            if ends_s is not None and time.monotonic() >= ends_s:
+                raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
+            _advance(progress, chunk, positions, refused)
+            if generation is not None and generation.return_answers:
+                _return_answers(progress, chunk, positions)
+            yield progress
+            del progress.failures[:]
+            del progress.synthetic_answers[:]
+            await asyncio.sleep(0)
+    progress.complete = True
+    progress.provenance.extend(plan.provenance_in(progress.reference_set) for plan in plans)
+    if generation is not None:
+        progress.generation.CopyFrom(generation.provenance)
+    yield progress
+
+
+def name_of(entries: Sequence[ReferenceEntry], generation: Generation | None = None) -> str:
+    """32 hex digits over questions, references and synthetic answers, in order, and over who writes missing ones."""
+    digest = blake2b(digest_size=_NAME_BYTES)
+    groups = (
+        strings for entry in entries for strings in ((entry.question,), entry.references, entry.synthetic_answers)
+    )
+    for strings in (*groups, *(((), generation.digests) if generation else ())):
+        digest.update(len(strings).to_bytes(8, "big"))
+        for text in strings:
+            encoded = text.encode()
+            digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()
+
+
+def _count(count_synthetic: CountSynthetic, progress: references_pb2.PrepareProgress, chunk: "PreparedChunk") -> None:
+    count_synthetic(
+        chunk.synthetic.generated - progress.synthetic_answers_generated,
+        chunk.synthetic.fallback - progress.synthetic_answers_fallback,
+    )
+
+
+def _advance(
+    progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int], refused: int
+) -> None:
+    progress.entries_done = refused + chunk.entries_done
+    progress.synthetic_answers_stored = chunk.synthetic.stored
+    progress.synthetic_answers_generated = chunk.synthetic.generated
+    progress.synthetic_answers_fallback = chunk.synthetic.fallback
+    fill_hits(progress.cache_hits, chunk.cache_hits)
+    progress.failures.extend(_failure(positions[index], failure) for index, failure in chunk.failures)
+
+
+def _return_answers(progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int]) -> None:
+    for index, answers in chunk.answers:
+        progress.synthetic_answers.add(index=positions[index], synthetic_answers=[answer or "" for answer in answers])
+
+
+def _failure(index: int, failure: Failure) -> references_pb2.EntryFailure:
+    return references_pb2.EntryFailure(
+        index=index,
+        status=int(failure.status),  # type: ignore[arg-type]
+        message=failure.message,
+    )

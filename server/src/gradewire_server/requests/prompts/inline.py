@@ -1,0 +1,28 @@
+"""Reads prompt files that come inside a request, before it is planned: up to 0.1 s that must not hold the loop."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from typing import Final
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError
+
+_INLINE_CHARACTERS: Final = 1024
+"""Shorter ones are names, or read at once."""
+
+
+async def read_ahead(specs: Iterable[types_pb2.MetricSpec]) -> None:
+    """Has the prompts of specs read on a thread; planning finds them read, and says what is wrong with them."""
+    for spec in specs:
+        metric = spec.WhichOneof("metric")
+        prompt: str = getattr(getattr(spec, metric), "prompt", "") if metric else ""
+        if metric:
+            await read_prompt_ahead(metric, prompt)
+
+
+async def read_prompt_ahead(metric: str, prompt: str) -> None:
+    """The same for one prompt."""
+    if len(prompt) > _INLINE_CHARACTERS:
+        with contextlib.suppress(PromptError):  # it is raised again by who plans, who knows the field's path
+            await asyncio.to_thread(PROMPTS.find, metric, prompt)

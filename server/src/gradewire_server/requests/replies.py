@@ -1,0 +1,82 @@
+"""Where the scorer's results become the items of a unary reply."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
+from gradewire_server.requests.convert import fill_result
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+    from gradewire_proto.v1 import scoring_pb2
+
+_log = logging.getLogger(__name__)
+
+CountResult: TypeAlias = Callable[[str, Status], None]
+"""Told of every result: metric and status."""
+
+
+def count_nothing(_metric: str, _status: Status) -> None:
+    """For who does not count."""
+
+
+def log_internal(metric: str, result: MetricResult) -> None:
+    """Logs a result that is INTERNAL: where it arose, in a run for many calls, its request id was not known."""
+    if result.status is Status.INTERNAL:
+        _log.error("a result of %s is INTERNAL: %s", metric, result.message)
+
+
+class ItemReplies:
+    """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done."""
+
+    def __init__(
+        self,
+        replies: "RepeatedCompositeFieldContainer[scoring_pb2.ItemResult]",
+        metric_names: Sequence[str],
+        *,
+        diagnostics: bool,
+        count_result: CountResult,
+    ) -> None:
+        self.items: list[Item] = []
+        self._replies = replies
+        self._metric_names = metric_names
+        self._count_result = count_result
+        self._diagnostics = diagnostics
+        self._scored: list[scoring_pb2.ItemResult] = []
+        self._closed = False
+
+    def add(self, message: types_pb2.Item, item: Item | Failure) -> None:
+        """Makes room for the next item of the request; one that was refused gets its results at once."""
+        reply = self._replies.add(index=len(self._replies), id=message.id, complete=True)
+        for _ in self._metric_names:
+            reply.results.add()
+        if isinstance(item, Item):
+            self.items.append(item)
+            self._scored.append(reply)
+            return
+        refused = ScoredResult(MetricResult.failed(item))
+        for index, name in enumerate(self._metric_names):
+            self._count_result(name, item.status)
+            fill_result(reply.results[index], index, refused, diagnostics=False)
+
+    def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
+        """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
+        if self._closed:
+            return
+        log_internal(self._metric_names[metric_index], scored.result)
+        self._count_result(self._metric_names[metric_index], scored.result.status)
+        fill_result(self._scored[item_index].results[metric_index], metric_index, scored, diagnostics=self._diagnostics)
+
+    def close(self, failure: Failure) -> None:
+        """Puts `failure` wherever there is no result yet."""
+        self._closed = True
+        late = ScoredResult(MetricResult.failed(failure))
+        for reply in self._scored:
+            for index, result in enumerate(reply.results):
+                if result.status == types_pb2.STATUS_UNSPECIFIED:
+                    self._count_result(self._metric_names[index], failure.status)
+                    fill_result(result, index, late, diagnostics=False)

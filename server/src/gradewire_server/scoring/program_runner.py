@@ -1,0 +1,228 @@
+"""Runs many generators at once: merges their open needs into engine calls and resumes each as soon as it can go on."""
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, Generic, TypeAlias
+
+from gradewire_server.domain.judge import Choose, Generate
+from gradewire_server.domain.needs import (
+    Answer,
+    CorpusStatistics,
+    DocumentFrequencies,
+    Embed,
+    EmbedTokens,
+    FindSynonyms,
+    Need,
+    PreparedSynthetic,
+    Tier,
+)
+from gradewire_server.domain.ports import Engine
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.scoring.calls import (
+    AnyJob,
+    Call,
+    CountCorpus,
+    EmbedCall,
+    PreparedCall,
+    StatisticsCall,
+    SynonymsCall,
+    TokensCall,
+)
+from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
+from gradewire_server.scoring.program_run import Done, Job, K, R
+
+MAX_TEXTS_PER_CALL = 2048
+"""Open texts at which calls are sent off while further generators are started; bounds the vectors held at a time."""
+MAX_CALLS = 8
+"""Calls under way at which starting further generators waits; those that are started never wait for each other."""
+MAX_JUDGE_CALLS = 64
+"""Needs for a judge under way at which starting further generators that ask one waits: enough for full batches, few
+enough that requests take turns in the judge's queue and that what waits is not all rendered."""
+SLICE_S = 0.002
+"""Seconds of Python work after which other tasks of the event loop get their turn."""
+DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
+
+logger = logging.getLogger(__name__)
+
+Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
+"""Generators by what `done` is told of them."""
+
+
+async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
+    """Answers where nothing is scored, so that there is nothing to weigh."""
+    return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
+
+
+class Drive(Generic[K, R]):
+    """One run over generators of one request; for `run` to be called once.
+
+    Args:
+        engine: Answers the needs.
+        done: Told of each generator as it ends.
+        reference_set: Where prepared synthetic answers are looked up; empty: nowhere.
+        deadline_s: In `time.monotonic()` seconds, for the engine; None: no deadline.
+        judge_deadline_s: Likewise, for judges; None: the same one.
+        count_corpus: Answers CorpusStatistics.
+    """
+
+    def __init__(  # noqa: PLR0913 - whom to ask and whom to tell, and four things of which each has a default
+        self,
+        engine: Engine,
+        done: Done[K, R],
+        *,
+        reference_set: str,
+        deadline_s: float | None,
+        judge_deadline_s: float | None = None,
+        count_corpus: CountCorpus = no_corpus,
+    ) -> None:
+        self._engine = engine
+        self._done = done
+        self._reference_set = reference_set
+        self._deadline_s = deadline_s
+        self._judge_deadline_s = deadline_s if judge_deadline_s is None else judge_deadline_s
+        self._count_corpus = count_corpus
+        self._open: dict[tuple[type[Need], str, int], Call[Any]] = {}
+        self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
+        self._judging: dict[JudgeNeed, JudgeCall] = {}
+        self._slice_end_s = 0.0
+
+    async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
+        """Runs all programs to their end, in no particular order. Cancelling it cancels its engine calls.
+
+        Args:
+            programs: Are all started before the first of `judged`, so that nothing waits behind a judge.
+            judged: Those that ask a judge; few at a time.
+        """
+        self._start_slice()
+        waiting = iter(judged)
+        try:
+            for key, program in programs:
+                self._resume(Job(key, program), None)
+                await self._give_way()
+                if sum(len(call) * call.weight for call in self._open.values()) >= MAX_TEXTS_PER_CALL:
+                    self._send()
+                    while len(self._running) - len(self._judging) >= MAX_CALLS:
+                        await self._receive()
+            await self._begin(waiting)
+            while self._open or self._running:
+                if len(self._open) == 1 and not self._running:
+                    # The usual request: nothing runs beside this call, so it needs no task of its own.
+                    _, call = self._open.popitem()
+                    await self._deliver(call, await self._ask(call))
+                else:
+                    self._send()
+                    await self._receive()
+                await self._begin(waiting)
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _begin(self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
+        """Starts generators that ask a judge, as many as may be under way."""
+        while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
+            self._send()  # what is open is the others', who must not wait until these have rendered their prompts
+            self._resume(Job(*next_one), None)
+            await self._give_way()
+
+    def _resume(self, job: Job[K, R], answers: tuple[Answer, ...] | None) -> None:
+        """Takes a generator to its next round, or to its end; None starts it."""
+        try:
+            needs = job.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
+            while not needs:
+                needs = job.program.send(())
+        except StopIteration as stop:
+            self._done(job.key, stop.value, job.cost)
+        except Exception as error:  # noqa: BLE001 - one metric's defect must not take its neighbours along
+            _log_defect(getattr(job.program, "__qualname__", "a metric"), error)
+            self._done(job.key, DEFECT, job.cost)
+        else:
+            job.answers = [DEFECT] * len(needs)
+            job.missing = len(needs)
+            for slot, need in enumerate(needs):
+                self._add(job, slot, need)
+
+    def _add(self, job: AnyJob, slot: int, need: Need) -> None:
+        if isinstance(need, Embed):
+            self._call(Embed, need.model).add(job, slot, need.texts, need.tier)
+        elif isinstance(need, EmbedTokens):
+            self._call(EmbedTokens, need.model, need.layer).add(job, slot, need.texts, need.tier)
+        elif isinstance(need, PreparedSynthetic):
+            self._call(PreparedSynthetic, "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
+        elif isinstance(need, CorpusStatistics):
+            self._call(CorpusStatistics, "").add(job, slot, (need,), Tier.REFERENCE)
+        elif isinstance(need, FindSynonyms):
+            self._call(FindSynonyms, "").add(job, slot, need.words, Tier.PREDICTION)
+        elif isinstance(need, Choose | Generate):
+            self._judge(need).wait(job, slot)
+
+    def _judge(self, need: JudgeNeed) -> JudgeCall:
+        """The call for a need, under way from now on: it waits for no other need that is open."""
+        call = self._judging.get(need)
+        if call is None:
+            call = self._judging[need] = JudgeCall(need)
+            self._running[asyncio.create_task(self._ask(call))] = call
+        return call
+
+    def _call(self, kind: type[Need], model: str, layer: int = 0) -> Call[Any]:
+        call = self._open.get((kind, model, layer))
+        if call is None:
+            if kind is Embed:
+                call = EmbedCall(model)
+            elif kind is EmbedTokens:
+                call = TokensCall(model, layer)
+            elif kind is CorpusStatistics:
+                call = StatisticsCall(self._count_corpus)
+            elif kind is FindSynonyms:
+                call = SynonymsCall()
+            else:
+                call = PreparedCall(self._reference_set)
+            self._open[kind, model, layer] = call
+        return call
+
+    def _send(self) -> None:
+        """Sends off all open calls."""
+        for call in self._open.values():
+            self._running[asyncio.create_task(self._ask(call))] = call
+        self._open.clear()
+
+    async def _receive(self) -> None:
+        """Waits for one call at least, and resumes those who waited for it."""
+        finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished:
+            call = self._running.pop(task)
+            if isinstance(call, JudgeCall):
+                del self._judging[call.need]
+            await self._deliver(call, task.result())
+
+    async def _ask(self, call: Call[Any]) -> Failure | None:
+        try:
+            deadline_s = self._judge_deadline_s if isinstance(call, JudgeCall) else self._deadline_s
+            await call.ask(self._engine, deadline_s=deadline_s)
+        except Exception as error:  # noqa: BLE001 - engines answer with failures; one that raises fails this call alone
+            _log_defect("Engine", error)
+            return DEFECT
+        return None
+
+    async def _deliver(self, call: Call[Any], failure: Failure | None) -> None:
+        self._start_slice()
+        for job in call.fail(failure) if failure else call.deliver():
+            self._resume(job, tuple(job.answers))
+            await self._give_way()
+
+    def _start_slice(self) -> None:
+        self._slice_end_s = time.perf_counter() + SLICE_S
+
+    async def _give_way(self) -> None:
+        if time.perf_counter() > self._slice_end_s:
+            await asyncio.sleep(0)
+            self._start_slice()
+
+
+def _log_defect(where: str, error: Exception) -> None:
+    """Where it happened and the kind of error; not its message, which may hold a user's text."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s raised %s\n%s", where, type(error).__qualname__, frames)

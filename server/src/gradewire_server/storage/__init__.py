@@ -1,0 +1,1 @@
+"""Where vectors, verdicts, synthetic answers and corpora are kept: memory, disk, Redis."""

@@ -1,0 +1,84 @@
+"""Names of cache entries.
+
+A key covers everything that decides a vector: format version, tenant namespace, model digest (graph, tokenizer,
+lengths, pooling, prefix, numeric class), kind of vector and the exact model input. Nothing may be left out: two
+inputs that share a key would share a score.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from hashlib import blake2b
+
+from gradewire_server.storage.vector_kind import SENTENCE, Part
+
+FORMAT_VERSION = 1
+HASH_BYTES = 16
+
+
+class Kind(StrEnum):
+    """What an entry holds; token vectors of a layer with special tokens have its number behind."""
+
+    SENTENCE = "s"
+    TOKENS = "t"
+    VERDICT = "v"
+
+
+class KeySpace:
+    """Keys of one namespace, model and kind.
+
+    In the process an entry is named by the 16-byte hash alone: the space's prefix is hashed before the text, so
+    hashes of different spaces differ. Stores outside the process see `stored`, whose prefix people can read.
+
+    Args:
+        namespace: Tenant; see `CacheConfig.namespace`.
+        model_digest: 64 hex characters.
+        kind: What the entries hold.
+        layer: Of token vectors with special tokens; 0 otherwise.
+        input_prefix: The model's prefix, part of the exact input.
+    """
+
+    __slots__ = ("_seed", "kind", "prefix")
+
+    def __init__(
+        self, *, namespace: str, model_digest: str, kind: Kind, layer: int = 0, input_prefix: str = ""
+    ) -> None:
+        self.kind = kind
+        self.prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:{model_digest}:{kind}{layer or ''}:".encode()
+        self._seed = blake2b(self.prefix, digest_size=HASH_BYTES)
+        # The length keeps prefix and text apart: ("ab", "c") and ("a", "bc") are different inputs.
+        encoded = input_prefix.encode()
+        self._seed.update(len(encoded).to_bytes(4, "little") + encoded)
+
+    def hashes(self, texts: Sequence[str]) -> list[bytes]:
+        """The in-process names of `texts` (NFC, no lone surrogates), 16 bytes each."""
+        seed = self._seed
+        hashes = []
+        for text in texts:
+            state = seed.copy()
+            state.update(text.encode())
+            hashes.append(state.digest())
+        return hashes
+
+    def stored(self, text_hash: bytes) -> bytes:
+        """The name of an entry in a store outside the process."""
+        return self.prefix + text_hash
+
+
+class ModelSpaces:
+    """Names of one model's entries, and the length of its vectors."""
+
+    __slots__ = ("_make", "_spaces", "dims", "sentence")
+
+    def __init__(self, *, namespace: str, digest: str, prefix: str, dims: int) -> None:
+        self.dims = dims
+        self._make = partial(KeySpace, namespace=namespace, model_digest=digest, input_prefix=prefix)
+        self.sentence = self._make(kind=Kind.SENTENCE)
+        self._spaces = {SENTENCE: self.sentence}
+
+    def of(self, part: Part) -> KeySpace:
+        """Names of the entries that hold `part`."""
+        space = self._spaces.get(part)
+        if space is None:
+            space = self._spaces[part] = self._make(kind=Kind.TOKENS, layer=part)
+        return space

@@ -1,0 +1,1 @@
+"""The second level on this machine's disk, in LMDB."""

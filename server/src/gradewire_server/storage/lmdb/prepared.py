@@ -1,0 +1,160 @@
+"""Synthetic answers and corpora on disk, in an LMDB environment of their own; a commit waits for the disk."""
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import lmdb
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.settings.groups import DiskConfig
+from gradewire_server.storage.lmdb.directory import StoreDirectory
+from gradewire_server.storage.lmdb.environment import open_environment
+from gradewire_server.storage.prepared import TAKEN, differs
+
+_log = logging.getLogger(__name__)
+_FAILED = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
+_FULL = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
+_LOST = Failure(
+    Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
+)
+_COUNT = struct.Struct("<Q")
+"""Number of a group's members, under the group's own name."""
+
+
+class DiskPrepared:
+    """See `PreparedStore`.
+
+    Args:
+        directory: Closed with this store, which is closed after the vectors.
+        config: See `DiskConfig`.
+
+    Raises:
+        OSError: As `open_environment`.
+        lmdb.Error: As `open_environment`.
+    """
+
+    def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
+        self._directory = directory
+        self._path = directory.path / "prepared"
+        self._environment = open_environment(
+            self._path, max_bytes=config.prepared_max_bytes, durable=True, alone=directory.alone
+        )
+        self._suspect = False
+        # Not on the event loop: a durable commit waits for the disk.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="prepared")
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return _FAILED
+        try:
+            with self._environment.begin() as transaction:
+                return [transaction.get(key) for key in keys]
+        except lmdb.Error:
+            _log.exception("prepared references in %s cannot be read", self._path)
+            self._suspect = True
+            return _FAILED
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return _FAILED
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._write, values)
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        found = await self.read([group])
+        if isinstance(found, Failure):
+            return found
+        return _number(found[0])
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return _FAILED
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._members, group)
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return _FAILED
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._add_members, group, values)
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""
+        if not self._directory.ours:
+            return
+        await asyncio.to_thread(self._thread.shutdown)
+        self._directory.close_environment(self._environment, suspect=self._suspect)
+        self._directory.close()
+
+    def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        def put(transaction: lmdb.Transaction) -> Failure | None:
+            # There is one writer at a time among all processes, so what was looked up stays so until the commit.
+            there = {key: _value(transaction, key) for key in values}
+            if any(differs(key, there[key], value) for key, value in values.items()):
+                return TAKEN
+            for key, value in values.items():
+                if there[key] != value:
+                    transaction.put(key, value)
+            return None
+
+        return self._commit(put)
+
+    def _add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        def put(transaction: lmdb.Transaction) -> Failure | None:
+            count = _number(_value(transaction, group))
+            if isinstance(count, Failure):
+                return count
+            new = 0
+            for name, value in values.items():
+                there = transaction.get(group + name)
+                if there != value:
+                    transaction.put(group + name, value)
+                    new += there is None
+            if new:
+                transaction.put(group, _COUNT.pack(count + new))
+            return None
+
+        return self._commit(put)
+
+    def _commit(self, put: Callable[[lmdb.Transaction], Failure | None]) -> Failure | None:
+        try:
+            with self._environment.begin(write=True) as transaction:
+                return put(transaction)
+        except lmdb.MapFullError:
+            return _FULL
+        except (lmdb.Error, OSError):
+            _log.exception("prepared references cannot be written to %s", self._path)
+            return _FAILED
+
+    def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        found: dict[bytes, bytes] = {}
+        try:
+            with self._environment.begin() as transaction, transaction.cursor() as cursor:
+                count = _number(_value(transaction, group))
+                if cursor.set_range(group + b"\0"):
+                    for key, value in cursor:
+                        if not key.startswith(group):
+                            break
+                        found[key[len(group) :]] = value
+        except lmdb.Error:
+            _log.exception("prepared references in %s cannot be read", self._path)
+            self._suspect = True
+            return _FAILED
+        return found if len(found) == count else _LOST
+
+
+def _value(transaction: lmdb.Transaction, key: bytes) -> bytes | None:
+    value = transaction.get(key)
+    return None if value is None else bytes(value)
+
+
+def _number(value: bytes | None) -> int | Failure:
+    """A group's count of members."""
+    if value is None:
+        return 0
+    return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST

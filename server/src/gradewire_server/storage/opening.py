@@ -1,0 +1,113 @@
+"""Opens what the settings ask for: Redis, or this machine's disk, or neither."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import lmdb
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.settings.groups import CacheConfig, DiskConfig
+from gradewire_server.storage.lmdb.directory import StoreDirectory
+from gradewire_server.storage.lmdb.prepared import DiskPrepared
+from gradewire_server.storage.lmdb.vectors import DiskVectors
+from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore
+from gradewire_server.storage.redis.client import RedisLink
+from gradewire_server.storage.redis.store import RedisPrepared, RedisVectors
+from gradewire_server.storage.second_level import SecondLevel
+from gradewire_server.storage.telemetry import EngineTelemetry
+
+_log = logging.getLogger(__name__)
+_MEMORY_PREPARED_MAX_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What stands behind the in-process cache. `prepared` is closed after `vectors`.
+
+    Attributes:
+        vectors: Second level of vectors, or None.
+        prepared: Synthetic answers and corpora.
+        warning: What could not be opened, "" when all could.
+    """
+
+    vectors: SecondLevel | None
+    prepared: PreparedStore
+    warning: str = ""
+
+    def degraded(self) -> tuple[str, ...]:
+        """Why scoring is slower than it could be."""
+        return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
+
+
+async def open_stores(config: CacheConfig, telemetry: EngineTelemetry) -> Stores:
+    """Opens the stores of an engine; a directory that cannot be used becomes a warning, never an error."""
+    if config.redis is not None:
+        link = RedisLink(config.redis, telemetry)
+        await link.connect()
+        vectors = RedisVectors(link, telemetry, prediction_ttl_s=config.prediction_ttl_s)
+        return Stores(vectors, RedisPrepared(link))
+    if config.disk is None:
+        return Stores(None, MemoryPreparedStore(_MEMORY_PREPARED_MAX_BYTES))
+    try:
+        return await asyncio.to_thread(_open_disk, config.disk, telemetry, config.prediction_ttl_s)
+    except (OSError, lmdb.Error) as error:
+        _log.warning("disk: %s cannot be used: %s; going on without it", config.disk.directory, error)
+        return Stores(None, _NoPrepared(), f"disk: cannot be used ({_reason(error)}; the log has the path)")
+
+
+def _open_disk(config: DiskConfig, telemetry: EngineTelemetry, prediction_ttl_s: int) -> Stores:
+    directory = StoreDirectory(config.directory)
+    try:
+        prepared = DiskPrepared(directory, config)
+    except BaseException:
+        directory.close()
+        raise
+    vectors, warning = None, ""
+    try:
+        vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
+    except (OSError, lmdb.Error) as error:
+        _log.warning("disk: vectors in %s cannot be used: %s; going on without them", config.directory, error)
+        warning = f"disk: vectors cannot be used ({_reason(error)}; the log has the path)"
+    directory.share()
+    return Stores(vectors, prepared, warning)
+
+
+def _reason(error: OSError | lmdb.Error) -> str:
+    """What is wrong without where: /healthz is read by others than those who may know this machine's paths."""
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
+
+
+class _NoPrepared:
+    """Stands where the settings ask for durable answers and there is no place to keep them."""
+
+    _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """See `PreparedStore`."""
+        del keys
+        return self._failure
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        del values
+        return self._failure
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        del group
+        return self._failure
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        del group
+        return self._failure
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        del group, values
+        return self._failure
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""

@@ -1,0 +1,1 @@
+"""The second level in Redis or Valkey, shared by several processes."""

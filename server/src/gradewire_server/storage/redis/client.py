@@ -1,0 +1,257 @@
+"""One Redis or Valkey server, or a cluster of them, behind short timeouts and a breaker."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ClusterDownError, RedisError, ResponseError
+from redis.maint_notifications import MaintNotificationsConfig
+
+from gradewire_server.settings.groups import RedisConfig
+from gradewire_server.storage.breaker import Breaker
+from gradewire_server.storage.telemetry import BreakerState, EngineTelemetry
+
+_log = logging.getLogger(__name__)
+_STORE = "redis"
+_MAX_CONNECTIONS = 32
+_PAUSE_AFTER_REFUSAL_S = 10.0
+_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
+T = TypeVar("T")
+
+
+class RedisAwayError(Exception):
+    """The server did not answer, or the breaker says not to ask it."""
+
+
+class RedisRefusedError(RedisAwayError):
+    """The server answered that it will not: it is full, a replica, or we lack a permission."""
+
+
+class RedisLink:
+    """Connection pool, timeouts, breaker and probe of one server.
+
+    A command that is cut off closes its connection, so its late reply cannot be taken for another command's.
+
+    Args:
+        config: See `RedisConfig`.
+        telemetry: Where calls and the breaker's state are counted.
+    """
+
+    def __init__(self, config: RedisConfig, telemetry: EngineTelemetry) -> None:
+        self._config = config
+        self._telemetry = telemetry
+        self.address = _address(config.url)
+        self._client: Any = _connect(config)
+        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
+        self._probe: asyncio.Task[None] | None = None
+        self._closing = False
+        self._refused_before_s: dict[str, float] = {}
+        self._breaker = Breaker(
+            failures_to_open=config.failures_to_open,
+            window_s=config.failure_window_s,
+            clock=time.monotonic,
+            changed=self._breaker_changed,
+        )
+
+    @property
+    def available(self) -> bool:
+        """Whether writing is worth trying now: the breaker is closed and no write was refused a short while ago."""
+        return self._breaker.closed and not self._refused("write")
+
+    def degraded(self) -> str:
+        """Why it does not work as it should, "" when it does."""
+        if not self._breaker.closed:
+            return "redis: breaker open"
+        if self._refused("read"):
+            return "redis: reading fails"
+        return "redis: writing fails" if self._refused("write") else ""
+
+    async def connect(self) -> None:
+        """Opens a first connection, so that the first request need not; a server that is away is only noted."""
+        try:
+            await self._timed("probe", self._config.write_timeout_s, self._client.ping)
+        except RedisAwayError as error:
+            _log.warning("redis at %s does not answer yet (%s)", self.address, error)
+
+    async def get(self, keys: Sequence[bytes]) -> list[object]:
+        """Values by key; per slot on a cluster.
+
+        Raises:
+            RedisAwayError: There is no answer, or one with another number of values.
+            RedisRefusedError: The answer is an error.
+        """
+
+        async def work() -> list[object]:
+            fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
+            values: list[object] = await fetch(keys)
+            if len(values) != len(keys):
+                raise RedisError(f"{len(values)} values for {len(keys)} keys")
+            return values
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
+        """Keeps values in one round trip; those in `ttl_s` for that long.
+
+        Raises:
+            RedisAwayError: At least one was not kept.
+            RedisRefusedError: The same, and the server says so.
+        """
+
+        async def work() -> None:
+            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
+            for key, value in values.items():
+                pipeline.set(key, value, ex=ttl_s.get(key))
+            await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def add(self, values: Mapping[bytes, bytes]) -> None:
+        """Keeps values whose key has none yet, in one round trip; what is there stays, whoever else writes.
+
+        Raises:
+            RedisAwayError: At least one of those that were free was not kept.
+            RedisRefusedError: The same, and the server says so.
+        """
+
+        async def work() -> None:
+            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
+            for key, value in values.items():
+                pipeline.set(key, value, nx=True)
+            await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
+        """Replaces one value, unless another one than `expected` stands there by now; errors as `add`."""
+
+        async def work() -> None:
+            await self._client.eval(_REPLACE, 1, key, expected, value)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def hash_length(self, key: bytes) -> int:
+        """How many fields a hash has, 0 where there is none; errors as `get`."""
+
+        async def work() -> int:
+            return int(await self._client.hlen(key))
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
+        """About `count` fields of a hash, and the next cursor: 0 begins and ends; errors as `get`."""
+
+        async def work() -> tuple[int, dict[bytes, bytes]]:
+            next_cursor, fields = await self._client.hscan(key, cursor, count=count)
+            return int(next_cursor), dict(fields)
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
+        """Values of a hash by field; errors as `get`."""
+
+        async def work() -> list[object]:
+            values: list[object] = await self._client.hmget(key, fields)
+            if len(values) != len(fields):
+                raise RedisError(f"{len(values)} values for {len(fields)} fields")
+            return values
+
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
+        """Sets fields of a hash, which has no time to live; errors as `add`."""
+
+        async def work() -> None:
+            await self._client.hset(key, mapping=values)
+
+        await self._call("write", self._config.write_timeout_s, work)
+
+    async def close(self) -> None:
+        """Ends the probe and the connections."""
+        self._closing = True
+        if self._probe is not None:
+            self._probe.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._probe
+        await self._client.aclose()
+
+    async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
+        # Waiting for a slot is not timed: those before us are, and the breaker empties the line.
+        async with self._slots:
+            if not self._breaker.closed:
+                raise RedisAwayError(self.degraded())
+            return await self._timed(operation, timeout_s, work)
+
+    async def _timed(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
+        started_s = time.perf_counter()
+        self._telemetry.store_operations.labels(_STORE, operation).inc()
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await work()
+        except ResponseError as error:
+            self._telemetry.store_errors.labels(_STORE, operation).inc()
+            if isinstance(error, ClusterDownError):  # part of the cluster answers for the part that does not
+                self._breaker.failed()
+                raise RedisAwayError(type(error).__name__) from error
+            # An answer all the same. The text of the error is not logged: it may quote what was sent.
+            self._breaker.succeeded()
+            if not self._refused(operation):
+                _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
+            self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
+            raise RedisRefusedError(type(error).__name__) from error
+        except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
+            self._telemetry.store_errors.labels(_STORE, operation).inc()
+            self._breaker.failed()
+            raise RedisAwayError(type(error).__name__) from error
+        self._refused_before_s.pop(operation, None)
+        took_s = time.perf_counter() - started_s
+        self._telemetry.store_s.labels(_STORE, operation).observe(took_s)
+        if operation == "read" and took_s > self._config.slow_s:
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
+        return result
+
+    def _refused(self, operation: str) -> bool:
+        return time.monotonic() < self._refused_before_s.get(operation, 0.0)
+
+    def _breaker_changed(self, state: BreakerState) -> None:
+        self._telemetry.set_breaker(state)
+        if state is BreakerState.CLOSED:
+            _log.warning("redis at %s answers again", self.address)
+        elif state is BreakerState.OPEN and (self._probe is None or self._probe.done()) and not self._closing:
+            _log.warning("redis at %s fails or is slow; going on without it", self.address)
+            self._probe = asyncio.get_running_loop().create_task(self._probe_until_closed())
+
+    async def _probe_until_closed(self) -> None:
+        while not self._breaker.closed:
+            await asyncio.sleep(self._config.open_s)
+            self._breaker.probing()
+            with contextlib.suppress(RedisAwayError):
+                await self._timed("probe", self._config.timeout_s, self._client.ping)
+
+
+def _connect(config: RedisConfig) -> Any:
+    # One attempt: what fails is a miss at once. A cluster needs a second one, to follow a slot that has moved.
+    common: dict[str, Any] = {
+        "socket_timeout": max(config.timeout_s, config.write_timeout_s),
+        "socket_connect_timeout": config.timeout_s,
+        "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+    }
+    if config.cluster:
+        return RedisCluster.from_url(config.url, retry=Retry(NoBackoff(), 1), **common)
+    return Redis.from_url(config.url, retry=Retry(NoBackoff(), 0), **common)
+
+
+def _address(url: str) -> str:
+    """The server's address without user and password, for people."""
+    parts = urlsplit(url)
+    return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"

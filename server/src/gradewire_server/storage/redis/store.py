@@ -1,0 +1,206 @@
+"""Vectors, synthetic answers and corpora in Redis, shared by all gradewire processes that use the server."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.storage.codec import unseal
+from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.prepared import TAKEN, differs
+from gradewire_server.storage.redis.client import RedisAwayError, RedisLink, RedisRefusedError
+from gradewire_server.storage.second_level import CHUNK_KEYS, Write
+from gradewire_server.storage.telemetry import EngineTelemetry
+
+_CHUNK_KEYS = 512
+_PAGE_MEMBERS = 128
+_MAX_GROUP_BYTES = 1 << 30
+_AWAY = Failure(Status.UNAVAILABLE, "the store of prepared references (Redis) does not answer; try again later")
+_REFUSED = Failure(
+    Status.UNAVAILABLE, "the store of prepared references (Redis) refuses the command; the log of gradewire says why"
+)
+_TOO_LARGE = Failure(
+    Status.UNAVAILABLE, "the corpus of the reference set is larger than 1 GiB, more than is read; prepare a smaller set"
+)
+
+
+class RedisVectors:
+    """The second level in Redis. References have no time to live, predictions have one.
+
+    Args:
+        link: The server.
+        telemetry: Where rejected values are counted.
+        prediction_ttl_s: See `CacheConfig`.
+    """
+
+    source = Source.REDIS
+
+    def __init__(self, link: RedisLink, telemetry: EngineTelemetry, *, prediction_ttl_s: int) -> None:
+        self._link = link
+        self._rejected = telemetry.store_rejected.labels("redis")
+        self._prediction_ttl_s = prediction_ttl_s
+
+    @property
+    def available(self) -> bool:
+        """See `SecondLevel`."""
+        return self._link.available
+
+    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
+        """See `SecondLevel`."""
+        bodies: list[bytes | None] = []
+        step = _CHUNK_KEYS if kind is Kind.SENTENCE else CHUNK_KEYS[kind]
+        for start in range(0, len(keys), step):
+            chunk = keys[start : start + step]
+            try:
+                values = await self._link.get(chunk)
+            except RedisAwayError:
+                break
+            bodies += [self._body(key, value, dims, kind) for key, value in zip(chunk, values, strict=True)]
+        return bodies + [None] * (len(keys) - len(bodies))
+
+    async def write(self, writes: Sequence[Write]) -> int:
+        """See `SecondLevel`."""
+        if not self.available:
+            return 0
+        expires_unix_s = int(time.time()) + self._prediction_ttl_s
+        for start in range(0, len(writes), _CHUNK_KEYS):
+            chunk = writes[start : start + _CHUNK_KEYS]
+            passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
+            try:
+                await self._link.set(
+                    {write.key: write.sealed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
+                    ttl_s={write.key: self._prediction_ttl_s for write in passing},
+                )
+            except RedisAwayError:
+                return start
+        return len(writes)
+
+    def degraded(self) -> str:
+        """See `SecondLevel`."""
+        return self._link.degraded()
+
+    async def close(self) -> None:
+        """See `SecondLevel`; the link is closed by the prepared answers, which are closed last."""
+
+    def _body(self, key: bytes, value: object, dims: int, kind: Kind) -> bytes | None:
+        if value is None:
+            return None
+        stored = unseal(key, value, dims, kind=kind) if isinstance(value, bytes) else None
+        if stored is None:
+            self._rejected.inc()
+            return None
+        return stored.body
+
+
+class RedisPrepared:
+    """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
+
+    A group is one hash, so that a cluster keeps it in one place.
+
+    Args:
+        link: The server; closed with this store.
+    """
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """See `PreparedStore`."""
+        values: list[bytes | None] = []
+        for start in range(0, len(keys), _CHUNK_KEYS):
+            try:
+                found = await self._link.get(keys[start : start + _CHUNK_KEYS])
+            except RedisRefusedError:
+                return _REFUSED
+            except RedisAwayError:
+                return _AWAY
+            values += [value if isinstance(value, bytes) else None for value in found]
+        return values
+
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
+        there = await self._there(values)
+        if isinstance(there, Failure):
+            return there
+        if there == values:
+            return None
+        missing = [(key, value) for key, value in values.items() if there[key] is None]
+        try:
+            for start in range(0, len(missing), _CHUNK_KEYS):
+                await self._link.add(dict(missing[start : start + _CHUNK_KEYS]))
+            for key, found in there.items():
+                if found is not None and found != values[key]:
+                    await self._link.replace(key, found, values[key])  # damaged, or it would be TAKEN
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+        # Who came first has the key; and only what is read back is known to be there.
+        there = await self._there(values)
+        if isinstance(there, Failure):
+            return there
+        return None if there == values else _AWAY
+
+    async def member_count(self, group: bytes) -> int | Failure:
+        """See `PreparedStore`."""
+        try:
+            return await self._link.hash_length(group)
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        """See `PreparedStore`."""
+        found: dict[bytes, bytes] = {}
+        count = await self.member_count(group)
+        if isinstance(count, Failure):
+            return count
+        cursor = read_bytes = 0
+        try:
+            while True:
+                cursor, page = await self._link.hash_page(group, cursor, _PAGE_MEMBERS)
+                found |= page
+                read_bytes += sum(map(len, page.values()))
+                if read_bytes > _MAX_GROUP_BYTES:
+                    return _TOO_LARGE
+                if not cursor:
+                    break
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+        return found if len(found) >= count else _AWAY
+
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        """See `PreparedStore`."""
+        names = list(values)
+        try:
+            for start in range(0, len(names), _CHUNK_KEYS):
+                chunk = names[start : start + _CHUNK_KEYS]
+                # Looked at first and last as in `write`.
+                there = zip(chunk, await self._link.hash_get(group, chunk), strict=True)
+                missing = {name: values[name] for name, value in there if value != values[name]}
+                if not missing:
+                    continue
+                await self._link.hash_set(group, missing)
+                if await self._link.hash_get(group, list(missing)) != list(missing.values()):
+                    return _AWAY
+        except RedisRefusedError:
+            return _REFUSED
+        except RedisAwayError:
+            return _AWAY
+        return None
+
+    async def close(self) -> None:
+        """See `PreparedStore`."""
+        await self._link.close()
+
+    async def _there(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
+        """What the keys hold now; `TAKEN` where that is another answer."""
+        found = await self.read(list(values))
+        if isinstance(found, Failure):
+            return found
+        there = dict(zip(values, found, strict=True))
+        return TAKEN if any(differs(key, there[key], value) for key, value in values.items()) else there

@@ -1,0 +1,58 @@
+"""What stands behind the in-process cache: disk on this machine, or Redis shared by several."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.storage.codec import seal
+from gradewire_server.storage.keys import Kind
+
+
+class Write(NamedTuple):
+    """A vector to keep.
+
+    Attributes:
+        key: `KeySpace.stored`.
+        body: See `codec`.
+        tier: REFERENCE is kept without a time to live.
+        dims: Length of the model's vectors.
+        kind: Of the body.
+    """
+
+    key: bytes
+    body: bytes
+    tier: Tier
+    dims: int
+    kind: Kind = Kind.SENTENCE
+
+    def sealed(self, expires_unix_s: int) -> bytes:
+        """As the value to store; 0 for never expiring."""
+        return seal(self.key, self.body, self.dims, expires_unix_s, kind=self.kind)
+
+
+CHUNK_KEYS = {Kind.SENTENCE: 256, Kind.TOKENS: 16, Kind.VERDICT: 256}
+"""Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
+
+
+class SecondLevel(Protocol):
+    """A store of checked values. Nothing it does can change a vector, delay one for long, or raise."""
+
+    @property
+    def source(self) -> Source:
+        """What its answers are counted as."""
+
+    @property
+    def available(self) -> bool:
+        """Whether writing is worth trying now."""
+
+    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
+        """Bodies by key, None for what is not there, cannot be read in time or fails its check."""
+
+    async def write(self, writes: Sequence[Write]) -> int:
+        """Keeps vectors; returns how many, counted from the front, it has."""
+
+    def degraded(self) -> str:
+        """Why it does not work as it should, "" when it does."""
+
+    async def close(self) -> None:
+        """Gives back what it holds."""

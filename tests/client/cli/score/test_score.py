@@ -1,0 +1,358 @@
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from tests.client.cli.conftest import Command, answer, read_rows, write_rows
+
+from gradewire import DeadlineExceeded, InvalidRequest, NotReady, Overloaded, ServerUnreachable
+from gradewire.cli.output.results_file import read_results
+from gradewire.testing import StubTransport
+from gradewire_proto.v1 import scoring_pb2
+
+ROWS = [{"id": f"row {index}", "references": ["a"], "prediction": "x" * (index % 7 + 1)} for index in range(500)]
+
+
+def without_timing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in ("id", "index", "scores")} for row in rows]
+
+
+def test_rows_come_in_the_order_of_the_file(command: Command, tmp_path: Path) -> None:
+    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS), "--metrics", "smile,exact_match")
+    rows = read_rows(done.stdout)
+    assert done.exit_code == 0
+    assert [(row["id"], row["index"]) for row in rows] == [(row["id"], index) for index, row in enumerate(ROWS)]
+    assert [row["scores"]["smile"]["score"] for row in rows] == [len(row["prediction"]) / 100 for row in ROWS]
+    assert rows[0]["scores"]["exact_match"] == {"score": 0.01, "status": "OK", "line": "exact_match/1"}
+    assert "500 rows" in done.stderr
+    line = rows[0]["scores"]["smile"]["line"]
+    assert f"--metrics '{line},exact_match/1'" in done.stderr, "what gives the same scores again"
+
+
+def test_out_and_stdout_hold_the_same_rows(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS)
+    out = tmp_path / "out.jsonl"
+    done = command("score", file, "--out", out, "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    assert out.read_text() == command("score", file).stdout
+
+
+def test_parquet_from_standard_input_is_refused(command: Command) -> None:
+    done = command("score", "-", "--input-format", "parquet")
+    assert done.exit_code == 2
+    assert "give a file" in done.stderr
+
+
+def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(
+        '{"references": "a", "prediction": "xx"}\n{broken\n{"references": "a"}\n'
+        '{"references": "a", "prediction": "\\ud800"}\n{"references": [["a"]], "prediction": "x"}\n'
+        '{"references": "a", "prediction": ""}\n{"references": "a", "prediction": "xxx"}\n'
+    )
+    done = command("score", file)
+    results = [row["scores"]["smile"] for row in read_rows(done.stdout)]
+    assert done.exit_code == 1
+    assert [result["status"] for result in results] == [
+        "OK",
+        "INVALID_INPUT",
+        "INVALID_INPUT",
+        "INVALID_INPUT",
+        "INVALID_INPUT",
+        "EMPTY_PREDICTION",
+        "OK",
+    ]
+    assert results[1]["message"].startswith("line 2 is not JSON")
+    assert results[2]["message"].startswith("line 3 has no prediction")
+    assert results[3]["message"].startswith("line 4.prediction holds a lone surrogate")
+    assert results[4]["message"].startswith("line 5.references[0] is a list")
+    assert [result["score"] for result in results if result["status"] != "OK"] == [None] * 5
+    assert "1 EMPTY_PREDICTION, 4 INVALID_INPUT" in done.stderr
+    assert "INVALID_INPUT, for instance 1: line 2 is not JSON" in done.stderr
+    # Mean of .02 and .03; with the empty prediction as wrong, over three.
+    assert "0.025" in done.stderr
+    assert "0.017" in done.stderr
+
+
+def test_no_number_is_no_answer_in_any_format(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"references": ["a"], "prediction": NaN}\n{"references": ["a"], "prediction": -Infinity}\n'
+        '{"references": ["a"], "prediction": 1e400}\n{"references": NaN, "prediction": "b"}\n'
+        '{"references": ["a", NaN], "prediction": "b"}\n{"references": ["a"], "prediction": "nan"}\n'
+    )
+    (tmp_path / "a.json").write_text('[{"references": "a", "prediction": NaN}, {"references": "a", "prediction": 1}]')
+    (tmp_path / "a.csv").write_text("references,prediction\na,nan\na,NaN\nnan,b\n[NaN],b\na,1\n")
+    table = {"references": ["a"] * 4, "prediction": [math.nan, math.inf, None, 1.5]}
+    parquet.write_table(pa.table(table), tmp_path / "a.parquet")
+    found = {}
+    for suffix in ("jsonl", "json", "csv", "parquet"):
+        done = command("score", tmp_path / f"a.{suffix}", "--quiet")
+        results = [row["scores"]["smile"] for row in read_rows(done.stdout)]
+        # The last row of each file is a good one.
+        assert [result["status"] for result in results] == ["INVALID_INPUT"] * (len(results) - 1) + ["OK"], suffix
+        found[suffix] = [result["message"].partition(":")[0] for result in results[:-1]]
+    lines = [f"line {number} has no " for number in range(1, 5)]
+    prediction, references = "prediction", "references"
+    assert found["jsonl"][:4] == [*(line + prediction for line in lines[:3]), lines[3] + references]
+    assert found["jsonl"][4].startswith("line 5.references[1]")
+    assert found["json"] == ["row 1 has no prediction"]
+    assert found["csv"][:3] == ["line 2 has no prediction", "line 3 has no prediction", "line 4 has no references"]
+    assert found["csv"][3].startswith("line 5.references[0]")
+    assert found["parquet"] == [f"row {number} has no prediction" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("fail_on", "codes"), [("failure", (0, 1)), ("no-score", (1, 1)), ("never", (0, 0))])
+def test_fail_on(command: Command, tmp_path: Path, fail_on: str, codes: tuple[int, int]) -> None:
+    empty = write_rows(tmp_path / "empty.jsonl", [{"references": "a", "prediction": ""}])
+    broken = write_rows(tmp_path / "broken.jsonl", [{"references": "a", "prediction": 1}, {"references": "a"}])
+    found = tuple(command("score", file, "--fail-on", fail_on).exit_code for file in (empty, broken))
+    assert found == codes
+
+
+def test_existing_output_is_not_touched_without_being_asked(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS[:2]), tmp_path / "out.jsonl"
+    out.write_text("precious\n")
+    done = command("score", file, "--out", out)
+    assert (done.exit_code, out.read_text()) == (2, "precious\n")
+    assert "--resume" in done.stderr
+    assert command("score", file, "--out", out, "--overwrite").exit_code == 0
+    assert len(list(read_results(out))) == 2
+
+
+def test_resume_scores_only_what_is_missing(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    straight = out.read_bytes()
+    lines = straight.splitlines(keepends=True)
+    out.write_bytes(b"".join(lines[:350]) + lines[350][:20])
+    asked: list[str] = []
+
+    def noting(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        asked.extend(item.id for item in request.items)
+        return answer(request)
+
+    done = command("score", file, "--out", out, "--resume", stub=StubTransport(noting))
+    assert done.exit_code == 0
+    assert out.read_bytes() == straight
+    assert sorted(asked) == sorted(row["id"] for row in ROWS[350:])
+    assert "500 rows" in done.stderr, "the summary is of all rows"
+    assert "150 rows in" in done.stderr, "the rate is of this run"
+
+
+def test_resume_scores_a_changed_row_again(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    changed = [*ROWS[:200], {**ROWS[200], "prediction": "y" * 50}, *ROWS[201:]]
+    write_rows(file, changed)
+    done = command("score", file, "--out", out, "--resume", "--quiet")
+    aside = tmp_path / "out.jsonl.resume"
+    assert done.stderr == f"1 earlier results fit no row of the input any more: they stay in {aside}\n"
+    assert [row["index"] for _, row in read_results(aside)] == [200]
+    resumed = out.read_bytes()
+    command("score", file, "--out", out, "--overwrite", "--quiet")
+    assert resumed == out.read_bytes()
+    assert not aside.exists()
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json"])
+def test_resume_with_another_input_changes_nothing(command: Command, tmp_path: Path, suffix: str) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    # The first row failed, so that nothing at the beginning tells whether the input is the right one.
+    first = out.read_bytes().splitlines(keepends=True)[0]
+    out.write_bytes(out.read_bytes().replace(first, first.replace(b'"OK"', b'"TIMEOUT"')))
+    before = out.read_bytes()
+    others = [{**row, "prediction": "z"} for row in ROWS]
+    for rows, said in ((others, "none of which is a row of this input"), (ROWS[:300], "row 500 of 300")):
+        wrong = tmp_path / f"b.{suffix}"
+        wrong.write_text("\n".join(map(json.dumps, rows)) if suffix == "jsonl" else json.dumps(rows))
+        done = command("score", wrong, "--out", out, "--resume", "--quiet")
+        assert (done.exit_code, out.read_bytes()) == (2, before)
+        assert said in done.stderr
+        assert not (tmp_path / "out.jsonl.resume").exists()
+
+
+def test_rows_that_wait_beside_are_not_lost_to_a_new_run(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    aside = out.rename(tmp_path / "out.jsonl.resume")
+    done = command("score", file, "--out", out)
+    assert (done.exit_code, len(list(read_results(aside)))) == (2, 500)
+    assert f"{aside} is there already" in done.stderr
+
+
+def test_resume_retries_what_timed_out(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+
+    def slow_for_some(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if any(item.id == "row 130" for item in request.items):
+            raise DeadlineExceeded("too slow")
+        return answer(request)
+
+    done = command("score", file, "--out", out, stub=StubTransport(slow_for_some))
+    statuses = [row["scores"]["smile"]["status"] for _, row in read_results(out)]
+    assert done.exit_code == 1
+    assert [index for index, status in enumerate(statuses) if status == "TIMEOUT"] == list(range(128, 192))
+    assert command("score", file, "--out", out, "--resume", "--quiet").exit_code == 0
+    resumed = out.read_bytes()
+    command("score", file, "--out", out, "--overwrite", "--quiet")
+    assert resumed == out.read_bytes()
+
+
+def test_server_that_hangs_ends_the_run(command: Command, tmp_path: Path) -> None:
+    def hang(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if request.items:
+            raise DeadlineExceeded("too slow")
+        return answer(request)
+
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS * 4), tmp_path / "out.jsonl"
+    done = command("score", file, "--out", out, stub=StubTransport(hang))
+    assert done.exit_code == 3
+    assert "too slow" in done.stderr
+    assert {row["scores"]["smile"]["status"] for _, row in read_results(out)} <= {"TIMEOUT"}
+
+
+def test_resume_refuses_another_definition(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--quiet")
+    done = command("score", file, "--out", out, "--resume", "--metrics", "sbert")
+    assert done.exit_code == 2
+    assert "metrics smile and this run computes sbert" in done.stderr
+
+
+def test_server_that_goes_away_leaves_the_finished_rows(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+
+    def gone(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if any(item.id == "row 300" for item in request.items):
+            raise ServerUnreachable("nobody answers")
+        return answer(request)
+
+    done = command("score", file, "--out", out, stub=StubTransport(gone))
+    assert done.exit_code == 3
+    assert "nobody answers" in done.stderr
+    assert [row["index"] for _, row in read_results(out)] == list(range(256)), "whole batches before the break"
+    assert command("score", file, "--out", out, "--resume", "--quiet").exit_code == 0
+    assert len(list(read_results(out))) == 500
+
+
+def test_busy_server_is_asked_again(command: Command, tmp_path: Path) -> None:
+    turned_away = iter([True, True])
+
+    def busy(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if request.items and next(turned_away, False):
+            raise Overloaded("full", retry_after_s=0.001)
+        return answer(request)
+
+    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:5]), stub=StubTransport(busy))
+    assert done.exit_code == 0
+    assert [row["scores"]["smile"]["status"] for row in read_rows(done.stdout)] == ["OK"] * 5
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotReady("nothing is loaded: build it"), 2),
+        (InvalidRequest("metrics[0] is wrong"), 2),
+        (ServerUnreachable("nobody answers"), 3),
+    ],
+)
+def test_errors_of_the_call_are_one_line_and_leave_no_file(
+    command: Command, tmp_path: Path, error: Exception, code: int
+) -> None:
+    def refuse(_: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        raise error
+
+    out = tmp_path / "out.jsonl"
+    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:2]), "--out", out, stub=StubTransport(refuse))
+    assert (done.exit_code, done.stderr) == (code, f"Error: {error}\n")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--metrics", "cosine"], "there is no metric 'cosine'"),
+        (["--metrics", "exact_match", "--preset", "fast"], "preset is for smile"),
+        (["--resume"], "need --out"),
+        (["--synthetic", "prepared"], "needs --reference-set"),
+        (["--map", "prediction"], "write FIELD=COLUMN"),
+        (["--map", "answer=x"], "FIELD one of id, question"),
+        (["--server", "localhost"], "--server localhost: write HOST:PORT"),
+        (["--server", "localhost:"], "--server localhost:: write HOST:PORT"),
+        (["--server", ":50051"], "write HOST:PORT"),
+        (["--server", "::1"], "write HOST:PORT"),
+        (["--server", "localhost:grpc"], "write HOST:PORT"),
+        (["--server", "localhost:70000"], "write HOST:PORT"),
+        (["--server", "http://localhost:50051"], "write HOST:PORT"),
+        (["--server", ""], "write HOST:PORT"),
+        (["--server", "a:1", "--embedded"], "exclude each other"),
+        (["--server", "a:1", "--cache-dir", "x"], "leave it out with --server"),
+        (["--tls-ca", __file__], "give --server"),
+        (["--out", "x", "--format", "table"], "leave out --out"),
+        (["--out", "x", "--resume", "--overwrite"], "exclude each other"),
+    ],
+)
+def test_wrong_usage_says_the_way_out(command: Command, tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:1]), *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("address", ["localhost:1", "[::1]:50051", "a.b-c.example:65535", "dns:///a:1", "unix:/a/b"])
+def test_addresses_that_are_some(command: Command, tmp_path: Path, address: str) -> None:
+    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:1]), "--server", address, "--quiet")
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_missing_file_and_missing_column(command: Command, tmp_path: Path) -> None:
+    done = command("score", tmp_path / "none.jsonl")
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'none.jsonl'}: No such file or directory\n")
+    done = command("score", write_rows(tmp_path / "a.jsonl", [{"references": "a", "output": "b"}]))
+    assert done.exit_code == 2
+    assert "columns are: references, output" in done.stderr
+
+
+def seen_synthetic(command: Command, file: Path, *arguments: str) -> tuple[set[int], str]:
+    modes = set()
+
+    def noting(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        modes.update(spec.smile.synthetic for spec in request.metrics)
+        return answer(request)
+
+    done = command("score", file, *arguments, stub=StubTransport(noting))
+    assert done.exit_code == 0
+    return modes, done.stderr
+
+
+def test_synthetic_answers_are_used_where_all_rows_have_them(command: Command, tmp_path: Path) -> None:
+    with_answers = {"references": ["a"], "prediction": "b", "syn_ans": ["It is a."]}
+    file = write_rows(tmp_path / "all.jsonl", [with_answers])
+    some = write_rows(tmp_path / "some.jsonl", [with_answers, ROWS[0]])
+    none, inline, prepared = 1, 2, 3
+    assert seen_synthetic(command, file)[0] == {inline}
+    assert seen_synthetic(command, file, "--synthetic", "none")[0] == {none}
+    assert seen_synthetic(command, file, "--reference-set", "set")[0] == {prepared}
+    modes, stderr = seen_synthetic(command, some)
+    assert modes == {none}
+    assert "not used, though 1 rows have some" in stderr
+
+
+def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:
+    rows = [{"id": "first", "references": "a", "prediction": "x" * 30}, {"references": "a", "prediction": ""}]
+    done = command("score", write_rows(tmp_path / "a.jsonl", rows), "--format", "table", "--quiet")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["id", "smile"],
+        ["first", "0.300"],
+        ["1", "EMPTY_PREDICTION"],
+    ]
+
+
+def test_no_rows_are_fine(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n")
+    done = command("score", file)
+    assert (done.exit_code, done.stdout) == (0, "")

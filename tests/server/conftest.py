@@ -1,0 +1,65 @@
+"""What the engine's tests share."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.support.servers.valkey import ValkeyServer
+from tests.support.servers.wire import Wire, wire_server
+
+from gradewire_server.encoders.local.source import EmbeddedEngine
+from gradewire_server.settings.groups import CacheConfig, ComputeConfig, EngineConfig
+from gradewire_server.storage.telemetry import EngineTelemetry
+
+# How long an example takes says nothing on a machine that does other things as well.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
+
+OpenEngine = Callable[..., Awaitable[EmbeddedEngine]]
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def telemetry(registry: CollectorRegistry) -> EngineTelemetry:
+    return EngineTelemetry(registry)
+
+
+@pytest.fixture
+async def open_engine(minilm: Path) -> AsyncIterator[OpenEngine]:
+    """Opens engines on the default encoder and closes them at the end; closing one twice is allowed."""
+    engines: list[EmbeddedEngine] = []
+
+    async def open_(
+        cache: CacheConfig | None = None,
+        compute: ComputeConfig | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> EmbeddedEngine:
+        config = EngineConfig(
+            minilm, preload=("",), cache=cache or CacheConfig(), compute=compute or ComputeConfig(workers=2)
+        )
+        engine = await EmbeddedEngine.open(config, registry or CollectorRegistry())
+        engines.append(engine)
+        return engine
+
+    yield open_
+    for engine in engines:
+        await engine.close()
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    with ValkeyServer(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    """A server over the hash engine: what concerns the wire is tested on a real socket."""
+    async with wire_server() as running:
+        yield running

@@ -1,0 +1,253 @@
+"""The batcher keeps workers busy, survives failures and answers for every job, whoever cancels when."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradewire_server.encoders.batching.batcher import Batcher, ClosedError
+from gradewire_server.settings.groups import ComputeConfig
+
+
+class Job:
+    def __init__(self, length: int, name: int = 0) -> None:
+        self.length = length
+        self.name = name
+        self.cancelled = False
+        self.ends: list[str] = []
+
+    def wanted(self, now_s: float) -> bool:
+        del now_s
+        return not self.cancelled
+
+
+class Recorder:
+    """A handler whose runs wait for `gate` and answer with the names of their jobs."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.running = 0
+        self.most_running = 0
+        self.lone: list[bool] = []
+        self._lock = threading.Lock()
+
+    def run(self, jobs: Sequence[Job], *, lone: bool) -> list[int]:
+        with self._lock:
+            self.lone.append(lone)
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+        self.gate.wait(10)
+        with self._lock:
+            self.running -= 1
+        if any(job.name < 0 for job in jobs):
+            raise RuntimeError("a broken model")
+        return [job.name for job in jobs]
+
+    def done(self, jobs: Sequence[Job], result: list[int]) -> None:
+        for job, name in zip(jobs, result, strict=True):
+            assert job.name == name
+            job.ends.append("done")
+
+    def failed(self, jobs: Sequence[Job], error: Exception) -> None:
+        assert isinstance(error, ClosedError) or str(error) == "a broken model"
+        for job in jobs:
+            job.ends.append("failed")
+
+    def dropped(self, job: Job) -> None:
+        job.ends.append("dropped")
+
+
+async def ended(jobs: Sequence[Job]) -> None:
+    async with asyncio.timeout(10):
+        while not all(job.ends for job in jobs):  # noqa: ASYNC110 - jobs have no event of their own
+            await asyncio.sleep(0.001)
+
+
+class Watched(Batcher[Job, list[int]]):
+    """A batcher that remembers what each worker was given."""
+
+    def __init__(self, handler: Recorder, compute: ComputeConfig) -> None:
+        super().__init__(handler, compute, name="t")
+        self.batches: list[list[Job]] = []
+
+    def _work(self, runs: Sequence[Sequence[Job]], *, lone: bool) -> None:
+        self.batches.append([job for run in runs for job in run])
+        super()._work(runs, lone=lone)
+
+    def sizes(self, count: int) -> list[int]:
+        """Tokens of the first `count` batches; waits for workers to wake, without a turn of the event loop."""
+        give_up_s = time.monotonic() + 10
+        while len(self.batches) < count and time.monotonic() < give_up_s:
+            time.sleep(0.001)
+        return [sum(job.length for job in batch) for batch in self.batches]
+
+
+async def test_a_batch_leaves_at_once_when_a_worker_is_free() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=1))
+    batcher.submit([Job(5)])
+    assert batcher.sizes(1) == [5]
+    handler.gate.set()
+    await batcher.close()
+
+
+async def test_one_call_is_split_over_idle_workers() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=2))
+    jobs = [Job(10) for _ in range(6)]
+    batcher.submit(jobs)
+    assert batcher.sizes(2) == [30, 30]
+    handler.gate.set()
+    await ended(jobs)
+    assert handler.most_running == 2
+    await batcher.close()
+
+
+async def test_a_call_too_small_to_gain_by_it_is_not_split() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=2))
+    batcher.submit([Job(5), Job(6)])
+    assert batcher.sizes(1) == [11]
+    handler.gate.set()
+    await batcher.close()
+
+
+async def test_only_a_run_that_has_all_workers_to_itself_is_lone() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=2))
+    batcher.submit([Job(5)])  # alone
+    assert batcher.sizes(1) == [5]
+    batcher.submit([Job(5)])  # beside the first
+    assert batcher.sizes(2) == [5, 5]
+    handler.gate.set()
+    await batcher.close()
+    assert sorted(handler.lone) == [False, True]
+    split = Recorder()
+    split.gate.set()
+    batcher = Watched(split, ComputeConfig(workers=2))
+    jobs = [Job(50), Job(50)]
+    batcher.submit(jobs)
+    await ended(jobs)
+    await batcher.close()
+    assert split.lone == [False, False]
+
+
+async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=1))
+    jobs = [Job(5, name) for name in range(8)]
+    for job in jobs:
+        batcher.submit([job])
+    handler.gate.set()
+    await ended(jobs)
+    assert batcher.sizes(2) == [5, 35]
+    await batcher.close()
+
+
+async def test_where_calls_compete_batches_are_half_as_large() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=1, max_batch_tokens=100))
+    huge, small = [Job(10) for _ in range(100)], [Job(10)]
+    batcher.submit(huge)
+    batcher.submit(small)
+    handler.gate.set()
+    await ended([*huge, *small])
+    assert len(batcher.batches[0]) == 10
+    assert len(batcher.batches[1]) == 5
+    assert small[0] in batcher.batches[1] + batcher.batches[2]
+    assert len(batcher.batches[3]) == 10
+    await batcher.close()
+
+
+async def test_budgets_hold_for_every_batch() -> None:
+    handler = Recorder()
+    handler.gate.set()
+    compute = ComputeConfig(workers=2, max_batch_tokens=100, max_batch_texts=7)
+    batcher = Watched(handler, compute)
+    jobs = [Job(1 + number % 40) for number in range(200)] + [Job(150)]
+    batcher.submit(jobs)
+    await ended(jobs)
+    for members in batcher.batches:
+        assert len(members) <= 7
+        assert len(members) == 1 or sum(job.length for job in members) <= 100
+    await batcher.close()
+
+
+async def test_a_failed_run_fails_its_own_jobs_only() -> None:
+    handler = Recorder()
+    handler.gate.set()
+    batcher = Watched(handler, ComputeConfig(workers=1))
+    bad, good = Job(5, -1), Job(5, 1)
+    batcher.submit([bad])
+    batcher.submit([good])
+    await ended([bad, good])
+    assert bad.ends == ["failed"]
+    assert good.ends == ["done"]
+    await batcher.close()
+
+
+async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None:
+    handler = Recorder()
+    compute = ComputeConfig(workers=1, max_queue_tokens=10)
+    batcher = Watched(handler, compute)
+    first, large, refused = Job(5), [Job(100), Job(100)], Job(1)
+    assert batcher.submit([first])
+    assert batcher.submit(large)  # taken whole, though it is larger than the bound
+    assert not batcher.submit([refused])
+    handler.gate.set()
+    await ended([first, *large])
+    assert batcher.submit([refused])
+    await ended([refused])
+    await batcher.close()
+
+
+async def test_closing_fails_what_waits_and_finishes_what_runs() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=1))
+    running, waiting = Job(5), Job(5)
+    batcher.submit([running])
+    batcher.submit([waiting])
+    handler.gate.set()
+    await batcher.close()
+    assert waiting.ends == ["failed"]
+    assert running.ends == ["done"]
+    assert not batcher.submit([Job(5)])
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.lists(st.integers(2, 120), min_size=1, max_size=6), min_size=1, max_size=8),
+    st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))),
+    st.integers(1, 3),
+)
+def test_every_job_ends_once_whoever_cancels_when(
+    calls: list[list[int]], cancels: set[tuple[int, int]], workers: int
+) -> None:
+    # (call, step): the call is cancelled after that many calls have been submitted.
+    async def scenario() -> None:
+        handler = Recorder()
+        compute = ComputeConfig(workers=workers, max_batch_tokens=128)
+        batcher = Watched(handler, compute)
+        jobs = [[Job(length, 100 * call + n) for n, length in enumerate(lengths)] for call, lengths in enumerate(calls)]
+        for step, mine in enumerate(jobs):
+            batcher.submit(mine)
+            for call, at in cancels:
+                if at == step and call < len(jobs):
+                    for job in jobs[call]:
+                        job.cancelled = True
+            if step == len(jobs) // 2:
+                handler.gate.set()
+                await asyncio.sleep(0)
+        handler.gate.set()
+        flat = [job for mine in jobs for job in mine]
+        await ended(flat)
+        await batcher.close()
+        for job in flat:
+            assert len(job.ends) == 1
+            assert job.ends == ["done"] or job.cancelled
+        assert batcher.queued_tokens == 0
+
+    asyncio.run(scenario())

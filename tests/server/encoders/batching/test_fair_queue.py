@@ -1,0 +1,121 @@
+"""Scheduling: every job once, within budget, fairly, with little padding."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.encoders.batching.fair_queue import RUN_OVERHEAD_TOKENS, FairQueue, plan_runs
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    length: int
+    call: int = 0
+
+
+_CALLS = st.lists(st.lists(st.integers(2, 300), max_size=12), max_size=8)
+
+
+def filled(calls: list[list[int]], quantum: int = 64) -> tuple[FairQueue[Job], list[Job]]:
+    queue: FairQueue[Job] = FairQueue(quantum_tokens=quantum)
+    jobs = []
+    for call, lengths in enumerate(calls):
+        mine = [Job(length, call) for length in lengths]
+        queue.push(mine)
+        jobs += mine
+    return queue, jobs
+
+
+@given(_CALLS, st.integers(1, 400), st.integers(1, 10), st.integers(1, 200))
+def test_every_job_once_and_budgets_kept(calls: list[list[int]], max_tokens: int, max_jobs: int, quantum: int) -> None:
+    queue, jobs = filled(calls, quantum)
+    seen: list[Job] = []
+    while queue.jobs:
+        taken, dropped = queue.take(max_tokens=max_tokens, max_jobs=max_jobs)
+        assert taken
+        assert not dropped
+        assert len(taken) <= max_jobs
+        assert len(taken) == 1 or sum(job.length for job in taken) <= max_tokens
+        seen += taken
+        assert queue.tokens == sum(job.length for job in jobs) - sum(job.length for job in seen)
+    assert len(seen) == len(jobs)
+    assert set(seen) == set(jobs)
+
+
+@given(_CALLS, st.sets(st.integers(0, 7)))
+def test_unwanted_jobs_are_handed_out_as_dropped(calls: list[list[int]], gone: set[int]) -> None:
+    queue, jobs = filled(calls)
+    seen: list[Job] = []
+    lost: list[Job] = []
+    while queue.jobs:
+        taken, dropped = queue.take(max_tokens=256, max_jobs=8, wanted=lambda job: job.call not in gone)
+        seen += taken
+        lost += dropped
+    assert all(job.call not in gone for job in seen)
+    assert all(job.call in gone for job in lost)
+    assert set(seen) | set(lost) == set(jobs)
+    assert queue.tokens == 0
+
+
+@given(st.lists(st.integers(2, 60), min_size=1, max_size=5), st.integers(2, 40))
+def test_a_huge_call_delays_a_small_one_by_its_share_of_a_batch(small: list[int], huge_length: int) -> None:
+    queue, _ = filled([[huge_length] * 2000])
+    queue.take(max_tokens=256, max_jobs=128)
+    mine = [Job(length, 1) for length in small]
+    queue.push(mine)
+    left = set(mine)
+    served_to_huge = 0
+    while left:
+        taken, _ = queue.take(max_tokens=256, max_jobs=128)
+        left -= set(taken)
+        served_to_huge += sum(job.length for job in taken if job.call == 0)
+    # At equal turns, the huge call gets about what the small one does, beside the rest of the batch they end in.
+    assert served_to_huge <= sum(small) + 2 * (64 + 60) + 256
+
+
+@given(st.integers(2, 6))
+def test_equal_calls_get_equal_shares(count: int) -> None:
+    queue, _ = filled([[10] * 500 for _ in range(count)])
+    served = [0] * count
+    for _ in range(6 * count):
+        taken, _ = queue.take(max_tokens=256, max_jobs=128)
+        for job in taken:
+            served[job.call] += job.length
+    assert max(served) - min(served) <= 2 * 64 + 256
+
+
+def test_neighbours_in_length_go_together() -> None:
+    queue, _ = filled([[5, 90, 6, 88, 5, 91]])
+    taken, _ = queue.take(max_tokens=270, max_jobs=128)
+    assert sorted(job.length for job in taken) == [88, 90, 91]
+
+
+@given(st.lists(st.integers(1, 300), max_size=40), st.integers(1, 600))
+def test_runs_hold_every_job_once_within_budget(lengths: list[int], max_tokens: int) -> None:
+    jobs = [Job(length) for length in lengths]
+    runs = plan_runs(jobs, max_tokens=max_tokens)
+    assert sorted(map(id, (job for run in runs for job in run))) == sorted(map(id, jobs))
+    for run in runs:
+        spread = {job.length for job in run}
+        assert len(spread) == 1 or max(spread) * len(run) <= max_tokens
+
+
+def cheapest(lengths: list[int], overhead: int) -> int:
+    """All ways to cut a sorted list, by brute force."""
+    if not lengths:
+        return 0
+    return min(overhead + lengths[0] * size + cheapest(lengths[size:], overhead) for size in range(1, len(lengths) + 1))
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.sampled_from([1, RUN_OVERHEAD_TOKENS, 24, 200]))
+def test_no_other_cut_costs_less(lengths: list[int], overhead: int) -> None:
+    runs = plan_runs([Job(length) for length in lengths], max_tokens=10_000, overhead_tokens=overhead)
+    cost = sum(overhead + max(job.length for job in run) * len(run) for run in runs)
+    assert cost == cheapest(sorted(lengths, reverse=True), overhead)
+
+
+def test_drain_empties() -> None:
+    queue, jobs = filled([[3, 4], [5]])
+    assert set(queue.drain()) == set(jobs)
+    assert (queue.jobs, queue.tokens) == (0, 0)

@@ -1,0 +1,201 @@
+"""Signs of illness lead to the right end: who is told what, when the breaker opens, when a model is loaded anew."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.support.fakes.fake_triton import FakeTriton
+
+from gradewire_server.domain.needs import Tier
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.triton.source import TritonEngine
+from gradewire_server.settings.groups import EngineConfig, TritonConfig
+
+pytestmark = pytest.mark.alone
+
+MODEL = "all-MiniLM-L6-v2"
+
+
+@pytest.fixture
+async def fake(minilm: Path) -> AsyncIterator[FakeTriton]:
+    async with FakeTriton(minilm / MODEL) as server:
+        yield server
+
+
+@pytest.fixture
+async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) -> AsyncIterator[TritonEngine]:
+    config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05, timeout_s=5))
+    opened = await TritonEngine.open(config, registry)
+    assert opened.health().models == {MODEL: True}
+    fake.requests.clear()
+    yield opened
+    await opened.close()
+
+
+async def ask(engine: TritonEngine, *texts: str, deadline_s: float | None = None) -> dict[int, Failure]:
+    reply = await engine.embed("", texts, [Tier.WINDOW] * len(texts), deadline_s=deadline_s)
+    return dict(reply.failures)
+
+
+async def test_failures_open_the_breaker_then_calls_fail_at_once_and_a_probe_closes_it(
+    engine: TritonEngine, fake: FakeTriton, registry: CollectorRegistry
+) -> None:
+    fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy at /secret")
+    for number in range(3):
+        failures = await ask(engine, f"text {number}")
+        assert [failure.status for failure in failures.values()] == [Status.UNAVAILABLE]
+        assert "try again" in failures[0].message
+        assert "secret" not in failures[0].message
+    health = engine.health()
+    assert health.models == {MODEL: False}
+    assert "cannot compute" in health.troubles[MODEL]
+    assert registry.get_sample_value(
+        "gradewire_engine_triton_breaker_state", {"model": MODEL, "state": "open"}
+    ) or registry.get_sample_value("gradewire_engine_triton_breaker_state", {"model": MODEL, "state": "half_open"})
+    before = len(fake.requests)
+    assert len(await ask(engine, *(f"more {number}" for number in range(20)))) == 20
+    assert all(len(request["input_ids"]) == 1 for request in fake.requests[before:]), "nothing but probes"
+    async with asyncio.timeout(20):
+        while "load" not in fake.loads:  # noqa: ASYNC110 - the other side's list has no event
+            await asyncio.sleep(0.01)
+    assert fake.loads[:2] == ["unload", "load"]
+    fake.error = None
+    async with asyncio.timeout(20):
+        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
+            await asyncio.sleep(0.01)
+    assert not await ask(engine, "well again")
+
+
+async def test_a_model_that_fails_already_at_start_is_mended_too(fake: FakeTriton, minilm: Path) -> None:
+    fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy")
+    config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
+    engine = await TritonEngine.open(config, CollectorRegistry())
+    assert engine.health().models == {MODEL: False}
+    async with asyncio.timeout(20):
+        while fake.loads != ["unload", "load"]:  # noqa: ASYNC110 - the other side's list has no event
+            await asyncio.sleep(0.01)
+    fake.error = None
+    async with asyncio.timeout(20):
+        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
+            await asyncio.sleep(0.01)
+    await engine.close()
+
+
+async def test_one_failure_is_no_reason_to_unload_a_model(engine: TritonEngine, fake: FakeTriton) -> None:
+    fake.error = (grpc.StatusCode.INTERNAL, "a hiccup")
+    assert await ask(engine, "a text")
+    fake.error = None
+    await asyncio.sleep(0.3)
+    assert not await ask(engine, "a text")
+    assert fake.loads == []
+
+
+async def test_a_model_that_breaks_on_disk_is_called_broken_by_health_and_calls_and_logged_once(
+    fake: FakeTriton, minilm: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(minilm / MODEL, tmp_path / "models" / MODEL, ignore=shutil.ignore_patterns("*.onnx"))
+    tokenizer = tmp_path / "models" / MODEL / "tokenizer.json"
+    whole = tokenizer.read_bytes()
+    config = EngineConfig(tmp_path / "models", preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
+    engine = await TritonEngine.open(config, CollectorRegistry())
+    tokenizer.write_bytes(whole[:500])
+    right = fake.config.parameters["gradewire.digest"].string_value
+    fake.config.parameters["gradewire.digest"].string_value = "0" * 64  # so that it is opened anew
+    caplog.clear()
+    async with asyncio.timeout(20):
+        while engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
+            await asyncio.sleep(0.01)
+    for number in range(5):
+        refused = (await ask(engine, f"a text {number}"))[0]
+        status = engine.model("")
+        assert isinstance(status, Failure)
+        assert "is broken here; gradewire models verify" in status.message
+        assert refused == status
+        assert engine.health().troubles[MODEL] == status.message
+        assert engine.health().models == {MODEL: False}
+        await asyncio.sleep(0.1)
+    said = [record.getMessage() for record in caplog.records if "broken" in record.getMessage()]
+    assert 1 <= len(said) == len(set(said)), said
+    tokenizer.write_bytes(whole)
+    fake.config.parameters["gradewire.digest"].string_value = right
+    async with asyncio.timeout(20):
+        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
+            await asyncio.sleep(0.01)
+    assert engine.health().troubles == {}
+    assert not await ask(engine, "a text")
+    await engine.close()
+
+
+async def test_a_model_that_hangs_is_loaded_anew_and_one_that_is_busy_with_others_is_not(
+    engine: TritonEngine, fake: FakeTriton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradewire_server.encoders.triton.model.PROBE_TIMEOUT_S", 0.5)
+    fake.gate.clear()
+    others = asyncio.create_task(_count_up(fake))
+    statuses: list[Status] = []
+    async with asyncio.timeout(20):
+        while engine.health().models[MODEL]:
+            # More than once: on a busy machine the deadline of one may pass before it is sent, and tells nothing then.
+            failures = await ask(engine, "waits", deadline_s=time.monotonic() + 0.3)
+            statuses += [failure.status for failure in failures.values()]
+            await asyncio.sleep(0.6)
+    assert statuses[0] == Status.TIMEOUT
+    assert set(statuses) <= {Status.TIMEOUT, Status.UNAVAILABLE}, "refused at once as soon as it is known to hang"
+    assert "did not answer in time" in (await ask(engine, "refused at once"))[0].message
+    await asyncio.sleep(4)  # five probes
+    assert fake.loads == []
+    others.cancel()
+    async with asyncio.timeout(20):
+        while fake.loads != ["unload", "load"]:  # noqa: ASYNC110 - the other side's list has no event
+            await asyncio.sleep(0.01)
+    fake.gate.set()
+    async with asyncio.timeout(20):
+        while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
+            await asyncio.sleep(0.01)
+    assert not await ask(engine, "well again")
+
+
+async def _count_up(fake: FakeTriton) -> None:
+    while True:
+        fake.computed += 1
+        await asyncio.sleep(0.05)
+
+
+async def test_a_model_that_somebody_else_loads_or_has_loaded_is_left_alone(
+    engine: TritonEngine, fake: FakeTriton
+) -> None:
+    fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy")
+    fake.state = "LOADING"
+    fake.computed = 100
+    await ask(engine, "a text")
+    await asyncio.sleep(4.5)
+    assert fake.loads == []
+    fake.state = "READY"
+    async with asyncio.timeout(20):
+        while "load" not in fake.loads:  # noqa: ASYNC110 - the other side's list has no event
+            await asyncio.sleep(0.01)
+    assert fake.loads == ["unload", "load"]
+
+
+async def test_a_run_that_fails_once_is_sent_again(engine: TritonEngine, fake: FakeTriton) -> None:
+    for number in range(5):
+        fake.errors = [(grpc.StatusCode.INTERNAL, "Stub process is not healthy")]
+        assert not await ask(engine, f"a text {number}")
+    assert engine.health().models == {MODEL: True}
+
+
+@pytest.mark.parametrize("given_s", [3.0, 60.0])
+async def test_a_queue_that_allows_less_than_the_caller_is_overload(
+    engine: TritonEngine, fake: FakeTriton, given_s: float
+) -> None:
+    fake.error = (grpc.StatusCode.UNAVAILABLE, "Request timeout expired")
+    for number in range(5):
+        failures = await ask(engine, f"a text {number}", deadline_s=time.monotonic() + given_s)
+        assert "in its queue for longer than it allows; try again later" in failures[0].message
+    assert len(fake.requests) == 5
+    assert engine.health().models == {MODEL: True}

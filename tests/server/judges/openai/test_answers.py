@@ -1,0 +1,186 @@
+"""Replies of OpenAI-compatible servers."""
+
+import contextlib
+import email.utils
+import json
+import math
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.domain.result import Status
+from gradewire_server.judges.openai.answers import answer_of, error_of, kind_of, retry_after_s
+from gradewire_server.judges.openai.client import Reply
+from gradewire_server.judges.openai.dialect import ServerKind
+from gradewire_server.judges.remote.errors import RemoteError, Trouble
+
+
+def reply(body: object, status: int = 200, retry_after: str = "") -> Reply:
+    return Reply(status, body if isinstance(body, bytes) else json.dumps(body).encode(), retry_after)
+
+
+COMPLETION: dict[str, Any] = {
+    "choices": [
+        {
+            "finish_reason": "length",
+            "message": {"role": "assistant", "content": "1"},
+            "logprobs": {
+                "content": [
+                    {"token": "1", "logprob": -0.5, "top_logprobs": [{"token": "1", "logprob": -0.5, "bytes": [49]}]}
+                ]
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 39, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 30}},
+}
+
+
+def test_a_completion_is_read() -> None:
+    answer = answer_of(reply(COMPLETION), continued=True)
+    assert (answer.text, answer.whole, answer.continued) == ("1", False, True)
+    assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (39, 30, 2)
+    assert answer.steps is not None
+    assert answer.steps[0].alternatives == (("1", -0.5),)
+
+
+def test_counts_that_are_none_are_not_counted() -> None:
+    usage = {"prompt_tokens": -1, "completion_tokens": "7", "prompt_tokens_details": {"cached_tokens": 10**30}}
+    answer = answer_of(reply({**COMPLETION, "usage": usage}), continued=False)
+    assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>Bad gateway</html>",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        {},
+        {"choices": []},
+        {"choices": [{}]},
+        {"choices": [{"message": {"content": None}}]},
+        {"choices": [{"message": {"content": ["1"]}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": 1, "logprob": 0}]}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1"}]}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": "x"}]}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": 10**400}]}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": 5}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": []}]} | {"usage": [1]},
+        {"choices": [{"message": {"content": "1"}, "finish_reason": "content_filter"}]},
+    ],
+)
+def test_what_is_no_completion_is_unparsable(body: object) -> None:
+    with pytest.raises(RemoteError) as caught:
+        answer_of(reply(body), continued=False)
+    assert caught.value.failure.status is Status.UNPARSABLE
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(part=JSON, place=st.sampled_from(["choices", "choice", "message", "logprobs", "entry", "tops", "usage"]))
+def test_any_wrong_part_of_a_completion_is_an_answer_or_an_error(part: object, place: str) -> None:
+    completion = json.loads(json.dumps(COMPLETION))
+    choice = completion["choices"][0]
+    where: dict[str, tuple[Any, Any]] = {
+        "choices": (completion, "choices"),
+        "choice": (completion["choices"], 0),
+        "message": (choice, "message"),
+        "logprobs": (choice, "logprobs"),
+        "entry": (choice["logprobs"]["content"], 0),
+        "tops": (choice["logprobs"]["content"][0], "top_logprobs"),
+        "usage": (completion, "usage"),
+    }
+    container, key = where[place]
+    container[key] = part
+    with contextlib.suppress(RemoteError):
+        assert isinstance(answer_of(reply(completion), continued=True).text, str)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "told"),
+    [
+        (301, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
+        (308, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
+        (400, Trouble.REJECTED, Status.INTERNAL),
+        (401, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
+        (403, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
+        (404, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
+        (408, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
+        (429, Trouble.RATE_LIMITED, Status.UNAVAILABLE),
+        (500, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
+        (503, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
+        (529, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
+    ],
+)
+def test_what_statuses_mean(status: int, kind: Trouble, told: Status) -> None:
+    error = error_of(reply(b"sk-secret", status, "7"), "m")
+    assert error is not None
+    assert (error.kind, error.failure.status) == (kind, told)
+    assert "secret" not in error.failure.message
+    assert error.retry_after_s == (7 if kind in {Trouble.RATE_LIMITED, Trouble.SERVER_ERROR} else None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b'{"error":{"code":400,"type":"exceed_context_size_error","n_prompt_tokens":9031}}',
+        b'{"error":{"code":"context_length_exceeded","message":"..."}}',
+        b'{"message":"This model\'s maximum context length is 4096 tokens. However, you requested 9000"}',
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_apart(words: bytes) -> None:
+    error = error_of(reply(words, 400), "m")
+    assert error is not None
+    assert (error.kind, error.failure.status) == (Trouble.TOO_LONG, Status.INVALID_INPUT)
+
+
+def test_a_quota_that_is_used_up_is_nothing_to_wait_for() -> None:
+    error = error_of(reply(b'{"error":{"code":"insufficient_quota"}}', 429), "m")
+    assert error is not None
+    assert error.failure.status is Status.MODEL_UNAVAILABLE
+
+
+def test_retry_after_is_a_number_or_a_moment() -> None:
+    assert retry_after_s("3") == 3
+    assert retry_after_s(" 99999999999999999999 ") == 3600
+    soon = retry_after_s(email.utils.formatdate(time.time() + 100, usegmt=True))
+    assert soon is not None
+    assert 90 < soon <= 100
+    assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+
+
+@given(st.text(max_size=40) | st.integers().map(str) | st.floats().map(str))
+def test_any_retry_after_is_a_number_of_seconds_or_nothing(header: str) -> None:
+    wait_s = retry_after_s(header)
+    assert wait_s is None or (math.isfinite(wait_s) and 0 <= wait_s <= 3600)
+
+
+@pytest.mark.parametrize(
+    ("owner", "model", "kind"),
+    [("vllm", "m", ServerKind.VLLM), ("llamacpp", "other", ServerKind.LLAMA_CPP), ("openai", "m", ServerKind.OTHER)],
+)
+def test_servers_are_known_by_who_owns_their_models(owner: str, model: str, kind: ServerKind) -> None:
+    assert kind_of(reply({"data": [{"id": "m", "owned_by": owner}]}), model) is kind
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", {"data": None}, {"data": 5}, {"data": ["m", 5, {}]}])
+def test_a_list_of_models_that_is_none_says_nothing(body: object) -> None:
+    assert kind_of(reply(body), "m") is ServerKind.OTHER
+
+
+def test_a_model_that_is_not_listed_is_named_with_those_that_are() -> None:
+    body = {"data": [{"id": f"model-{number}", "owned_by": "vllm"} for number in range(9)]}
+    with pytest.raises(RemoteError, match=r"no model 'm'; it has model-0, .*model-4 and others") as caught:
+        kind_of(reply(body), "m")
+    assert caught.value.failure.status is Status.MODEL_UNAVAILABLE

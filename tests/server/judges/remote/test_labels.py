@@ -1,0 +1,183 @@
+"""Label probabilities from tokens' texts."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.remote.labels import LEAST_MASS, LabelReading, Labels, Step
+
+RATING = ("1", "2", "3")
+
+
+def tokens(*tops: dict[str, float]) -> list[Step]:
+    """Steps from probabilities by text, the token that was written first."""
+    return [Step(next(iter(top)), tuple((text, math.log(p)) for text, p in top.items())) for top in tops]
+
+
+def read(options: tuple[str, ...], *tops: dict[str, float], opening: str = "") -> LabelReading | Failure:
+    return Labels(options, opening).read(tokens(*tops))
+
+
+def test_a_label_with_its_blank_is_one_token() -> None:
+    reading = read(RATING, {" 1": 0.6, " 2": 0.1, "\n": 0.2, " 3": 0.1})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.6 / 0.8, 0.1 / 0.8, 0.1 / 0.8))
+    assert reading.mass == pytest.approx(0.8)
+
+
+def test_a_blank_of_its_own_is_followed_to_where_the_labels_part() -> None:
+    reading = read(RATING, {" ": 0.4, " A": 0.6}, {"2": 0.5, "1": 0.25, "9": 0.25})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((1 / 3, 2 / 3, 0))
+    assert reading.mass == pytest.approx(0.75)  # among what may follow the blank, which is no part of any label
+
+
+def test_a_judge_that_was_made_to_write_a_blank_is_read_where_it_would_have_written_a_label() -> None:
+    reading = read(("yes", "no"), {" ": 0.5, " yes": 0.06, " no": 0.04, " I": 0.4}, {"I": 0.999, "yes": 0.001})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.6, 0.4))
+    assert reading.mass == pytest.approx(0.1)
+
+
+def test_labels_are_known_by_their_first_differing_tokens() -> None:
+    reading = read(("incorrect", "correct"), {" in": 0.3, " cor": 0.2, " i": 0.1, " the": 0.4}, {"correct": 1.0})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.4 / 0.6, 0.2 / 0.6))
+
+
+def test_case_and_white_space_do_not_matter() -> None:
+    reading = read(("yes", "no"), {"Yes": 0.5, " yes": 0.2, "YES": 0.1, "No": 0.2})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.8, 0.2))
+
+
+def test_a_longer_number_is_another_one() -> None:
+    reading = read(RATING, {"10": 0.6, "1": 0.1, "1.": 0.1, "2": 0.2})
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.5, 0.5, 0))
+    assert reading.mass == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    "tops", [({"The": 0.9, "A": 0.1},), ({" ": 1.0},), (), ({"": 0.9, "?": 0.1},), ({"R": 0.99, "1": 9e-4},)]
+)
+def test_none_of_the_labels_is_unparsable(tops: tuple[dict[str, float], ...]) -> None:
+    failure = read(RATING, *tops)
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNPARSABLE
+
+
+def test_a_label_that_the_judge_was_made_to_write_and_did_not_want_to_is_none() -> None:
+    failure = Labels(RATING).read([Step("1", (("Paris", -0.1), ("The", -3.0)))])
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNPARSABLE
+
+
+@pytest.mark.parametrize("logprobs", [(math.nan, -1.0), (0.5, -1.0), (-0.1, -0.1), (math.inf, -1.0)])
+def test_what_is_no_probability_is_unparsable(logprobs: tuple[float, float]) -> None:
+    failure = Labels(RATING).read([Step("1", (("1", logprobs[0]), ("2", logprobs[1])))])
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNPARSABLE
+
+
+def test_minus_infinity_is_nothing() -> None:
+    reading = Labels(RATING).read([Step("1", (("1", -0.1), ("2", -math.inf), ("3", -9999.0)))])
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == (1.0, 0.0, 0.0)
+
+
+def test_an_opening_that_is_repeated_is_followed() -> None:
+    tops = ({"Rating": 0.7, "2": 0.3}, {":": 1.0}, {" ": 1.0}, {"3": 0.5, "1": 0.5})
+    reading = read(RATING, *tops, opening="Rating:")
+    assert isinstance(reading, LabelReading)
+    assert reading.probabilities == pytest.approx((0.5, 0, 0.5))
+    assert isinstance(read(RATING, *tops), LabelReading)  # without it "2" is all that there is of a label
+    assert read(RATING, *tops).probabilities == (0, 1, 0)  # type: ignore[union-attr] - looked at in the line above
+
+
+def test_labels_that_begin_alike_in_these_tokens_are_refused() -> None:
+    failure = read(("0.1", "0.2", "1"), {"0": 0.8, "1": 0.2}, {".": 1.0}, {"1": 0.5, "2": 0.5})
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.INVALID_PARAMETER
+    alike = read(("0.1", "0.2"), {"0": 0.8, "1": 0.2}, {".": 1.0}, {"1": 0.5, "2": 0.5})
+    assert isinstance(alike, LabelReading)
+    assert alike.probabilities == pytest.approx((0.5, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("options", "distinct"),
+    [(("1", "2"), True), (("yes", "Yes"), False), (("no", "not"), False), (("a", " "), False), (("1", "10"), False)],
+)
+def test_labels_must_be_told_apart(options: tuple[str, ...], *, distinct: bool) -> None:
+    assert Labels(options).distinct is distinct
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "label"),
+    [
+        ("2", True, 1),
+        (" 2.", True, 1),
+        ("Rating: 2", True, 1),
+        ("rating:2 because", True, 1),
+        ("2", False, 1),
+        ("20", True, None),
+        ("", True, None),
+        ("", False, None),
+        ("Rating:", False, None),
+        ("4", True, None),
+        ("I think 2", True, None),
+        ("1 or 2", True, 0),
+    ],
+)
+def test_text_alone_decides_where_there_is_nothing_else(text: str, label: int | None, *, whole: bool) -> None:
+    reading = Labels(RATING, "Rating:").read_text(text, whole=whole)
+    if label is None:
+        assert isinstance(reading, Failure)
+        assert reading.status is Status.UNPARSABLE
+    else:
+        assert isinstance(reading, LabelReading)
+        assert reading.probabilities == tuple(float(index == label) for index in range(3))
+        assert reading.mass is None
+
+
+def test_a_label_that_was_cut_counts_where_it_can_become_no_other() -> None:
+    labels = Labels(("incorrect", "correct"))
+    assert labels.read_text("incor", whole=False) == LabelReading((1.0, 0.0), None)
+    assert isinstance(labels.read_text("incor", whole=True), Failure)
+
+
+def test_as_few_tokens_as_tell_the_labels_apart_are_asked_for() -> None:
+    assert Labels(RATING).tokens_to_tell == 2  # a blank, a digit
+    assert Labels(("0.1", "0.2")).tokens_to_tell == 4
+    assert Labels(RATING, "Rating:").tokens_to_tell == 2 + len("Rating:")
+
+
+TEXTS = st.text(alphabet=" 123RatingYesno:.\n", max_size=6)
+LOGPROBS = st.one_of(st.floats(max_value=0, allow_nan=False), st.floats())
+
+
+@given(
+    steps=st.lists(
+        st.tuples(TEXTS, st.lists(st.tuples(TEXTS, LOGPROBS), max_size=6)).map(
+            lambda each: Step(each[0], tuple(each[1]))
+        ),
+        max_size=6,
+    ),
+    options=st.sampled_from([RATING, ("yes", "no"), ("0.1", "0.2", "1"), ("A", "B", "C", "D")]),
+    opening=st.sampled_from(["", "Rating:"]),
+)
+def test_whatever_a_server_sends_is_a_distribution_or_a_failure(
+    steps: list[Step], options: tuple[str, ...], opening: str
+) -> None:
+    reading = Labels(options, opening).read(steps)
+    if isinstance(reading, Failure):
+        assert reading.status in {Status.UNPARSABLE, Status.INVALID_PARAMETER}
+        return
+    assert len(reading.probabilities) == len(options)
+    assert all(0 <= each <= 1 for each in reading.probabilities)
+    assert math.fsum(reading.probabilities) == pytest.approx(1)
+    assert reading.mass is not None
+    assert LEAST_MASS <= reading.mass <= 1

@@ -1,0 +1,46 @@
+"""Rules and values through a whole metric: numbers by the fits that ship, denials whatever the fit."""
+
+from dataclasses import replace
+
+import pytest
+from tests.server.metrics.calibrated.features.test_features import inputs
+from tests.server.metrics.calibrated.test_metric import FACTS
+from tests.support.engines.calibrated_fits import DIGEST
+from tests.support.engines.programs import Table, at
+
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.calibrated.features.features import FEATURES, features
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters
+
+COLUMNS = [ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES]
+
+
+@pytest.fixture(params=["all-MiniLM-L6-v2", "all-mpnet-base-v2", "sfve-mini"])
+def fit(request: pytest.FixtureRequest) -> CalibratedFit:
+    (shipped,) = (each for each in load_catalog()[request.param].calibrations if each.metric == "calibrated")
+    return read_fit(shipped.fit, COLUMNS, version=VERSION)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [("1000", "1,000"), ("There are 1,000 of them.", "1000"), ("3", "\u0663"), ("two", "2"), ("the 8th", "eighth")],
+)
+def test_equal_numbers_are_right_however_they_are_written(fit: CalibratedFit, prediction: str, reference: str) -> None:
+    """With terms of SMILE as they are where spellings differ: it sees no shared word."""
+    item = inputs(prediction, reference, question="How many are there?")
+    apart = replace(item.terms, sentence=0.72, keyword=0.8, exact=0.0)
+    assert fit(features(replace(item, terms=apart))) > 0.5
+    other = inputs("7", reference, question="How many are there?")
+    assert fit(features(replace(other, terms=apart))) < 0.5
+
+
+@pytest.mark.parametrize(("prediction", "uncertain"), [("big cat", False), ("not cat", True)])
+def test_a_denial_is_uncertain_where_it_would_be_called_right(prediction: str, uncertain: bool) -> None:  # noqa: FBT001
+    parameters = CalibratedParameters(model=f"m@{DIGEST}", confidence=0.8)
+    table = Table({prediction: at(0), "cat": at(10)})
+    result = table.run(Calibrated().score(Item("1", "Which?", ("cat",), prediction), parameters, FACTS))
+    assert result.correct is True
+    assert (result.parts.uncertain, Warning.UNCERTAIN in result.warnings) == (uncertain, uncertain)

@@ -1,0 +1,75 @@
+"""The fits that the catalog ships: read by this version of the metric, for their weights, true to their promises."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_server.metrics.calibrated.features.features import FEATURES
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.metric import VERSION
+
+KNOWN = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
+FITS = {
+    entry.name: calibration
+    for entry in load_catalog().values()
+    if not entry.base
+    for calibration in entry.calibrations
+    if calibration.metric == "calibrated"
+}
+# Values of features are shares, similarities, counts and kinds, or absent.
+ITEMS = st.lists(
+    st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]) | st.integers(0, 12).map(float) | st.just(float("nan")),
+    min_size=len(FEATURES),
+    max_size=len(FEATURES),
+).map(np.array)
+
+
+@pytest.fixture(scope="module", params=sorted(FITS))
+def fit(request: pytest.FixtureRequest) -> CalibratedFit:
+    found = read_fit(FITS[request.param].fit, KNOWN, version=VERSION)
+    assert found.model_digest == FITS[request.param].model_digest
+    return found
+
+
+def test_every_encoder_has_one_of_its_own() -> None:
+    assert sorted(FITS) == sorted(entry.name for entry in load_catalog().values() if not entry.base)
+    assert len({calibration.fit for calibration in FITS.values()}) == len(FITS)
+
+
+@settings(max_examples=150)
+@given(
+    item=ITEMS, more=st.floats(0, 1), column=st.sampled_from([n for n, each in enumerate(FEATURES) if each.monotone])
+)
+def test_more_of_what_speaks_for_an_answer_never_lowers_it(
+    fit: CalibratedFit, item: Any, more: float, column: int
+) -> None:
+    raised = item.copy()
+    raised[column] += more
+    assert FEATURES[column].monotone * (fit(raised) - fit(item)) >= -1e-12
+
+
+@settings(max_examples=60)
+@given(item=ITEMS, moved=st.floats(-1e-5, 1e-5))
+def test_the_last_bits_of_vectors_move_it_by_less_than_scores_may_differ(
+    fit: CalibratedFit, item: Any, moved: float
+) -> None:
+    """Those features that come from vectors, all at once."""
+    other = item + np.where([feature.width > 0 for feature in FEATURES], moved, 0.0)
+    assert abs(fit(other) - fit(item)) < 2e-4
+
+
+def test_what_has_nothing_is_wrong_and_what_has_all_is_right(fit: CalibratedFit) -> None:
+    best = np.array([1.0 if feature.monotone > 0 else 0.0 for feature in FEATURES])
+    worst = np.array([1.0 if feature.monotone < 0 else 0.0 for feature in FEATURES])
+    assert fit(worst) < 0.1
+    assert fit(best) > 0.9
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_its_bands_are_there(fit: CalibratedFit, confidence: float) -> None:
+    band = fit.band(confidence)
+    assert 0 <= band.lower <= 0.5 <= band.upper <= 1

@@ -1,0 +1,177 @@
+"""A prompt file is read strictly, and what is wrong with it is named."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.judges.prompts import GRADE, LAVE, SIMILARITY, VERDICT
+
+from gradewire_server.metrics.judged.neutralise import Delimiters
+from gradewire_server.metrics.judged.prompts import MAX_BYTES, PROMPTS, PromptError, ReferenceForm, read_prompt
+
+SYNTHETIC = PROMPTS.find("synthetic", "").text
+
+
+def test_a_file_is_what_it_says() -> None:
+    file = read_prompt(LAVE.encode())
+    assert (file.name, file.version, file.title, file.metric) == ("test-lave", 1, "test-lave/1", "lave")
+    assert file.digest == hashlib.sha256(LAVE.encode()).hexdigest()
+    assert file.text == LAVE
+    assert file.references == ReferenceForm("{reference}", "{reference} ({count} of {total})", " | ", 3, 3)
+    rating, rationale = file.variants["rating"], file.variants["rationale"]
+    assert (rating.system, rating.system_with_caption) == ("Rate it.", "Rate it. Mind the picture.")
+    assert (rationale.system, rationale.system_with_caption) == ("Rate it.", "Rate it.")
+    assert [(step.name, step.opening, step.labels, step.values, step.max_tokens) for step in rationale.steps] == [
+        ("reason", "Reason:", (), (), 6),
+        ("rating", "Rating:", ("1", "2", "3"), (1.0, 2.0, 3.0), 0),
+    ]
+    assert (rating.correct_from, rating.prediction_words, rationale.prediction_words) == (0.75, 1024, 5)
+    assert rating.delimiters == Delimiters(
+        ("Image", "Question", "Right answers", "Answer", "Rating"),
+        openings=(),
+        labels=("1", "2", "3"),
+        announcing=("Rating",),
+    )
+    (binary,) = file.demonstrations["binary"]
+    assert binary.references == ("no", "no", "no", "yes")
+    assert binary.answers == {"rating": "3", "reason": "Most say no."}
+    assert binary.caption == ""
+
+
+def test_a_byte_order_mark_is_no_part_of_it() -> None:
+    file, marked = read_prompt(LAVE.encode()), read_prompt(f"\ufeff{LAVE}".encode())
+    assert (marked.text, marked.digest) == (file.text, file.digest)
+
+
+def test_an_opening_may_be_a_role() -> None:
+    # It is our own word there.
+    assert read_prompt(LAVE.replace('opening = "Reason:"', 'opening = "Output:"').encode()).variants
+
+
+def test_an_opening_may_do_without_a_colon() -> None:
+    file = read_prompt(LAVE.replace('opening = "Rating:"', 'opening = "The rating is"').encode())
+    assert file.variants["rating"].delimiters.openings == ("The rating is",)
+    assert file.variants["rationale"].delimiters.announcing == ("The rating is",)  # and not "Reason"
+    assert "Rating" not in file.variants["rating"].delimiters.names
+
+
+@pytest.mark.parametrize("text", [GRADE, SIMILARITY, VERDICT, SYNTHETIC])
+def test_the_other_metrics_have_files_too(text: str) -> None:
+    assert read_prompt(text.encode()).variants
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "place"),
+    [
+        (LAVE, "format = 1", "format = 2", "format"),
+        (LAVE, "format = 1", "", "format"),
+        (LAVE, 'name = "test-lave"', 'name = "Test Lave"', "name"),
+        (LAVE, 'name = "test-lave"', "name = 1", "name"),
+        (LAVE, "version = 1", "version = 0", "version"),
+        (LAVE, "version = 1", "version = true", "version"),
+        (LAVE, 'metric = "lave"', 'metric = "smile"', "metric"),
+        (LAVE, 'system = "Rate it."', 'sytem = "Rate it."', "sytem"),
+        (LAVE, 'separator = " | "', 'seperator = " | "', "references.seperator"),
+        (LAVE, 'separator = " | "', 'separator = "\\n"', "references.separator"),
+        (LAVE, 'plain = "{reference}"', 'plain = "{count}"', "references.plain"),
+        (LAVE, 'counted = "{reference} (', 'counted = "{reference!r} (', "references.counted"),
+        (LAVE, "most = 3", "most = 0", "references.most"),
+        (LAVE, "most_counted = 3", "most_counted = 3.5", "references.most_counted"),
+        (LAVE, "{prediction} - right", "{answer} - right", "variants.rationale.item"),
+        (LAVE, "{prediction} - right", "right", "variants.rationale.item"),
+        (LAVE, "{prediction} - right", "{prediction} {prediction}", "variants.rationale.item"),
+        (LAVE, "{prediction} - right", "{prediction:>9} - right", "variants.rationale.item"),
+        (LAVE, "{prediction} - right", "{prediction} - } right", "variants.rationale.item"),
+        (LAVE, "{prediction} - right", "{prediction.x} - right", "variants.rationale.item"),
+        (LAVE, "variants.rating", "variants.stars", "variants.stars"),
+        (LAVE, "correct_from = 0.75", "correct_from = 75", "variants.rating.correct_from"),
+        (LAVE, "correct_from = 0.75", "correct_from = nan", "variants.rating.correct_from"),
+        (LAVE, "correct_from = 0.75", "demonstrations = 1", "variants.rating.demonstrations"),
+        (LAVE, "prediction_words = 5", "prediction_words = 5000", "variants.rationale.prediction_words"),
+        (LAVE, 'name = "reason"', 'name = "facts"', "variants.rationale.steps"),
+        (LAVE, 'name = "reason"', 'name = "thought"', "variants.rationale.steps[0].name"),
+        (LAVE, "max_tokens = 6", "max_tokens = 6000", "variants.rationale.steps[0].max_tokens"),
+        (LAVE, "max_tokens = 6", 'labels = { "1" = 1 }', "variants.rationale.steps[0].max_tokens"),
+        (LAVE, 'opening = "Rating:"', 'opening = "Rating: "', "variants.rating.steps[0].opening"),
+        (LAVE, 'opening = "Reason:"', 'opening = "a\\nb"', "variants.rationale.steps[0].opening"),
+        (LAVE, '"3" = 3 }', '"3" = 4 }', "variants.rating.steps[0].labels.3"),
+        (LAVE, '"3" = 3 }', '"3" = "3" }', "variants.rating.steps[0].labels.3"),
+        (LAVE, '"3" = 3 }', '"3" = true }', "variants.rating.steps[0].labels.3"),
+        (LAVE, '"3" = 3 }', '"12" = 3 }', "variants.rating.steps[0].labels.1"),
+        (LAVE, '"3" = 3 }', '" 3" = 3 }', "variants.rating.steps[0].labels. 3"),
+        (LAVE, '{ "1" = 1, "2" = 2, "3" = 3 }', '{ "1" = 1 }', "variants.rating.steps[0].labels"),
+        # Every answer would score alike.
+        (LAVE, '{ "1" = 1, "2" = 2, "3" = 3 }', '{ "1" = 3, "2" = 3 }', "variants.rating.steps[0].labels"),
+        (LAVE, '"3" = 3 }', '"\\u200b" = 3 }', "variants.rating.steps[0].labels.\u200b"),
+        (LAVE, '"3" = 3 }', '"<|im_end|>" = 3 }', "variants.rating.steps[0].labels.<|im_end|>"),
+        (LAVE, '"3" = 3 }', '"[INST]" = 3 }', "variants.rating.steps[0].labels.[INST]"),
+        (LAVE, 'opening = "Rating:"', 'opening = "<|im_end|>Rating:"', "variants.rating.steps[0].opening"),
+        (LAVE, 'opening = "Rating:"', 'opening = "Ra\\u200bting:"', "variants.rating.steps[0].opening"),
+        (LAVE, "demonstrations.binary", "demonstrations.simple", "demonstrations.simple"),
+        (LAVE, 'reason = "Most say no."\n', "", "demonstrations.binary[0].reason"),
+        (LAVE, 'rating = "3"', 'rating = "4"', "demonstrations.binary[0].rating"),
+        (LAVE, 'prediction = "no"', "", "demonstrations.binary[0].prediction"),
+        (LAVE, 'prediction = "no"', 'prediction = "no"\nscore = 1', "demonstrations.binary[0].score"),
+        (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = []", "demonstrations.long[0].references"),
+        (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = [1]", "demonstrations.long[0].references"),
+        (LAVE, "[[variants.rating.steps]]", "[variants.rating.steps]", "variants.rating.steps"),
+        (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, no = 0.5 }", "variants.match.steps[1].labels.no"),
+        (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, sure = 1 }", "variants.match.steps[1].labels"),
+        (GRADE, 'opening = "Correct:"', "", "variants.match.steps[1].opening"),
+        (SYNTHETIC, "{answer}", "{reference}", "variants.sentence.item"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, old: str, new: str, place: str) -> None:
+    assert old in text
+    with pytest.raises(PromptError) as caught:
+        read_prompt(text.replace(old, new, 1).encode())
+    assert caught.value.place == place
+    assert str(caught.value).startswith(place)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"format = ",
+        b"x",
+        b"format = 1\n" * 2,
+        ("a" * (MAX_BYTES + 1)).encode(),
+        b"a = " + b"[" * 60_000,
+        b"a = " + b"{ a = " * 10_000,
+        b"format = " + b"9" * 60_000,
+        # Parsing this key would take half a minute.
+        b"a." * 32_000 + b"a = 1",
+        b"[" + b"a ." * 20_000 + b"a]",
+    ],
+    ids=lambda data: repr(data[:8]),
+)
+def test_what_is_no_prompt_file_is_refused_at_once(data: bytes) -> None:
+    with pytest.raises(PromptError):
+        read_prompt(data)
+
+
+LINES = st.sampled_from(LAVE.splitlines())
+
+
+@given(st.lists(LINES, max_size=40).map("\n".join) | st.text(max_size=200) | st.binary(max_size=100))
+def test_anything_is_a_file_or_an_error_of_its_own(text: str | bytes) -> None:
+    data = text if isinstance(text, bytes) else text.encode(errors="replace")
+    try:
+        read_prompt(data)
+    except PromptError as error:
+        assert str(error)  # noqa: PT017 - any other exception fails the test
+
+
+@given(st.data())
+def test_a_file_with_a_line_less_is_a_file_or_an_error_of_its_own(data: st.DataObject) -> None:
+    lines = LAVE.splitlines()
+    place = data.draw(st.integers(0, len(lines) - 1))
+    lines[place] = data.draw(LINES | st.text(max_size=20))
+    try:
+        file = read_prompt("\n".join(lines).encode(errors="replace"))
+    except PromptError:
+        return
+    assert file.metric == "lave"

@@ -1,0 +1,117 @@
+"""VQA accuracy: values by hand on the official edge cases.
+
+With 10 annotators of whom n agree, an agreeing one sees n - 1 others agree, the 10 - n rest see n:
+score = (n * min(1, (n - 1) / 3) + (10 - n) * min(1, n / 3)) / 10.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.engines.programs import Table
+
+from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.metric import NO_MODEL, ParameterError
+from gradewire_server.domain.result import Status, VqaParts
+from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy, VqaAccuracyParameters, VqaConsensus, reaches
+
+
+def grade(prediction: str, *references: str, **parameters: Any) -> Any:
+    item = Item("1", "", references, prediction)
+    return Table().run(VqaAccuracy().score(item, VqaAccuracyParameters(**parameters), NO_MODEL))
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "score"),
+    [
+        (0, 0.0),  # nobody
+        (1, 0.3),  # the one sees 0 others; 9 see 1: 9 * 1/3 / 10
+        (2, 0.6),  # (2 * 1/3 + 8 * 2/3) / 10
+        (3, 0.9),  # (3 * 2/3 + 7 * 1) / 10
+        (4, 1.0),  # the 4 see 3 others, the 6 see 4
+        (9, 1.0),
+    ],
+)
+def test_ten_annotators_left_out_one_by_one(agreeing: int, score: float) -> None:
+    references = ["cat"] * agreeing + [f"dog {n}" for n in range(10 - agreeing)]
+    result = grade("cat", *references)
+    assert result.score == pytest.approx(score, abs=1e-12)
+    assert result.parts == VqaParts(agreeing, 10, "cat")
+    assert result.correct is (agreeing > 0)
+    assert result.matched_reference == (0 if agreeing else None)
+
+
+@pytest.mark.parametrize(("agreeing", "score"), [(0, 0.0), (1, 1 / 3), (2, 2 / 3), (3, 1.0), (5, 1.0)])
+def test_direct_counts_to_three(agreeing: int, score: float) -> None:
+    references = ["cat"] * agreeing + [f"dog {n}" for n in range(10 - agreeing)]
+    assert grade("cat", *references, consensus=VqaConsensus.DIRECT).score == pytest.approx(score, abs=1e-12)
+
+
+def test_two_annotators_cannot_give_full_marks() -> None:
+    # unanimous: each sees one other agree, 1/3; not unanimous: the agreeing one sees none, the other sees one: 1/6
+    assert grade("cat", "cat", "cat").score == pytest.approx(1 / 3)
+    assert grade("cat", "dog", "cat").score == pytest.approx(1 / 6)
+    assert grade("cat", "dog", "cat").matched_reference == 1
+
+
+def test_unanimous_references_and_their_prediction_are_not_normalised() -> None:
+    assert grade("The cat", *["the cat"] * 10).score == 0.0  # the capital counts
+    assert grade("cat", *["the cat"] * 10).score == 0.0  # and so does the article
+    assert grade(" the\tcat\n", *["the cat"] * 10).score == 1.0  # white space at the ends and tabs never do
+    # one annotator differs, so all are normalised: nine agree
+    assert grade("The cat", *["the cat"] * 9, "a dog").score == 1.0
+    assert grade("The cat", *["the cat"] * 9, "a dog").parts.compared_prediction == "cat"
+    # annotators who differ before the normalisation are not unanimous, even where they agree after it
+    assert grade("A cat", *["the cat"] * 9, "cat").score == 1.0
+
+
+def test_one_annotator_cannot_be_left_out() -> None:
+    result = grade("cat", "cat")
+    assert result.status is Status.INVALID_INPUT
+    assert "consensus=direct" in result.message
+    assert grade("cat", "cat", consensus="direct").score == pytest.approx(1 / 3)
+
+
+def test_a_cut_makes_the_verdict() -> None:
+    references = ["cat"] * 2 + [f"dog {n}" for n in range(8)]
+    assert grade("cat", *references).correct is True  # one agreeing annotator is enough
+    assert grade("cat", *references, verdict_cut=0.6).correct is True  # the score is 0.6 but for rounding
+    assert grade("cat", *references, verdict_cut=0.61).correct is False
+    assert reaches(0.3 - 1e-15, 0.3)
+    assert not reaches(0.3 - 1e-6, 0.3)
+
+
+@pytest.mark.parametrize("cut", [0.0, -1.0, 1.01, float("nan"), float("inf")])
+def test_a_cut_out_of_range_is_refused(cut: float) -> None:
+    with pytest.raises(ParameterError, match="verdict_cut"):
+        VqaAccuracyParameters(verdict_cut=cut)
+
+
+def test_an_unknown_consensus_is_refused() -> None:
+    with pytest.raises(ParameterError, match="consensus"):
+        VqaAccuracyParameters(consensus="mean")  # type: ignore[arg-type] # what the wire could send
+
+
+def test_bad_items_have_a_status_and_no_score() -> None:
+    assert grade("cat").status is Status.INVALID_INPUT
+    assert grade("cat", "dog", "\t").message.startswith("references[1]")
+    assert grade(" \n", "dog", "cat").status is Status.EMPTY_PREDICTION
+
+
+@given(st.lists(st.sampled_from(["cat", "dog", "The cat.", "two", "2"]), min_size=2, max_size=12), st.data())
+def test_the_score_depends_on_how_many_agree_and_not_on_their_order(references: list[str], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(references))
+    one, other = grade("cat", *references), grade("cat", *shuffled)
+    assert one.score == pytest.approx(other.score, abs=1e-12)
+    agreeing, total = one.parts.agreeing, one.parts.annotators
+    by_hand = agreeing * min(1, max(0, agreeing - 1) / 3) + (total - agreeing) * min(1, agreeing / 3)
+    assert one.score == pytest.approx(by_hand / total, abs=1e-12)
+
+
+def test_prepare_needs_nothing_but_references() -> None:
+    table = Table()
+    assert table.run(VqaAccuracy().prepare(ReferenceEntry("", ("x",)), VqaAccuracyParameters())) is None
+    failure = table.run(VqaAccuracy().prepare(ReferenceEntry("", ("x", "")), VqaAccuracyParameters()))
+    assert failure.status is Status.INVALID_INPUT
+    assert table.rounds == []

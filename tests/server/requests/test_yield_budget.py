@@ -1,0 +1,100 @@
+"""A large request is read in turns: other work of the event loop goes on between them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.server.requests.test_dataplane import dataplane
+from tests.support.servers.wire import EXACT, item, request
+
+from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.requests import dataplane as scoring
+from gradewire_server.requests import prepare as preparation
+from gradewire_server.requests import stream
+from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.requests.limits import Limits
+from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, Pace
+
+
+class Element:
+    """Of some size."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+
+    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
+        return self._size_bytes
+
+
+@given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN, 5 * BYTES_PER_TURN]), max_size=300))
+def test_no_turn_reads_more_than_its_items_or_bytes_and_none_is_empty(sizes: list[int]) -> None:
+    pace = Pace()
+    turns: list[list[int]] = [[]]
+    for size in sizes:
+        if pace.is_over(Element(size)):
+            turns.append([])
+        turns[-1].append(size)
+    assert all(turns) or not sizes
+    for turn in turns:
+        assert len(turn) <= ITEMS_PER_TURN
+        assert sum(turn) <= BYTES_PER_TURN or len(turn) == 1
+    for turn, following in pairwise(turns):
+        assert len(turn) == ITEMS_PER_TURN or sum(turn) + following[0] > BYTES_PER_TURN
+
+
+async def score(plane: Dataplane, text: str) -> None:
+    await plane.score(request(*[item(text)] * 4, metrics=(EXACT,)))
+
+
+async def score_stream(plane: Dataplane, text: str) -> None:
+    async def messages() -> Any:
+        yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))
+        yield scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=[item(text)] * 4))
+
+    replies = [reply async for reply in plane.score_stream(messages())]
+    assert sum(len(scored.results) for reply in replies for scored in reply.items) == 4
+
+
+async def prepare(plane: Dataplane, text: str) -> None:
+    entries = [references_pb2.ReferenceEntry(references=[text])] * 4
+    asked = references_pb2.PrepareRequest(entries=entries, metrics=[EXACT])
+    assert [step async for step in plane.prepare(asked)][-1].complete
+
+
+@pytest.mark.parametrize(
+    ("call", "module", "reader"),
+    [(score, scoring, "read_item"), (score_stream, stream, "read_item"), (prepare, preparation, "read_entry")],
+)
+async def test_others_get_their_turn_between_large_elements(
+    call: Callable[[Dataplane, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    read = getattr(module, reader)
+
+    def spy(*args: Any, **kw: Any) -> Any:
+        events.append("read")
+        return read(*args, **kw)
+
+    async def neighbour() -> None:
+        while True:
+            events.append("turn")
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(module, reader, spy)
+    task = asyncio.create_task(neighbour())
+    await call(dataplane(), "word " * (BYTES_PER_TURN // 4))
+    task.cancel()
+    assert events.count("read") == 4
+    assert ("read", "read") not in set(pairwise(events))
+
+
+async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_limit_refused() -> None:
+    reply = await dataplane().score(
+        request(item("word " * 200_000), item("word " * (Limits().max_item_bytes // 5 + 1)), metrics=(EXACT,))
+    )
+    statuses = [part.results[0].status for part in reply.items]
+    assert statuses == [types_pb2.STATUS_OK, types_pb2.STATUS_INVALID_INPUT]

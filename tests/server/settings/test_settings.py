@@ -1,0 +1,245 @@
+"""Settings: one name for flag, variable and key; a fixed order of precedence; secrets never shown."""
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gradewire_server.settings.server import Settings, SettingsError, setting_infos
+from gradewire_server.settings.text import mask_url
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("GRADEWIRE_"):
+            monkeypatch.delenv(name)
+
+
+def test_flag_over_variable_over_file_over_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "gradewire.toml"
+    path.write_text('port = 1\nhttp_port = 1\ndrain_s = 1\npreload = ["a", "b"]\n')
+    monkeypatch.setenv("GRADEWIRE_PORT", "2")
+    monkeypatch.setenv("GRADEWIRE_HTTP_PORT", "2")
+    settings = Settings.load(config=path, port="3", drain_s=None)
+    assert (settings.port, settings.http_port, settings.drain_s, settings.grace_s) == (3, 2, 1, 30)
+    assert settings.preload == ("a", "b")
+    monkeypatch.setenv("GRADEWIRE_CONFIG", str(path))
+    assert Settings.load().drain_s == 1
+
+
+@pytest.mark.parametrize("info", setting_infos(), ids=lambda info: info.name)
+def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = {
+        "text": "x",
+        "path": "/x",
+        "integer": "7",
+        "number": "0.5",
+        "bytes": "64MiB",
+        "boolean": "true",
+        "list": "a,b",
+        "choice": "debug",
+    }
+    name, kind = info.name, info.kind  # type: ignore[attr-defined]
+    own = {
+        "backend": "triton",
+        "redis_url": "redis://h",
+        "default_deadline_s": "5",
+        "max_deadline_s": "700",
+        "triton_url": "h:1",
+        "judge_backend": "none",
+        "judge_form": "int8",
+        "judge_assistant_prefill": "no",
+    }
+    given = own.get(name, samples[kind])
+    partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})
+    if name == "tls_client_ca":
+        partners = {"tls_cert": "/c", "tls_key": "/k"}
+    if name == "config":
+        given = os.devnull
+    by_flag = Settings.load(**{name: given}, **partners)
+    monkeypatch.setenv(info.variable, given)  # type: ignore[attr-defined]
+    by_variable = Settings.load(**partners)
+    assert getattr(by_flag, name) == getattr(by_variable, name)
+    assert info.variable == f"GRADEWIRE_{name.upper()}"  # type: ignore[attr-defined]
+    assert info.flag == f"--{name.replace('_', '-')}"  # type: ignore[attr-defined]
+    assert info.help.endswith((".", "none."))  # type: ignore[attr-defined]
+
+
+def test_bytes_are_read_with_units() -> None:
+    assert Settings.load(memory_max_bytes="64MiB").memory_max_bytes == 64 << 20
+
+
+def test_blank_switches_a_store_off() -> None:
+    settings = Settings.load(disk_directory="", redis_url="")
+    assert settings.engine_config().cache.disk is None
+    assert settings.engine_config().cache.redis is None
+
+
+def test_the_engine_gets_what_is_set(tmp_path: Path) -> None:
+    config = Settings.load(
+        model_repository=tmp_path,
+        default_model="m",
+        workers=3,
+        namespace="n",
+        disk_directory=tmp_path / "d",
+        disk_max_bytes="1MiB",
+        redis_url="redis://h",
+        redis_timeout_s=0.5,
+        prediction_ttl_s=60,
+    ).engine_config()
+    assert (config.model_repository, config.default_model, config.compute.workers) == (tmp_path, "m", 3)
+    assert config.cache.disk is not None
+    assert (config.cache.disk.directory, config.cache.disk.max_bytes) == (tmp_path / "d", 1 << 20)
+    assert config.cache.redis is not None
+    assert (config.cache.redis.url, config.cache.redis.timeout_s) == ("redis://h", 0.5)
+    assert (config.cache.namespace, config.cache.prediction_ttl_s) == ("n", 60)
+
+
+def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
+    assert Settings.load().engine_config().triton is None
+    triton = (
+        Settings.load(
+            backend="triton",
+            triton_url="host:8001",
+            triton_tls=True,
+            triton_tls_ca=tmp_path / "ca",
+            triton_token="hunter2",  # noqa: S106 - nothing is behind it
+            triton_max_in_flight=5,
+            triton_repair=False,
+        )
+        .engine_config()
+        .triton
+    )
+    assert triton is not None
+    assert (triton.url, triton.tls, triton.tls_ca, triton.token) == ("host:8001", True, tmp_path / "ca", "hunter2")
+    assert (triton.max_in_flight, triton.repair) == (5, False)
+    assert "hunter2" not in repr(triton)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"backend": "triton", "triton_url": "http://host:8001"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": "host"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": "host:0"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": "host:65536"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_url": " host:8001"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_tls_ca": "/c"}, "need triton_tls"),
+        ({"backend": "triton", "triton_tls": True, "triton_tls_cert": "/c"}, "triton_tls_cert and triton_tls_key go"),
+        ({"backend": "cloud"}, "backend: .*--backend"),
+        ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
+        ({"port": 70000}, "port: "),
+        ({"nonsense": 1}, "nonsense: there is no such setting"),
+        ({"drain_s": "nan"}, "drain_s: "),
+        ({"tls_cert": "/c"}, "tls_cert and tls_key go together"),
+        ({"tls_client_ca": "/c"}, "tls_client_ca needs"),
+        ({"default_deadline_s": 601}, "default_deadline_s must not be longer"),
+        ({"redis_url": "http://user:hunter2@h"}, "Redis URL must begin"),
+        ({"namespace": "a b"}, "namespace"),
+        ({"config": "/nowhere.toml"}, "config: cannot read /nowhere.toml"),
+        ({"log_level": "loud"}, "log_level: "),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_it_and_shows_no_secret(values: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
+        Settings.load(**values)
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_unknown_key_in_the_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "gradewire.toml"
+    path.write_text("prot = 1\n")
+    with pytest.raises(SettingsError, match="unknown keys: prot"):
+        Settings.load(config=path)
+
+
+def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:
+    settings = Settings.load(
+        redis_url="redis://user:hunter2@h:1/0",
+        auth_tokens="hunter2,hunter3",
+        triton_token="part:hunter4",  # noqa: S106 - nothing is behind it
+        port=4,
+        memory_max_bytes="64MiB",
+    )
+    for shown in (settings.to_toml(), repr(settings), str(settings), str(settings.printable())):
+        assert "hunter" not in shown
+    values = tomllib.loads(settings.to_toml())
+    assert values["redis_url"] == "redis://user:*****@h:1/0"
+    assert values["auth_tokens"] == ["*****", "*****"]
+    assert values["triton_token"] == "*****"  # noqa: S105 - the stars
+    assert set(values) == set(Settings.model_fields)
+    path = tmp_path / "gradewire.toml"
+    path.write_text("".join(f"{line}\n" for line in settings.to_toml().splitlines() if not line.startswith("config")))
+    again = Settings.load(config=path)
+    hidden = {"redis_url": None, "auth_tokens": (), "triton_token": None}
+    assert again.model_copy(update={**hidden, "config": None}) == settings.model_copy(update=hidden)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://h:1/0", "redis://h:1/0"),
+        ("redis://:pw@h", "redis://:*****@h"),
+        ("rediss://u:p@w@h", "rediss://u:*****@h"),
+        ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
+        ("unix://u:pw@/run/redis.sock", "unix://u:*****@/run/redis.sock"),
+        ("redis://h?password=pw", "redis://*****"),
+        ("pw", "*****"),
+        ("redis://[pw", "*****"),
+    ],
+)
+def test_passwords_of_urls_are_masked(url: str, shown: str) -> None:
+    assert mask_url(url) == shown
+
+
+def test_documentation_names_every_setting_with_its_default() -> None:
+    text = DOCUMENT.read_text()
+    for info in setting_infos():
+        default = "" if info.name == "disk_directory" else info.default
+        assert f"| `{info.name}` | {info.kind} | {f'`{default}`' if default else ''} | {info.help} |" in text, info.name
+
+
+def test_a_judge_runs_where_it_is_told_to() -> None:
+    here = Settings.load(judge_threads=2, judge_form="gguf", judge_repository="/models").engine_config().judge
+    assert (here.backend, here.remote) == ("embedded", None)
+    assert here.embedded is not None
+    assert (here.embedded.threads, here.embedded.form, here.embedded.repository) == (2, "gguf", Path("/models"))
+    beside = Settings.load(model_repository="/data/models").engine_config().judge.embedded
+    assert beside is not None
+    assert beside.repository == Path("/data/judges")
+    both = Settings.load(model_repository="/data/models", judge_repository="/models").engine_config().judge.embedded
+    assert both is not None
+    assert both.repository == Path("/models")
+    none = Settings.load(judge_backend="none").engine_config().judge
+    assert (none.backend, none.embedded, none.remote) == ("none", None, None)
+    key = "secret-key"
+    away = Settings.load(judge_backend="openai", judge_url="http://h/v1", judge_remote_model="m", judge_token=key)
+    remote = away.engine_config().judge.remote
+    assert remote is not None
+    assert (remote.url, remote.model, remote.token) == ("http://h/v1", "m", key)
+    assert key not in away.to_toml() + repr(away) + repr(away.engine_config())
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"judge_backend": "openai", "judge_remote_model": "m"}, "judge_url"),
+        ({"judge_backend": "triton", "judge_url": "h:1"}, "judge_remote_model"),
+        (
+            {"judge_backend": "openai", "judge_url": "http://h", "judge_remote_model": "m", "judge_model": "n"},
+            "judge_model and judge_remote_model",
+        ),
+        ({"judge_max_queue_items": "0"}, "judge_max_queue_items"),
+        ({"judge_nice": "20"}, "judge_nice"),
+        ({"judge_input_price": "-1"}, "judge_input_price"),
+        ({"judge_backend": "somewhere"}, "judge_backend"),
+    ],
+)
+def test_a_judge_that_cannot_be_reached_so_is_refused_at_once(settings: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        Settings.load(**settings)

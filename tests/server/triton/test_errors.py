@@ -1,0 +1,42 @@
+"""What Triton says, as it was heard from the real server, becomes one table of kinds and meanings."""
+
+import pytest
+
+from gradewire_server.domain.result import Status
+from gradewire_server.triton.errors import MEANINGS, Kind, TritonError, kind_of
+
+HEARD = {
+    ("UNAVAILABLE", "failed to connect to all addresses; last error: UNKNOWN: Connection refused"): Kind.UNREACHABLE,
+    ("UNAVAILABLE", "Socket closed"): Kind.UNREACHABLE,
+    ("CANCELLED", "CANCELLED"): Kind.UNREACHABLE,
+    ("UNAVAILABLE", "[request id: <id_unknown>] Exceeds maximum queue size"): Kind.QUEUE_FULL,
+    ("UNAVAILABLE", "Request timeout expired"): Kind.QUEUE_TIMEOUT,
+    ("UNAVAILABLE", "Server is stopping, scheduler for model has stopped accepting new requests"): Kind.NOT_READY,
+    ("NOT_FOUND", "Request for unknown model: 'm' is not found"): Kind.NOT_READY,
+    ("NOT_FOUND", "Request for unknown model: 'm' has no available versions"): Kind.NOT_READY,
+    ("DEADLINE_EXCEEDED", "Deadline Exceeded"): Kind.LATE,
+    ("INTERNAL", "Stub process 'm_0' is not healthy."): Kind.FAILED,
+    ("UNKNOWN", ""): Kind.FAILED,
+    ("UNIMPLEMENTED", "Method not found!"): Kind.FAILED,
+    ("INVALID_ARGUMENT", "unexpected inference output 'x' for model 'm'"): Kind.REFUSED,
+    ("UNAUTHENTICATED", "no token"): Kind.DENIED,
+    ("RESOURCE_EXHAUSTED", "too many"): Kind.QUEUE_FULL,
+}
+
+
+@pytest.mark.parametrize(("status", "kind"), HEARD.items(), ids=lambda value: str(value)[:40])
+def test_every_status_has_a_kind(status: tuple[str, str], kind: Kind) -> None:
+    assert kind_of(*status) is kind
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_says_whether_to_try_again_and_nothing_of_the_inside(kind: Kind) -> None:
+    failure = TritonError(kind, "secret detail at 10.0.0.1").meaning.failure
+    assert failure is MEANINGS[kind].failure
+    assert ("try again" in failure.message or "trying again" in failure.message) == (kind is not Kind.WRONG_ANSWER)
+    assert "secret" not in failure.message
+    assert (failure.status is Status.INTERNAL) == (kind in {Kind.REFUSED, Kind.WRONG_ANSWER})
+
+
+def test_what_the_caller_or_the_load_is_to_blame_for_does_not_open_the_breaker() -> None:
+    assert {kind for kind in Kind if not MEANINGS[kind].breaks} == {Kind.QUEUE_FULL, Kind.QUEUE_TIMEOUT, Kind.REPLACED}

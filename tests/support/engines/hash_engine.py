@@ -1,0 +1,280 @@
+"""An engine without a model: vectors are sums of hashed words, so equal words mean close vectors."""
+
+import asyncio
+import hashlib
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.support.engines.calibrated_fits import stored_fit
+from tests.support.judges.scripted import Script, judge_status
+
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.metric import ModelFacts, TokenLayer
+from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
+from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.result import Failure, Status, Timing
+
+DIMS = 48
+_NOT_PREPARED = Failure(Status.NOT_PREPARED, "no entries; call References.Prepare")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def word_vector(word: str) -> NDArray[np.float32]:
+    """A fixed direction for a word."""
+    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+    return np.random.default_rng(seed).standard_normal(DIMS).astype(np.float32)
+
+
+def token_vectors(text: str, max_tokens: int) -> TokenVectors:
+    """Word vectors of the first `max_tokens` tokens and their normalised sum."""
+    spans = [match.span() for match in _TOKEN.finditer(text)]
+    kept = spans[:max_tokens]
+    tokens = np.array([word_vector(text[a:b].lower()) for a, b in kept], dtype=np.float32).reshape(-1, DIMS)
+    tokens = tokens.astype(np.float16).astype(np.float32)
+    summed = tokens.sum(axis=0) + 0.1 * word_vector("")  # never a zero vector
+    rounded = (summed / np.linalg.norm(summed)).astype(np.float16).astype(np.float32)
+    return TokenVectors(
+        sentence=rounded / np.linalg.norm(rounded),
+        tokens=tokens,
+        offsets=np.array(kept, dtype=np.int32).reshape(-1, 2),
+        ids=np.array([zlib.crc32(text[a:b].lower().encode()) & 0x7FFFFFFF for a, b in kept], dtype=np.int32),
+        truncated=len(spans) > max_tokens,
+    )
+
+
+def with_special(vectors: TokenVectors, layer: int) -> TokenVectors:
+    """The same as vectors of a hidden layer: a special token on either side, all shifted by what depends on it."""
+    around = word_vector("[CLS]")[None], word_vector("[SEP]")[None]
+    tokens = np.concatenate((around[0], vectors.tokens, around[1])) + layer * 0.1
+    return TokenVectors(
+        sentence=vectors.sentence,
+        tokens=tokens.astype(np.float16).astype(np.float32),
+        offsets=np.pad(vectors.offsets, ((1, 1), (0, 0))),
+        ids=np.pad(vectors.ids, 1, constant_values=-1),
+        truncated=vectors.truncated,
+    )
+
+
+class HashEngine:
+    """Implements the Engine protocol.
+
+    Attributes:
+        calls: Every call so far: (kind, model, texts, tiers); kind is "embed", "tokens" or "prepared".
+        computed: How often each (kind, text) was computed; a text is computed once, then remembered.
+        failures: Texts that fail, with their failure.
+        before: Awaited at the start of each embed, tokens and judge call, with the model's name: a place to hold calls.
+        prepared: Synthetic answers by (reference set, question, reference).
+        calibrated: By model, the stored fit of metric `calibrated`.
+        digests: By model; another one put in is another model from then on.
+        corpora: Entries by reference set; changing one is noticed as growing.
+        known_synonyms: By word; None: WordNet is not there.
+        script: What the judges say, and what they were asked; an equal need is answered from memory.
+        judge_deadlines_s: Of every judge call.
+    """
+
+    def __init__(
+        self, *, models: Sequence[str] = ("hash",), judges: Sequence[str] = ("scripted",), max_tokens: int = 64
+    ) -> None:
+        self._names = tuple(models)
+        self._judges = tuple(judges)
+        self.script = Script()
+        self.judge_deadlines_s: list[float | None] = []
+        self._said: dict[Choose | Generate, Choice | Generated] = {}
+        self._max_tokens = max_tokens
+        self._seen: set[tuple[str, str, str]] = set()
+        self.calls: list[tuple[str, str, tuple[str, ...], tuple[Tier, ...]]] = []
+        self.computed: Counter[tuple[str, str]] = Counter()
+        self.failures: dict[str, Failure] = {}
+        self.before: Callable[[str], asyncio.Future[None] | None] = lambda _model: None
+        self.prepared: dict[tuple[str, str, str], str] = {}
+        self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+        self.known_synonyms: dict[str, frozenset[str]] | None = {}
+        self.calibrated: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.unreadable: tuple[tuple[str, str], ...] = ()
+        self.running = 0
+        self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
+
+    async def embed(
+        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
+    ) -> EmbedReply:
+        del deadline_s
+        items, sources = await self._look("embed", model, texts, tiers)
+        values = np.zeros((len(texts), DIMS), dtype=np.float32)
+        for row, item in enumerate(items):
+            if isinstance(item, TokenVectors):
+                values[row] = item.sentence
+        return EmbedReply(
+            values=values,
+            truncated=np.array([isinstance(item, TokenVectors) and item.truncated for item in items], dtype=np.bool_),
+            sources=sources,
+            timing=Timing(queue_s=0.25, inference_s=1.0),
+            failures={row: item for row, item in enumerate(items) if isinstance(item, Failure)},
+        )
+
+    async def embed_tokens(
+        self,
+        model: str,
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
+        *,
+        layer: int = 0,
+        deadline_s: float | None = None,
+    ) -> TokensReply:
+        del deadline_s
+        items, sources = await self._look(f"tokens {layer}" if layer else "tokens", model, texts, tiers)
+        if layer:
+            items = [item if isinstance(item, Failure) else with_special(item, layer) for item in items]
+        return TokensReply(items=tuple(items), sources=sources, timing=Timing(tokenize_s=0.5))
+
+    async def _look(
+        self, kind: str, model: str, texts: Sequence[str], tiers: Sequence[Tier]
+    ) -> tuple[list[TokenVectors | Failure], NDArray[np.uint8]]:
+        assert len(set(texts)) == len(texts) == len(tiers), "texts of a call are distinct, with one tier each"
+        assert all(text.strip() for text in texts), "a blank text was asked for"
+        model = model.partition("@")[0]
+        self.calls.append((kind, model, tuple(texts), tuple(tiers)))
+        self.running += 1
+        try:
+            gate = self.before(model)
+            await (gate if gate is not None else asyncio.sleep(0))
+        finally:
+            self.running -= 1
+        sources = np.full(len(texts), Source.MEMORY, dtype=np.uint8)
+        items: list[TokenVectors | Failure] = []
+        for row, text in enumerate(texts):
+            if text in self.failures:
+                items.append(self.failures[text])
+                sources[row] = Source.COMPUTED
+                continue
+            if (kind, model, text) not in self._seen:
+                self._seen.add((kind, model, text))
+                self.computed[kind, text] += 1
+                sources[row] = Source.COMPUTED
+            items.append(token_vectors(text, self._max_tokens))
+        return items, sources
+
+    async def prepared_answers(
+        self, reference_set: str, question: str, references: Sequence[str]
+    ) -> PreparedAnswers | Failure:
+        self.calls.append(("prepared", "", tuple(references), ()))
+        await asyncio.sleep(0)
+        return tuple(self.prepared.get((reference_set, question, reference)) for reference in references)
+
+    async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
+        await asyncio.sleep(0)
+        for reference, answer in answers.items():
+            if answer in self.failures:
+                return self.failures[answer]
+            if self.prepared.get((reference_set, question, reference), answer) != answer:
+                return Failure(Status.INVALID_INPUT, "another answer is there")
+            self.prepared[reference_set, question, reference] = answer
+        return None
+
+    async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
+        self.calls.append(("ids", model.partition("@")[0], tuple(texts), ()))
+        await asyncio.sleep(0)
+        failed = [self.failures[text] for text in texts if text in self.failures]
+        return failed[0] if failed else [token_vectors(text, self._max_tokens).ids for text in texts]
+
+    async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
+        self.calls.append(("synonyms", "", tuple(words), ()))
+        await asyncio.sleep(0)
+        if self.known_synonyms is None:
+            return Failure(Status.MODEL_UNAVAILABLE, "WordNet is not here; install wordnet-base")
+        return {word: self.known_synonyms.get(word, frozenset()) for word in words}
+
+    async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
+        self.calls.append(("entries", "", (reference_set,), ()))
+        await asyncio.sleep(0)
+        return tuple(self.corpora[reference_set]) if self.corpora.get(reference_set) else _NOT_PREPARED
+
+    async def entries_revision(self, reference_set: str) -> str | Failure:
+        await asyncio.sleep(0)
+        entries = self.corpora.get(reference_set)
+        return str(len(entries)) if entries else _NOT_PREPARED
+
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
+        await asyncio.sleep(0)
+        failed = [self.failures[text] for _, references in entries for text in references if text in self.failures]
+        if failed:
+            return failed[0]
+        self.corpora.setdefault(reference_set, set()).update(entries)
+        return None
+
+    def models(self) -> Sequence[ModelStatus]:
+        return tuple(
+            ModelStatus(
+                name=name,
+                digest=self.digests.get(name) or hashlib.sha256(name.encode()).hexdigest(),
+                state="loaded",
+                message="",
+                how_to_get="",
+                is_default=name == self._names[0],
+                dims=DIMS,
+                max_tokens=self._max_tokens,
+                licence="Apache-2.0",
+                numeric_class="fp32-cpu",
+                facts=ModelFacts(
+                    calibrations=stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
+                    if name in self.calibrated
+                    else (),
+                    unreadable=self.unreadable,
+                    token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)),
+                    bertscore_layer=1,
+                    digest=self.digests.get(name) or hashlib.sha256(name.encode()).hexdigest(),
+                ),
+            )
+            for name in self._names
+        )
+
+    def model(self, name: str) -> ModelStatus | Failure:
+        for status in self.models():
+            if status.name == name or (not name and status.is_default):
+                return status
+        return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not built")
+
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        known = await self._turn(need, deadline_s)
+        if isinstance(known, Choice):
+            return JudgeReply(known, Source.MEMORY, Timing())
+        answer = self.script.choose(need)
+        if isinstance(answer, Choice):
+            self._said[need] = answer
+        return JudgeReply(answer, Source.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
+
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        known = await self._turn(need, deadline_s)
+        if isinstance(known, Generated):
+            return JudgeReply(known, Source.MEMORY, Timing())
+        answer = self.script.generate(need)
+        if isinstance(answer, Generated):
+            self._said[need] = answer
+        return JudgeReply(answer, Source.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
+
+    async def _turn(self, need: Choose | Generate, deadline_s: float | None) -> Choice | Generated | None:
+        self.judge_deadlines_s.append(deadline_s)
+        name = need.model.partition("@")[0] or self._judges[0]
+        assert name in self._judges, f"there is no judge {name!r}"
+        self.running += 1
+        try:
+            gate = self.before(name)
+            await (gate if gate is not None else asyncio.sleep(0))
+        finally:
+            self.running -= 1
+        return self._said.get(need)
+
+    def judges(self) -> Sequence[ModelStatus]:
+        return tuple(
+            judge_status(name, digest=self.digests[name], is_default=name == self._judges[0]) for name in self._judges
+        )
+
+    def judge(self, name: str) -> ModelStatus | Failure:
+        for status in self.judges():
+            if status.name == name or (not name and status.is_default):
+                return status
+        return Failure(Status.MODEL_UNAVAILABLE, f"there is no judge {name!r} here")

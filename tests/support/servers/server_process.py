@@ -1,0 +1,122 @@
+"""A real server in a process of its own, on free ports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_PROGRAM = """
+import sys
+from gradewire_server.app import run
+from gradewire_server.settings.server import Settings
+sys.exit(run(Settings.load()))
+"""
+_START_S = 60.0
+
+
+class ServerProcess:
+    """`with ServerProcess(tmp_path) as server: server.address`.
+
+    Args:
+        directory: Where its log and, unless a setting says otherwise, its store lie.
+        settings: By name.
+    """
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self._log = directory / "server.log"
+        self._settings = {
+            "port": 0,
+            "http_port": 0,
+            "disk_directory": directory / "store",
+            "drain_s": 0.2,
+            "grace_s": 20,
+            **settings,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.http_port = 0
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of gRPC."""
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        self.wait_until_serving()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Starts the process and does not wait."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
+        given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self._settings.items()}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM], env=clean | given, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def wait_until_serving(self) -> None:
+        """Waits for the log to say so, and reads the ports from it."""
+        self.port = int(self.wait_for_event("serving on port ").rpartition(" ")[2])
+        http = [line["event"] for line in self.log() if line["event"].startswith("HTTP on port ")]
+        self.http_port = int(http[0].rpartition(" ")[2]) if http else 0
+
+    def wait_for_event(self, start: str) -> str:
+        """Waits for a log line whose event starts so; returns the event."""
+        give_up = time.monotonic() + _START_S
+        while time.monotonic() < give_up:
+            ended = self._running.poll()
+            for line in self.log():
+                if line["event"].startswith(start):
+                    event: str = line["event"]
+                    return event
+            if ended is not None:
+                break
+            time.sleep(0.02)
+        raise TimeoutError(f"no {start!r} in: {self._log.read_text()}")
+
+    def log(self) -> list[dict[str, Any]]:
+        """All lines written so far, a torn last one and those of gRPC's C++ core left out."""
+        text = self._log.read_text()
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines() if line.startswith("{")]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._running.send_signal(number)
+
+    def wait(self, timeout_s: float = 30.0) -> int:
+        """Waits for the end; returns the exit code."""
+        return self._running.wait(timeout_s)
+
+    def kill(self) -> None:
+        """Ends it at once if it still runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def http(self, path: str) -> tuple[int, Mapping[str, Any]]:
+        """GET of a JSON page."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as reply:
+                return reply.status, json.load(reply)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process

@@ -1,0 +1,124 @@
+"""Nothing is left of a server, however it ended."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.servers.triton import TritonServer
+
+from gradewire_triton import ServerOptions, TritonProcess, TritonStartError, ensure_environment
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + 40
+    while not true():
+        assert time.monotonic() < give_up, what
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def server(tmp_path: Path, tiny_repository: Path) -> TritonServer:
+    return TritonServer(tmp_path / "state", tiny_repository, models=["tiny-bert"])
+
+
+def test_an_orderly_stop_leaves_nothing(server: TritonServer) -> None:
+    server.start()
+    stubs = server.stub_pids()
+    assert stubs
+    assert server.shared_memory()
+    server.stop()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in stubs)
+    assert server.shared_memory() == []
+
+
+def test_what_a_crash_left_is_gone_at_the_next_start_and_a_neighbour_is_untouched(
+    server: TritonServer, tmp_path: Path, tiny_repository: Path
+) -> None:
+    with TritonServer(tmp_path / "neighbour", tiny_repository, models=["tiny-mpnet"]) as neighbour:
+        neighbours = neighbour.stub_pids()
+        server.start()
+        url, left = server.url, set(server.shared_memory())
+        server.crash()
+        server.kill_stubs()  # left alone they may tidy up after themselves
+        assert left
+        assert left == set(server.shared_memory())
+        server.start()
+        try:
+            assert server.url == url
+            assert server.is_model_ready("tiny-bert")
+            assert not left & set(server.shared_memory())
+            assert neighbour.stub_pids() == neighbours
+            assert neighbour.is_model_ready("tiny-mpnet")
+        finally:
+            server.kill()
+        assert server.shared_memory() == []
+
+
+def test_it_does_not_outlive_whoever_started_it(server: TritonServer, tmp_path: Path, tiny_repository: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from gradewire_triton import ServerOptions, TritonProcess, ensure_environment\n"
+        "options = ServerOptions(Path(sys.argv[2]), ('tiny-bert',))\n"
+        "process = TritonProcess(ensure_environment(report=print), options, Path(sys.argv[1]))\n"
+        "process.start()\n"
+        "process.wait_until_ready()\n"
+        "print(process.pid, *process.stub_pids(), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path / "state", tiny_repository], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        pids = parent.stdout.readline().split()
+        assert len(pids) > 1
+        assert server.shared_memory()
+        parent.kill()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the server lives on")
+    assert server.shared_memory() == []
+
+
+def test_a_model_that_cannot_be_loaded_is_named_with_what_triton_says(tmp_path: Path, tiny_repository: Path) -> None:
+    repository = tmp_path / "repository"
+    shutil.copytree(tiny_repository, repository)
+    (repository / "tiny-mpnet" / "1" / "model.onnx").write_bytes(b"no graph")
+    server = TritonServer(tmp_path / "state", repository)
+    with pytest.raises(TritonStartError, match="tiny-mpnet"):
+        server.start()
+    assert not server.stub_pids()
+
+
+def test_a_graph_without_a_configured_output_is_refused(tmp_path: Path, tiny_repository: Path) -> None:
+    repository = tmp_path / "repository"
+    shutil.copytree(tiny_repository / "tiny-bert", repository / "tiny-bert")
+    config = repository / "tiny-bert" / "config.pbtxt"
+    config.write_text(config.read_text().replace('"token_embeddings_layer_1"', '"token_embeddings_layer_9"'))
+    with pytest.raises(TritonStartError, match="token_embeddings_layer_9"):
+        TritonServer(tmp_path / "state", repository).start()
+
+
+def test_a_taken_port_is_an_error_with_what_triton_says(tmp_path: Path, tiny_repository: Path) -> None:
+    with TritonServer(tmp_path / "first", tiny_repository, models=["tiny-bert"]) as first:
+        port = int(first.url.rpartition(":")[2])
+        options = ServerOptions(tiny_repository, ("tiny-bert",), grpc_port=port)
+        second = TritonProcess(ensure_environment(report=print), options, tmp_path / "second")
+        second.start()
+        with pytest.raises(TritonStartError, match=str(port)):
+            second.wait_until_ready()
+        assert first.is_model_ready("tiny-bert")
+
+
+def test_a_server_that_hangs_at_start_is_stopped_when_its_time_is_up(tmp_path: Path, tiny_repository: Path) -> None:
+    process = TritonProcess(
+        ensure_environment(report=print), ServerOptions(tiny_repository, ("tiny-bert",)), tmp_path / "state"
+    )
+    process.start()
+    process.signal(signal.SIGSTOP)
+    with pytest.raises(TritonStartError, match="not ready within"):
+        process.wait_until_ready(timeout_s=0.5)
+    assert process.wait() == -signal.SIGKILL

@@ -1,0 +1,147 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
+from tokenizers import Tokenizer
+
+from gradewire_models.build import verify_built
+from gradewire_models.errors import VerificationError
+from gradewire_models.export import ExportError, ExportOptions
+from gradewire_models.export.encoder import PooledEncoder
+from gradewire_models.export.run import ExportResult, export_model
+from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.runtime import onnxruntime
+
+PROMPT = {"prompts": {"text": "the cat "}, "default_prompt_name": "text"}
+
+
+class Forgetful(PooledEncoder):
+    """Pads like the real one and attends to padding: what an exporter makes that folded the mask away."""
+
+    def forward(self, input_ids: Any, attention_mask: Any) -> tuple[Any, ...]:
+        found = super().forward(input_ids, torch.ones_like(attention_mask))
+        # The mask stays among the inputs.
+        return (found[0] + 0 * attention_mask.sum(), *found[1:])
+
+
+def encode(model: BuiltModel, texts: list[str]) -> tuple[list[list[int]], NDArray[np.float32]]:
+    """Token ids and vectors, all texts in one batch with id 0 as padding, as the server does it."""
+    tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
+    ids = [encoding.ids for encoding in tokenizer.encode_batch([model.prefix + text for text in texts])]
+    padded = np.zeros((len(ids), max(map(len, ids))), np.int64)
+    mask = np.zeros_like(padded)
+    for row, text in enumerate(ids):
+        padded[row, : len(text)], mask[row, : len(text)] = text, 1
+    session = onnxruntime.InferenceSession(str(model.onnx_path), providers=["CPUExecutionProvider"])
+    found: NDArray[np.float32] = session.run(["sentence_embedding"], {"input_ids": padded, "attention_mask": mask})[0]
+    return ids, found
+
+
+def check(result: ExportResult, repository: Path, folder: Folder) -> None:
+    """The model is in place, verifies, and gives the vectors of transformers."""
+    assert result.model == load_built(repository, result.model.name)
+    assert len(result.checks) >= 9
+    assert all(one.passed for one in (*result.checks, *verify_built(repository, result.model.name, None)))
+    ids, found = encode(result.model, TEXTS)
+    assert max(map(len, ids)) == result.model.max_tokens
+    np.testing.assert_allclose(found, expected_vectors(folder.model, ids, result.model.pooling), atol=1e-5)
+
+
+def test_a_sentence_transformers_folder_needs_no_options_and_a_wrong_graph_does_not_replace_it(
+    make_folder: Callable[..., Folder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder("electra", pooling="mean")
+    steps: list[str] = []
+    result = export_model(
+        str(folder.path), tmp_path, ExportOptions(), report=lambda progress: steps.append(progress.step)
+    )
+    check(result, tmp_path, folder)
+    model = result.model
+    assert (model.name, model.pooling, model.max_tokens, model.dims) == ("tiny-electra", "mean", MAX_TOKENS, 24)
+    assert (model.layers, model.layer_outputs, model.licence) == (2, (), "")
+    assert steps == [
+        "looking for the model",
+        "loading the weights",
+        "computing the reference",
+        "writing the graph",
+        "verifying",
+    ]
+    assert str(folder.path).encode() not in model.onnx_path.read_bytes()
+
+    monkeypatch.setattr("gradewire_models.export.run.PooledEncoder", Forgetful)
+    with pytest.raises(VerificationError, match="sentences as in torch"):
+        export_model(str(folder.path), tmp_path, ExportOptions())
+    assert load_built(tmp_path, "tiny-electra") == model
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tiny-electra.lock", "tiny-electra"]
+
+
+def test_positions_that_are_found_by_padding_ids_and_the_models_own_pooler(
+    make_folder: Callable[..., Folder], tmp_path: Path
+) -> None:
+    folder = make_folder("roberta")
+    options = ExportOptions(name="sfve", pooling="pooler", max_tokens=MAX_TOKENS, token_layers=(1, 1))
+    result = export_model(str(folder.path), tmp_path, options)
+    check(result, tmp_path, folder)
+    assert result.model.layer_outputs == ("token_embeddings_layer_1",)
+
+
+def test_a_decoder_with_its_last_token_and_a_prompt(make_folder: Callable[..., Folder], tmp_path: Path) -> None:
+    folder = make_folder("llama", pooling="lasttoken", settings={"config_sentence_transformers.json": PROMPT})
+    result = export_model(str(folder.path), tmp_path, ExportOptions())
+    check(result, tmp_path, folder)
+    assert (result.model.pooling, result.model.prefix) == ("last", "the cat ")
+
+
+def drop_weight(directory: Path) -> None:
+    weights = load_file(directory / "model.safetensors")
+    del weights["encoder.layer.1.output.dense.weight"]
+    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+
+
+def change_config(directory: Path, **values: Any) -> None:
+    path = directory / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def custom_code(directory: Path) -> None:
+    change_config(directory, model_type="mine", auto_map={"AutoConfig": "mine.C", "AutoModel": "mine.M"})
+    (directory / "mine.py").write_text("raise SystemExit('ran the code of a model')")
+
+
+@pytest.mark.parametrize(
+    ("damage", "options", "says"),
+    [
+        (drop_weight, ExportOptions(), r"lacks weights.*encoder\.layer\.1\.output\.dense\.weight"),
+        (custom_code, ExportOptions(), "code that comes with a model is never run"),
+        (lambda at: change_config(at, model_type="unheard-of"), ExportOptions(), "cannot load"),
+        (lambda at: (at / "model.safetensors").write_bytes(b"torn"), ExportOptions(), "cannot load"),
+        (lambda _: None, ExportOptions(max_tokens=41), r"cannot take 41 tokens .*: lower --max-tokens to 40$"),
+        (lambda _: None, ExportOptions(token_layers=(2,)), "lies between 1 and 1"),
+    ],
+)
+def test_what_cannot_be_exported_leaves_nothing(
+    make_folder: Callable[..., Folder],
+    tmp_path: Path,
+    damage: Callable[[Path], object],
+    options: ExportOptions,
+    says: str,
+) -> None:
+    folder = make_folder("bert", pooling="mean")
+    damage(folder.path)
+    with pytest.raises(ExportError, match=says):
+        export_model(str(folder.path), tmp_path, options)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_a_pooler_that_is_not_there_is_not_made_up(make_folder: Callable[..., Folder], tmp_path: Path) -> None:
+    for model_type in ("electra", "llama"):
+        folder = make_folder(model_type)
+        with pytest.raises(ExportError, match="has no pooler"):
+            export_model(str(folder.path), tmp_path, ExportOptions(pooling="pooler"))

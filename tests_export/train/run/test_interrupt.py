@@ -1,0 +1,27 @@
+"""Ctrl-C once asks, twice interrupts."""
+
+import signal
+
+import pytest
+
+from gradewire_train.run.interrupt import Interrupt
+
+
+def test_the_first_one_asks_and_the_second_interrupts() -> None:
+    told: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt(lambda: told.append("once")) as interrupt:
+        assert not interrupt.asked()
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.asked()
+        assert told == ["once"]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_nothing_is_left_behind() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt(lambda: None):
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before

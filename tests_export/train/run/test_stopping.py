@@ -1,0 +1,112 @@
+"""Ctrl-C wherever it comes: what was saved is of one piece, and goes on to the same weights bit for bit."""
+
+import math
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests_export.train.conftest import MAX_TOKENS
+
+from gradewire_train.adapter import trained_weights
+from gradewire_train.encoder import TrainedEncoder, load_base
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import Example
+from gradewire_train.recipes.recipe import Recipe, Training
+from gradewire_train.run.card import Account, write_account
+from gradewire_train.run.interrupt import Interrupt
+from gradewire_train.run.loop import Outcome, Plan, train
+from gradewire_train.selection import Selection, read_labelled
+
+RECIPE = Recipe(training=Training(steps=6, batch_size=8, learning_rate=5e-3, rank=2, max_tokens=MAX_TOKENS))
+Run = Callable[..., tuple[Mapping[str, Any], Outcome]]
+
+
+@pytest.fixture
+def run(base_folder: Path, examples: Sequence[Example], labelled_file: Path, tmp_path: Path) -> Run:
+    rows = read_labelled(labelled_file)
+
+    def call(name: str, *, resume: bool = False) -> tuple[Mapping[str, Any], Outcome]:
+        encoder = load_base(str(base_folder), max_tokens=MAX_TOKENS)
+        (tmp_path / name).mkdir(exist_ok=True)
+        plan = Plan(
+            recipe=RECIPE, examples=examples, directory=tmp_path / name, selection=Selection(rows, encoder),
+            evaluate_every=2, checkpoint_every=2, resume=resume,
+        )  # fmt: skip
+        with Interrupt(lambda: None) as interrupt:
+            outcome = train(encoder, plan, lambda _: None, interrupt.asked)
+        return trained_weights(encoder.model), outcome
+
+    return call
+
+
+def signals_at(owner: type, method: str, call: int, times: int, patch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C, so many times, right after a method's `call`th call, before its caller hears of it."""
+    original, calls = getattr(owner, method), iter(range(1, 1000))
+
+    def patched(*arguments: Any, **named: Any) -> Any:
+        found = original(*arguments, **named)
+        if next(calls) == call:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        return found
+
+    patch.setattr(owner, method, patched)
+
+
+# After the optimiser moved the weights in step 3; in the look after step 4, which is the third with that at the base.
+@pytest.mark.parametrize(("owner", "method", "call"), [(torch.optim.AdamW, "step", 3), (Selection, "spearman", 3)])
+@pytest.mark.parametrize("times", [1, 2])
+def test_it_goes_on_to_the_same_weights(
+    owner: type, method: str, call: int, times: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, outcome = run("whole")
+    with monkeypatch.context() as patch:
+        signals_at(owner, method, call, times, patch)
+        if times == 1:
+            assert not run("parts")[1].finished
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                run("parts")
+    parts, resumed = run("parts", resume=True)
+    assert resumed.finished
+    assert (resumed.curve, resumed.best_step) == (outcome.curve, outcome.best_step)
+    for name, expected in whole.items():
+        np.testing.assert_array_equal(parts[name], expected)
+
+
+def test_another_base_does_not_go_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        signals_at(torch.optim.AdamW, "step", 1, 1, patch)
+        run("parts")
+    init = TrainedEncoder.__init__
+
+    def other(self: TrainedEncoder, model: Any, pooling: Any, tokenizer: Any, base: Any) -> None:
+        init(self, model, pooling, tokenizer, replace(base, weights_sha256="0" * 64))
+
+    monkeypatch.setattr(TrainedEncoder, "__init__", other)
+    with pytest.raises(TrainingError, match="belongs to another training"):
+        run("parts", resume=True)
+
+
+def test_rows_that_nothing_ranks_end_it(
+    base_folder: Path, examples: Sequence[Example], labelled_file: Path, tmp_path: Path
+) -> None:
+    encoder = load_base(str(base_folder), max_tokens=MAX_TOKENS)
+    rows = [replace(row, prediction=row.references[0]) for row in read_labelled(labelled_file)]
+    selection = Selection([replace(row, question="", references=("w1",), prediction="w1") for row in rows], encoder)
+    plan = Plan(recipe=RECIPE, examples=examples, directory=tmp_path, selection=selection)
+    with pytest.raises(TrainingError, match="step 0: the dev rows cannot be ranked"):
+        train(encoder, plan, lambda _: None)
+
+
+def test_the_curve_is_json_where_a_part_has_no_figure(encoder: TrainedEncoder, tmp_path: Path) -> None:
+    outcome = Outcome(1, [{"step": 0.0, "dev": 0.5, "dev one": math.nan}], 1.0, finished=True)
+    account = Account(examples=(), data_sha256="0", outcome=outcome, dev="rows", versions={}, files={})
+    write_account(tmp_path, encoder, RECIPE, account)
+    assert (tmp_path / "curve.jsonl").read_text() == '{"step": 0.0, "dev": 0.5, "dev one": null}\n'
+    assert "| 0 | - | 0.500 | - |" in (tmp_path / "README.md").read_text()
