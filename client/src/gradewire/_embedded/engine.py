@@ -1,4 +1,4 @@
-"""How this package reaches server and models; imported only when they are asked for, as `_embedded_fits` is."""
+"""How this package reaches server and models; imported only when they are asked for."""
 
 import asyncio
 import contextlib

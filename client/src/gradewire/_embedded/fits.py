@@ -1,4 +1,4 @@
-"""What was fitted for built models, read and written in this process; imported like `_embedded`, when asked for."""
+"""What was fitted for built models, read and written in this process; imported when asked for."""
 
 import contextlib
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What judges are shown, as the server's own code says it; imported like `_embedded`, when it is asked for."""
+"""What judges are shown, as the server's own code says it; imported when asked for."""
 
 from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository

@@ -24,25 +24,25 @@ def embedded_module() -> ModuleType:
         InputError: The server's part is not installed; says how to get it.
     """
     try:
-        from gradewire._embedded import engine as _embedded  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._embedded import engine  # noqa: PLC0415 - loads the server's libraries
     except ImportError as error:
         raise missing_server(error) from error
-    return _embedded
+    return engine
 
 
 def fits_module() -> ModuleType:
     """`gradewire._embedded.fits`, as `embedded_module`."""
     try:
-        from gradewire._embedded import fits as _embedded_fits  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._embedded import fits  # noqa: PLC0415 - loads the server's libraries
     except ImportError as error:
         raise missing_server(error) from error
-    return _embedded_fits
+    return fits
 
 
 def prompts_module() -> ModuleType:
     """`gradewire._embedded.prompts`, as `embedded_module`."""
     try:
-        from gradewire._embedded import prompts as _prompts  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._embedded import prompts  # noqa: PLC0415 - loads the server's libraries
     except ImportError as error:
         raise missing_server(error) from error
-    return _prompts
+    return prompts

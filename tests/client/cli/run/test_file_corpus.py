@@ -10,9 +10,9 @@ from tests.client.cli.judged import rows_of
 from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.rows import RowOptions
+from gradewire.cli.options.plan import ScorePlan
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import with_file_corpus
-from gradewire.cli.run.pipeline import ScorePlan
 from gradewire.errors import DeadlineExceeded
 from gradewire.testing import ScoreFunction, StubTransport
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2

@@ -10,7 +10,7 @@ import click
 
 from gradewire.agreement.point import ALL_STATISTICS, Statistic
 from gradewire.cli.agree.finding import find
-from gradewire.cli.agree.json import agreement_document, write_json, write_text
+from gradewire.cli.agree.json import agreement_document
 from gradewire.cli.agree.text import (
     brief_tables,
     comparison_tables,
@@ -18,6 +18,7 @@ from gradewire.cli.agree.text import (
     metric_lines,
 )
 from gradewire.cli.input.files import ALIAS_HELP
+from gradewire.cli.output.documents import write_json, write_text
 from gradewire.cli.output.draws import interval_lines
 from gradewire.cli.output.tables import print_figures, to_markdown
 from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.agree.text import CELLS_MEAN, cell_names
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.output.draws import PlacedEstimate
+from gradewire.cli.output.figure_names import CELLS_MEAN, cell_names
 from gradewire.cli.output.tables import FigureTable, cells_mean, estimated
 from gradewire.cli.problems import exit_codes
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from gradewire.cli.agree.text import TITLES, cell_names
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.output.draws import PlacedEstimate
+from gradewire.cli.output.figure_names import TITLES, cell_names
 from gradewire.cli.output.tables import FigureTable, estimated
 from gradewire.cli.output.terminal import number
 from gradewire.cli.problems import exit_codes

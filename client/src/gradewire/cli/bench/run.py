@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import numpy as np
 
-from gradewire.cli.agree.json import what_was_judged, write_json, write_text
+from gradewire.cli.output.documents import write_json, write_text
 from gradewire.cli.output.draws import draws_line, undefined_draws, without_interval
 from gradewire.cli.output.tables import print_figures, to_markdown
 from gradewire.cli.problems import EXIT_INTERRUPTED, InputError
-from gradewire.cli.run.judging import Judging, judging_of, judging_options
+from gradewire.cli.run.judging import Judging, judging_of, judging_options, what_was_judged
 from gradewire.metric_types import Cider
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
 from gradewire.cli.input.files import column_options
 from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.labelled import labelled_options
+from gradewire.cli.options.plan import ScorePlan
 from gradewire.cli.run.judging import judging_by
-from gradewire.cli.run.pipeline import ScorePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,11 +13,11 @@ import click
 
 from gradewire.agreement.fitting.halves import question_key
 from gradewire.agreement.fitting.stored_form import FittedFeature
-from gradewire.cli.agree.json import write_json
 from gradewire.cli.calibrate.fit import Split, fitted_threshold, fitted_weight
 from gradewire.cli.calibrate.probability import fitted_probability
 from gradewire.cli.calibrate.rows import labelled_scores
 from gradewire.cli.calibrate.text import fit_lines, fit_table, gain_lines, probability_tables, warning_lines
+from gradewire.cli.output.documents import write_json
 from gradewire.cli.output.tables import print_figures
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.server_extra import fits_module

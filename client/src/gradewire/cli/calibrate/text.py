@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradewire.cli.agree.text import TITLES
 from gradewire.cli.calibrate.fit import AFTER, BEFORE, STATISTICS
+from gradewire.cli.output.figure_names import TITLES
 from gradewire.cli.output.tables import FigureTable, differing, estimated
 from gradewire.cli.output.terminal import number
 

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gradewire.cli.options.plan import GivenPrompt
 from gradewire.cli.problems import InputError
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
-from gradewire.metric_types.prompt_text import PromptText, read_prompt_text
+from gradewire.metric_types.prompt_text import read_prompt_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradewire import AsyncClient, ModelList
-    from gradewire.cli.run.pipeline import ScorePlan
+    from gradewire.cli.options.plan import ScorePlan
     from gradewire.metric_types import Metric
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 # How often a row that the judge could not take is sent again.
 RETRIES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class GivenPrompt:
-    """A prompt file of the command line: where it is, and what it says."""
-
-    path: Path
-    prompt: PromptText
 
 
 def judge_options(command: Command) -> Command:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradewire.cli.options.judges import read_prompt_file
+from gradewire.cli.options.plan import ScorePlan
 from gradewire.cli.problems import one_line_errors
-from gradewire.cli.run.pipeline import ScorePlan
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Cider, Smile
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.wire import Kind, WireParameter, wire_parameters

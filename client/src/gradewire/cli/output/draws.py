@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS, MOST_UNDEFINED
 from gradewire.agreement.point import ALL_STATISTICS
-from gradewire.cli.agree.text import ALL_ROWS, CELLS_MEAN, TITLES, names_of
+from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,62 +20,20 @@ from gradewire.cli.prepare.generation import (
     tell_about_judge,
     write_rows,
 )
-from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, InputError, exit_codes, one_line_errors
+from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, exit_codes, one_line_errors
+from gradewire.cli.run.entries import Entries
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire import AsyncClient
-    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.options.plan import ScorePlan
     from gradewire.cli.prepare.generation import GenerateOptions
-    from gradewire.cli.run.pipeline import ScorePlan
     from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
 
-_FIELDS = ("question", "references", "synthetic_answers")
 # Failures told one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10
-
-
-@dataclass(slots=True)
-class Entries:
-    """The distinct references of a file.
-
-    Attributes:
-        entries: What `Client.prepare` takes.
-        places: Where each was seen first.
-        problems: Of rows that cannot be read.
-        rows: Rows of the file.
-        entry_of: Position in `entries` by row number.
-    """
-
-    entries: list[dict[str, Any]] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    rows: int = 0
-    entry_of: dict[int, int] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, source: InputFile) -> tuple[Entries, bool]:
-        """Reads a file; also says whether its first rows carry synthetic answers."""
-        found = cls()
-        opened = source.open()
-        seen: dict[str, int] = {}
-        for row in opened.rows:
-            found.rows += 1
-            if row.item is None:
-                found.problems.append(row.problem)
-                continue
-            entry = {name: row.item[name] for name in _FIELDS if name in row.item}
-            key = json.dumps(entry, sort_keys=True, default=repr)
-            if key not in seen:
-                seen[key] = len(found.entries)
-                found.entries.append(entry)
-                found.places.append(row.place)
-            found.entry_of[row.index] = seen[key]
-        if not found.entries:
-            raise InputError(f"{source.path}: there is no row with references")
-        return found, opened.has_synthetic
 
 
 @click.command(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.cli.input.files import InputFile, input_file, input_options
-from gradewire.cli.options.judges import GivenPrompt, read_prompt_file, with_prompts
+from gradewire.cli.options.judges import read_prompt_file, with_prompts
+from gradewire.cli.options.plan import GivenPrompt, ScorePlan
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.prompt.text import shown_rounds
-from gradewire.cli.run.pipeline import ScorePlan
 from gradewire.cli.server_extra import prompts_module
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metric_types.prompt_text import DIGEST_PREFIX_CHARS

@@ -11,8 +11,8 @@ from gradewire.cli.input.records import STDIN
 from gradewire.cli.options.metrics import over_a_file
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
 from gradewire.cli.output.terminal import progress
-from gradewire.cli.prepare.command import Entries
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.entries import Entries
 from gradewire.cli.run.pace import BATCH_ROWS
 from gradewire.metric_types import Cider
 from gradewire.preparation import name_entries
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gradewire import AsyncClient
     from gradewire.cli.input.files import InputFile
-    from gradewire.cli.run.pipeline import ScorePlan
+    from gradewire.cli.options.plan import ScorePlan
     from gradewire.metric_types import Metric
 
 # Parameters that name a corpus: of cider, of bertscore.

@@ -22,13 +22,14 @@ from gradewire.cli.problems import one_line_errors
 from gradewire.cli.run.earlier_scores import with_earlier_scores
 from gradewire.cli.run.file_corpus import with_file_corpus
 from gradewire.cli.run.judged_rows import JudgedColumns
-from gradewire.cli.run.pipeline import Run, ScorePlan
+from gradewire.cli.run.pipeline import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.agreement.annotators.labels import LabelRule
+    from gradewire.cli.options.plan import ScorePlan
     from gradewire.transport import Transport
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -149,3 +150,28 @@ def judging_by(options: Mapping[str, Any], plan: ScorePlan, connection: Connecti
         seed=options["seed"],
         quiet=options["quiet"],
     )
+
+
+def what_was_judged(judging: Judging, columns: JudgedColumns) -> dict[str, Any]:
+    """File, rows, labels and draws behind any figures."""
+    return {
+        "file": judging.source.path,
+        "where": {column: sorted(values) for column, values in judging.source.options.where.items()},
+        "labels": {
+            "rule": judging.labels or "own",
+            "unlabelled_rows": columns.unlabelled,
+            "unreadable": columns.unreadable,
+            "rows_without_annotators": columns.alone,
+        },
+        "flags": {
+            "rows": dict(sorted(columns.flags.items())),
+            "without": sorted(judging.without_flags),
+            "left_out": columns.flagged_out,
+        },
+        "bootstrap": {
+            "resamples": judging.resamples,
+            "seed": judging.seed,
+            "confidence": 0.95,
+            "unit": "question",
+        },
+    }

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradewire._calls.corpus import counting_over_request
@@ -18,17 +18,14 @@ from gradewire.cli.options.connection import BATCH_DEADLINE_S
 from gradewire.cli.run.pace import BATCHES_IN_FLIGHT, Pace
 from gradewire.cli.run.retries import Retries
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, Overloaded
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from gradewire import AsyncClient, ScoreReport
     from gradewire.cli.input.rows import Row
-    from gradewire.cli.options.judges import GivenPrompt
-    from gradewire.metric_types import Preset, Synthetic
-    from gradewire.metric_types.choice import MetricChoice, MetricsLike
+    from gradewire.cli.options.plan import ScorePlan
 
 T = TypeVar("T")
 
@@ -37,58 +34,6 @@ PATIENCE = 20
 # So many batches in a row without an answer in time say that the server hangs.
 GIVE_UP_AFTER = 8
 _ITEM = re.compile(r"^items\[\d+\]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScorePlan:
-    """What is asked of every row.
-
-    Attributes:
-        metrics: As `Client.score` takes them.
-        preset: For smile where `metrics` names none.
-        synthetic: For smile where `metrics` does not say.
-        model: Encoder of metrics that do not say their own.
-        reference_set: With synthetic = prepared.
-        judge: Judge of metrics that do not say their own.
-        prompts: Prompt files of the command line.
-        retries: How often rows are sent again when the server says that this may help.
-    """
-
-    metrics: MetricsLike
-    preset: Preset | None = None
-    synthetic: Synthetic | None = None
-    model: str | None = None
-    reference_set: str | None = None
-    judge: str | None = None
-    prompts: Sequence[GivenPrompt] = ()
-    retries: int = 0
-
-    def choice(self) -> MetricChoice:
-        """The metrics with these defaults filled in; raises InvalidRequest where they are not to be understood."""
-        defaults = MetricDefaults(self.preset, self.synthetic, self.model, self.reference_set, self.judge)
-        return choose_metrics(self.metrics, defaults)
-
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of `Client.score`."""
-        return {
-            "metrics": self.metrics,
-            "preset": self.preset,
-            "synthetic": self.synthetic,
-            "model": self.model,
-            "reference_set": self.reference_set,
-            # `Client.prepare` takes none.
-            **({"judge": self.judge} if self.judge else {}),
-        }
-
-    def with_default_synthetic(self, *, present: bool) -> ScorePlan:
-        """Where nobody said which synthetic answers to use: prepared with a reference set, else those there are."""
-        if self.synthetic is not None:
-            return self
-        return self.with_synthetic("prepared" if self.reference_set else "inline" if present else "none")
-
-    def with_synthetic(self, synthetic: Synthetic) -> ScorePlan:
-        """The same with other synthetic answers."""
-        return replace(self, synthetic=synthetic)
 
 
 @dataclass(frozen=True, slots=True)

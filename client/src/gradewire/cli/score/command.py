@@ -32,13 +32,14 @@ from gradewire.cli.problems import (
     silence_stdout,
 )
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request, with_file_corpus
-from gradewire.cli.run.pipeline import Run, ScoredRow, ScorePlan
+from gradewire.cli.run.pipeline import Run, ScoredRow
 from gradewire.cli.score.summary_text import print_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gradewire.cli.input.rows import Row
+    from gradewire.cli.options.plan import ScorePlan
     from gradewire.transport import Transport
 
 # Room for the longest status.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.agree.json import write_json, write_text
 from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
 from gradewire.cli.bench.ave.run import ave_judging, ave_scores, write_items
 from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
@@ -19,6 +18,7 @@ from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.metrics import metric_options
 from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.documents import write_json, write_text
 from gradewire.cli.output.draws import PlacedEstimate
 from gradewire.cli.output.tables import print_figures, to_markdown
 from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes

@@ -11,9 +11,9 @@ import click
 
 from gradewire.agreement.papers.ave_standin import LabelledAnswer, StandIn, WordForms, stand_in
 from gradewire.agreement.papers.ave_standin.making import MAX_WORDS
-from gradewire.cli.agree.json import write_text
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.documents import write_text
 from gradewire.cli.problems import InputError, exit_codes, one_line_errors
 from gradewire.cli.server_extra import embedded_module, missing_server
 

@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from gradewire.cli.agree.json import write_json, write_text
 from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
 from gradewire.cli.bench.run import interval_notes
 from gradewire.cli.input.files import input_options
 from gradewire.cli.input.records import format_of, read_records
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
+from gradewire.cli.options.plan import ScorePlan
 from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.documents import write_json, write_text
 from gradewire.cli.output.draws import PlacedEstimate
 from gradewire.cli.output.tables import FigureTable, estimated, print_figures, to_markdown
 from gradewire.cli.output.terminal import progress
 from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
 from gradewire.cli.run.judging import RESAMPLES
-from gradewire.cli.run.pipeline import Run, ScorePlan
+from gradewire.cli.run.pipeline import Run
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:

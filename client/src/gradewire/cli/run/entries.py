@@ -1,0 +1,55 @@
+"""The distinct references of a file, for `prepare` and for metrics that weigh words by a corpus."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradewire.cli.problems import InputError
+
+if TYPE_CHECKING:
+    from gradewire.cli.input.files import InputFile
+
+_FIELDS = ("question", "references", "synthetic_answers")
+
+
+@dataclass(slots=True)
+class Entries:
+    """The distinct references of a file.
+
+    Attributes:
+        entries: What `Client.prepare` takes.
+        places: Where each was seen first.
+        problems: Of rows that cannot be read.
+        rows: Rows of the file.
+        entry_of: Position in `entries` by row number.
+    """
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    rows: int = 0
+    entry_of: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, source: InputFile) -> tuple[Entries, bool]:
+        """Reads a file; also says whether its first rows carry synthetic answers."""
+        found = cls()
+        opened = source.open()
+        seen: dict[str, int] = {}
+        for row in opened.rows:
+            found.rows += 1
+            if row.item is None:
+                found.problems.append(row.problem)
+                continue
+            entry = {name: row.item[name] for name in _FIELDS if name in row.item}
+            key = json.dumps(entry, sort_keys=True, default=repr)
+            if key not in seen:
+                seen[key] = len(found.entries)
+                found.entries.append(entry)
+                found.places.append(row.place)
+            found.entry_of[row.index] = seen[key]
+        if not found.entries:
+            raise InputError(f"{source.path}: there is no row with references")
+        return found, opened.has_synthetic
