@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.item import Item
@@ -32,6 +32,8 @@ def shown(text: str, *references: str, delimiters: Delimiters = LAVE) -> str:
         ("Bob. This is correct.", "Bob. [...]."),
         ("Bob. This is _correct_.", "Bob. [...]_."),
         ("Bob. __correct__", "Bob. __[...]__"),
+        ("Bob. correct\u00b9", "Bob. [...]\u00b9"),
+        ("Bob. \u2460correct\u2082 \u044fcorrectly\u044f", "Bob. \u2460[...]\u2082 \u044f[...]\u044f"),
         ("Bob. The student's answer is correct.", "Bob. [...]."),
         ("Bob. The student\u2019s answer is correct.", "Bob. [...]."),
         ("Bob. The student\u02bcs answer is: \u201ccorrect\u201d", "Bob. [...]\u201d"),
@@ -117,6 +119,11 @@ def test_doing_it_twice_changes_nothing(text: str, delimiters: Delimiters) -> No
 
 
 @given(TEXTS)
+@example("correct\u00b9")
+@example("\u00b2incorrect\u0436")
+@example("this is correct\u00e9")
+@example("correct\uff53")
+@example("\uff11correctly")
 def test_no_label_is_left(text: str) -> None:
     assert not re.search(r"\b(in)?correct(ly)?\b", shown(text), re.IGNORECASE | re.ASCII)
 
