@@ -15,7 +15,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-export lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -64,6 +64,14 @@ $(VENV)-export/.installed: requirements/export.lock pyproject.toml
 
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
 	@$(TIMED); $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
+
+test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
+	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
+	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed --timeout=900; done
+
+quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges and browsers: what to run while writing
+	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone" tests/client tests/server/metrics tests/server/requests \
+	    tests/server/scoring tests/server/settings tests/models tests/proto tests/oracle --deselect tests/client/report/test_chromium.py
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.support.servers.valkey import ValkeyServer
@@ -12,10 +11,6 @@ from tests.support.servers.wire import Wire, wire_server
 from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.settings.groups import CacheConfig, ComputeConfig, EngineConfig
 from gradewire_server.storage.telemetry import EngineTelemetry
-
-# How long an example takes says nothing on a machine that does other things as well.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
 
 OpenEngine = Callable[..., Awaitable[EmbeddedEngine]]
 
