@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 import torch
 import transformers
@@ -21,8 +20,6 @@ from tests.support.processes import (  # noqa: F401 - hooks
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 hear_ctrl_c()
-hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
-hypothesis.settings.load_profile("fixed")
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 SPECIAL = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
