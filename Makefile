@@ -68,13 +68,13 @@ test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
+bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures)
 	@$(TIMED); $(BIN)/python benchmarks/latency.py
 
-bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/benchmarks.md (DATA=DIR: the labelled rows)
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement --data $(DATA) $(ARGS)
 
-bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/judge.md (DATA=DIR: the labelled rows; the judge must be built)
+bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judge_agreement --data $(DATA) $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts

@@ -1,4 +1,4 @@
-"""The examples of docs/client.md run as they stand, one after the other."""
+"""The examples of docs/reference/client.md run as they stand, one after the other."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.server_process import ServerProcess
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "client.md"
 
 
 def test_every_example_runs(

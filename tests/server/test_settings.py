@@ -9,7 +9,7 @@ import pytest
 from gradewire_server.settings import Settings, SettingsError, setting_infos
 from gradewire_server.settings_text import mask_url
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Prompt files: what judges are shown. docs/prompts.md describes their form."""
+"""Prompt files: what judges are shown. docs/reference/prompt-files.md describes their form."""
 
 from gradewire_server.metrics.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
 from gradewire_server.metrics.prompts.reading import MAX_BYTES, read_prompt
