@@ -1,8 +1,9 @@
 """The samples of README.md run as they stand, from top to bottom, and print what the page says they print.
 
 Python blocks share their names, as in one session. Shell blocks run with the console scripts of this environment, in a
-directory that has the project's `examples/`. `gradewire serve` keeps running until the page ends; it takes a free port, which
-the blocks after it get in place of the default one. `pip install` lines are not run: the extras that they name are looked up.
+directory that has the project's `examples/`. `gradewire serve` keeps running until the page ends; it takes a free port,
+which the blocks after it get in place of the default one. `pip install` lines are not run: the extras that they name
+are looked up.
 """
 
 import contextlib
@@ -81,7 +82,7 @@ class Session:
             assert set(extras.split(",")) <= set(metadata("gradewire").get_all("Provides-Extra", ()))
         commands = re.sub(r"^pip install .*$", "", text, flags=re.MULTILINE)
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
+            ["/bin/bash", "-euo", "pipefail", "-c", commands],
             cwd=self._directory,
             env=self._environment,
             capture_output=True,
