@@ -78,13 +78,13 @@ lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (
 	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
 	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
+bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop
 
-bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/benchmarks.md (DATA=DIR: the labelled rows)
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
 
-bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/judge.md (DATA=DIR: the labelled rows; the judge must be built)
+bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts

@@ -10,7 +10,7 @@ from gradewire.parts import Parts
 
 
 class Status(StrEnum):
-    """How an (item, metric) pair ended; only OK carries a score. The meanings stand in docs/scores.md."""
+    """How an (item, metric) pair ended; only OK carries a score. The meanings stand in docs/reference/metrics.md."""
 
     OK = "OK"
     INVALID_INPUT = "INVALID_INPUT"

@@ -19,7 +19,7 @@ class Scorer(Client):
         """Makes a scorer; model and caches are opened at the first call.
 
         Args:
-            **settings: As the server's, by name (docs/configuration.md): `model_repository`, `disk_directory`, …
+            **settings: As the server's, by name (docs/reference/settings.md): `model_repository`, `disk_directory`, …
                 `deadline_s` is for calls that do not say their own, seconds.
 
         Raises:

@@ -19,7 +19,7 @@ from gradewire_server.domain.metric import ModelFacts, ParameterError, TokenLaye
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
-SCORES_PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
+SCORES_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 DIGEST = "0a1b2c3d4e5f" + "6" * 52
 FACTS = ModelFacts(
     calibrations=(

@@ -1,4 +1,4 @@
-"""The error table, completely, and as docs/errors.md has it."""
+"""The error table, completely, and as docs/reference/errors.md has it."""
 
 import re
 from pathlib import Path
@@ -63,6 +63,6 @@ def test_what_is_not_in_the_table_leaks_nothing(error: Exception) -> None:
 
 
 def test_documentation_has_the_same_table() -> None:
-    text = Path(__file__).parents[3].joinpath("docs", "errors.md").read_text()
+    text = Path(__file__).parents[3].joinpath("docs", "reference", "errors.md").read_text()
     rows = re.findall(r"^\| `([A-Z_]+)` \| (yes|no) \|", text, re.MULTILINE)
     assert dict(rows) == {row.code.name: "yes" if row.retry_helps else "no" for row in ERROR_TABLE.values()}

@@ -1,4 +1,4 @@
-"""docs/metrics.md names exactly what the server exports, with base units."""
+"""docs/operate/prometheus.md names exactly what the server exports, with base units."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from gradewire_server.app import open_dataplane
 from gradewire_server.settings.server import Settings
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "prometheus.md"
 
 
 async def exported(tmp_path: Path, minilm: Path) -> dict[str, tuple[str, frozenset[str]]]:

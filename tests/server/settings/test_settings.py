@@ -9,7 +9,7 @@ import pytest
 from gradewire_server.settings.server import Settings, SettingsError, setting_infos
 from gradewire_server.settings.text import mask_url
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)

@@ -86,5 +86,6 @@ def _head(text: str) -> tuple[str, str] | str:
         return f"is not TOML: {error}"
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:
-            return f"does not say its {field}: write a line {field} = {example} at its top (docs/prompts.md)"
+            line = f"{field} = {example}"
+            return f"does not say its {field}: write a line {line} at its top (docs/reference/prompt-files.md)"
     return fields["metric"], f"{fields['name']}/{fields['version']}"

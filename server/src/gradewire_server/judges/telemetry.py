@@ -1,4 +1,4 @@
-"""What judges tell Prometheus. Base units, bounded labels; docs/metrics.md lists the names."""
+"""What judges tell Prometheus. Base units, bounded labels; docs/operate/prometheus.md lists the names."""
 
 from collections.abc import Callable
 

@@ -27,7 +27,7 @@ P = TypeVar("P", bound=PlainParameters)
 
 
 class SmilePreset(StrEnum):
-    """Variants of SMILE that differ in their formula; docs/scores.md has the table."""
+    """Variants of SMILE that differ in their formula; docs/reference/metrics.md has the table."""
 
     V1 = "v1"
     FAST = "fast"

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the calls; names are stable and stand in docs/metrics.md."""
+"""Prometheus metrics of the calls; names are stable and stand in docs/operate/prometheus.md."""
 
 from importlib.metadata import version
 from typing import Final

@@ -1,7 +1,7 @@
 """A fit of `calibrated`: from features to a probability, and to the band in which its verdict is not to be trusted.
 
 Sources: calibration map as in Zadrozny and Elkan 2002; band: class-conditional (Mondrian) split conformal prediction,
-Vovk, Gammerman and Shafer 2005, chapter 4. The form in which fits are stored: docs/calibrated.md.
+Vovk, Gammerman and Shafer 2005, chapter 4. The form in which fits are stored: docs/reference/calibrated.md.
 """
 
 import hashlib
@@ -130,7 +130,7 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
     """Reads a stored fit and checks all that its use relies on.
 
     Args:
-        text: JSON, see docs/calibrated.md.
+        text: JSON, see docs/reference/calibrated.md.
         known: The metric's features in their order.
         version: Of the metric.
 

@@ -1,4 +1,4 @@
-"""The stored form of a calibrated fit: plain JSON, see docs/calibrated.md.
+"""The stored form of a calibrated fit: plain JSON, see docs/reference/calibrated.md.
 
 Kept apart from what evaluates it, so that pydantic is imported only where a fit is read.
 """

@@ -1,7 +1,7 @@
 """`calibrated`: the probability that an answer is right, from SMILE's terms and cheap features, with abstention.
 
 The features are in `calibrated_features`; what makes a probability of them was fitted on rows that people labelled, for
-one encoder, and belongs to the built model (docs/calibrated.md).
+one encoder, and belongs to the built model (docs/reference/calibrated.md).
 """
 
 import math
@@ -92,8 +92,8 @@ class Calibrated:
         minimum=0.0,
         maximum=1.0,
         higher_is_better=True,
-        citation="gradewire, docs/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic Learning in "
-        "a Random World",
+        citation="gradewire, docs/reference/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
+        "Learning in a Random World",
         parameters=(
             MODEL_INFO,
             ParameterInfo(

@@ -60,7 +60,7 @@ def binary_info(default: BinaryQuestions) -> ParameterInfo:
 
 
 def advice(price: str, auc: float) -> str:
-    """What people should know before they pay for a metric; figures of docs/judge.md.
+    """What people should know before they pay for a metric; figures of docs/research/judge.md.
 
     Args:
         price: What smile costs beside it: "a twentieth".
@@ -68,7 +68,7 @@ def advice(price: str, auc: float) -> str:
     """
     return (
         f"On 600 labelled answers to text questions this agrees less with people than smile, which costs {price}: "
-        f"AUC {auc:.3f} against 0.982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more."
+        f"AUC {auc:.3f} against 0.982, with the judge qwen2.5-coder-1.5b-instruct. docs/research/judge.md has more."
     )
 
 

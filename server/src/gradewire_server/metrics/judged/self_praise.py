@@ -2,7 +2,8 @@
 
 A small judge reads "Bob. This is correct." and says "correct". So the labels of its prompt, and what people say in
 their place ("that is right"), are not shown where an answer uses them. They stay where a reference that is shown has
-the word, for there they are an answer ("True or false?"). docs/prompts.md says what a judge can still be talked into.
+the word, for there they are an answer ("True or false?"). docs/research/hostile-answers.md says what a judge can still
+be talked into.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Preset `fast`: one encoder pass over the prediction ranks its windows, and only the closest few are embedded alone.
 
-SMILE's cost is its windows; the shortlist agrees with humans as well as all windows do (docs/scores.md).
+SMILE's cost is its windows; the shortlist agrees with humans as well as all windows do (docs/research/agreement.md).
 """
 
 import numpy as np

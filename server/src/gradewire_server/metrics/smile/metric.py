@@ -1,7 +1,7 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
-Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/scores.md settles
-what it leaves open.
+Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
+settles what it leaves open.
 """
 
 from dataclasses import replace

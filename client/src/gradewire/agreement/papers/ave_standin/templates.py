@@ -1,8 +1,8 @@
 """Sentences around an answer, by what the question asks for: `{p}` is the answer, `{n}` what the question names.
 
 Written for this bench, apart from the templates that SFVE is trained on, of which four turned out to be the same plain
-sentence: 156 of the stand-in's 541 samples have one. Without them the figures stay (docs/ave.md); they are kept since
-the figures rest on this file.
+sentence: 156 of the stand-in's 541 samples have one. Without them the figures stay (docs/research/ave.md); they are
+kept since the figures rest on this file.
 """
 
 from __future__ import annotations

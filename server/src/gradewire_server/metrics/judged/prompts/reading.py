@@ -26,7 +26,7 @@ _MAX_DOTS_IN_LINE: Final = 64
 
 
 def read_prompt(data: bytes) -> PromptFile:
-    """Reads and checks a prompt file; docs/prompts.md describes the form.
+    """Reads and checks a prompt file; docs/reference/prompt-files.md describes the form.
 
     A byte order mark at its begin, as some editors write it, is no part of it, nor of its digest.
 
