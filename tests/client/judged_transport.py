@@ -7,9 +7,9 @@ from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.judge import Generate, Generated
+from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
 from gradewire_server.scoring import Scorer
 
 

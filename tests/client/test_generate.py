@@ -14,10 +14,10 @@ from gradewire.preparation import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
+from gradewire_server.domain.limits import Limits
 from gradewire_server.metrics.judged.prompts import PROMPTS
 from gradewire_server.requests.dataplane import Dataplane
 from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.prepare import name_of
 from gradewire_server.scoring import Scorer
 

@@ -19,9 +19,9 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.opening import open_engine
 from gradewire_server.encoders.vector_engine import VectorEngine
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.dataplane import Dataplane
 from gradewire_server.requests.prompts.directory import add_prompts
-from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle

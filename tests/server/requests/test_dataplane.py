@@ -13,15 +13,20 @@ from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.item import ReferenceEntry
+from gradewire_server.domain.limits import Capacity, Deadlines, Limits
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits, reply_margin_s
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.dataplane import Dataplane, reply_margin_s
+from gradewire_server.requests.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    NothingLoadedError,
+    OverloadedError,
+)
 from gradewire_server.requests.models import list_models
 from gradewire_server.requests.prepare import name_of
-from gradewire_server.rpc.admission import Admission, Capacity
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError, OverloadedError
 from gradewire_server.scoring import Scorer
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

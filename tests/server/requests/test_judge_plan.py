@@ -16,6 +16,7 @@ from tests.support.servers.wire import EXACT, SMILE, item, request
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choose, JudgePrompt, Role, Turn
+from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.metric import ParameterError, PlainParameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
@@ -23,10 +24,9 @@ from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.judged.prompts import PROMPTS, PromptFile
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
+from gradewire_server.requests.errors import ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.models import list_models
 from gradewire_server.requests.plan import Planner
-from gradewire_server.rpc.errors import ModelReplacedError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest, Scorer
 
 DIGEST = hashlib.sha256(b"scripted").hexdigest()

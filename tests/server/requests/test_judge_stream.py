@@ -10,9 +10,9 @@ from tests.support.judges.scripted import saying
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.judge import Choose
+from gradewire_server.domain.limits import Deadlines, Limits
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
 from gradewire_server.scoring import Scorer
 
 Request = scoring_pb2.ScoreStreamRequest

@@ -12,8 +12,8 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.plan import Planner
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest
 
 DIGEST = hashlib.sha256(b"hash").hexdigest()

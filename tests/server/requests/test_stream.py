@@ -13,10 +13,10 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_server.domain.limits import Capacity, Limits
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
-from gradewire_server.rpc.admission import Admission, Capacity
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.scoring import Scorer
 
 Request = scoring_pb2.ScoreStreamRequest

@@ -12,11 +12,11 @@ from tests.server.requests.test_dataplane import dataplane
 from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.domain.limits import Limits
 from gradewire_server.requests import dataplane as scoring
 from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests import stream
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, Pace
 
 

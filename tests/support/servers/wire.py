@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
+from gradewire_server.domain.limits import Capacity, Deadlines, Limits
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.rpc.admission import Admission, Capacity
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import RequestLog

@@ -18,7 +18,8 @@ from gradewire_server.encoders.opening import engine_type
 from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
+from gradewire_server.requests.errors import OverloadedError, RequestError
+from gradewire_server.rpc.errors import ERROR_TABLE
 from gradewire_server.settings.server import Settings, SettingsError, setting_infos
 from gradewire_server.settings.text import SettingInfo
 
@@ -144,11 +145,11 @@ class _Holder:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except RpcError as error:
+    except RequestError as error:
         raise _translate(error) from error
 
 
-def _translate(error: RpcError) -> GradewireError:
+def _translate(error: RequestError) -> GradewireError:
     retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
     return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
 

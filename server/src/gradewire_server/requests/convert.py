@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.result import (
     BertscoreParts,
     BleuParts,
@@ -22,10 +23,11 @@ from gradewire_server.domain.result import (
     Status,
     VqaParts,
 )
-from gradewire_server.requests.limits import MAX_REFERENCE_SET_BYTES, Limits
+from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.normal_form import TooManyMarksError, has_long_run, nfc
-from gradewire_server.rpc.errors import InvalidRequestError
 
+MAX_REFERENCE_SET_BYTES: Final = 256
+"""Length of the name of a reference set; it becomes part of a key."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
     {

@@ -7,12 +7,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.domain.limits import Capacity, Deadlines, Limits
 from gradewire_server.domain.metric import Metric
 from gradewire_server.domain.ports import Engine, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.convert import read_item, read_reference_set
-from gradewire_server.requests.limits import Deadlines, Limits, reply_margin_s
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.requests.models import list_models
 from gradewire_server.requests.plan import MetricPlan, Planner
 from gradewire_server.requests.prepare import CountSynthetic, prepare
@@ -20,13 +22,17 @@ from gradewire_server.requests.prompts.inline import read_ahead
 from gradewire_server.requests.replies import CountResult, ItemReplies, count_nothing
 from gradewire_server.requests.stream import ScoreStream
 from gradewire_server.requests.yield_budget import Pace
-from gradewire_server.rpc.admission import Admission, Capacity
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.scoring import Scorer
 
 _log = logging.getLogger(__name__)
 
 _LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
+
+_LEAST_MARGIN_S: Final = 0.05
+_MARGIN_SHARE: Final = 0.05
+_MARGIN_PER_PAIR_S: Final = 0.0005
+_MAX_MARGIN_S: Final = 1.0
+_MAX_MARGIN_SHARE: Final = 0.2
 
 
 class Dataplane:
@@ -220,3 +226,17 @@ class Dataplane:
         self._unwinding.discard(scoring)
         if not scoring.cancelled() and (error := scoring.exception()) is not None:
             _log.error("scoring failed after its deadline", exc_info=error)
+
+
+def reply_margin_s(left_s: float, pairs: int) -> float:
+    """Time to keep back at the end of a call, so that its reply reaches the caller before the deadline.
+
+    It covers telling of every (item, metric) pair and an event loop busy with their texts; at most 1 s and a
+    fifth of the time.
+
+    Args:
+        left_s: Seconds until the deadline; may be negative.
+        pairs: Results of the reply.
+    """
+    wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
+    return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.parameters import DIGEST_PREFIX_CHARS
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.scoring.synthetic.sentence import FIRST, Writing
 
 if TYPE_CHECKING:

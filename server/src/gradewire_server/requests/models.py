@@ -6,11 +6,11 @@ from importlib.metadata import version
 from typing import Any
 
 from gradewire_proto.v1 import models_pb2
+from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Engine, ModelStatus
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.smile.windows import MAX_WINDOWS, MAX_WORDS
-from gradewire_server.requests.limits import Limits
 
 USABLE_STATES = frozenset({"loaded", "built"})
 

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.rpc.errors import InvalidRequestError
+from gradewire_server.requests.errors import InvalidRequestError
 
 DIGEST_PREFIX_CHARS: Final = 12
 """Hex digits of a digest in a metric line: enough to tell models and prompts apart, short enough to read."""

@@ -13,9 +13,9 @@ from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelFa
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import Engine, ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.models import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")

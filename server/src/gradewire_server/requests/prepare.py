@@ -11,10 +11,10 @@ from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
+from gradewire_server.requests.errors import DeadlineExceededError
 from gradewire_server.requests.generation import Generation, plan_generation
 from gradewire_server.requests.prompts.inline import read_ahead, read_prompt_ahead
 from gradewire_server.requests.yield_budget import Pace
-from gradewire_server.rpc.errors import DeadlineExceededError
 from gradewire_server.scoring.prepare import entries_per_chunk
 
 if TYPE_CHECKING:

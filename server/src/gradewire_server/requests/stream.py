@@ -10,11 +10,11 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import JudgeParts, MetricResult, Parts, ScoredResult, SmileParts, VqaParts
 from gradewire_server.requests.convert import fill_result, read_item, read_reference_set
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.prompts.inline import read_ahead
 from gradewire_server.requests.replies import log_internal
 from gradewire_server.requests.stream_window import Window
 from gradewire_server.requests.yield_budget import Pace
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
 
 if TYPE_CHECKING:
     from gradewire_server.domain.result import Failure

@@ -20,16 +20,8 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
-from gradewire_server.rpc.errors import (
-    REQUEST_ID_KEY,
-    DeadlineExceededError,
-    InternalError,
-    InvalidRequestError,
-    RpcError,
-    UnauthenticatedError,
-    WireStatus,
-    to_wire,
-)
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, RequestError
+from gradewire_server.rpc.errors import REQUEST_ID_KEY, InternalError, UnauthenticatedError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
@@ -242,7 +234,7 @@ async def _abort(context: Context, status: WireStatus) -> NoReturn:
 def _failed(error: Exception, call: Call) -> WireStatus:
     if isinstance(error, InvalidRequestError):
         call.record.at = error.field
-    if not isinstance(error, RpcError) or isinstance(error, InternalError):
+    if not isinstance(error, RequestError) or isinstance(error, InternalError):
         _log.error("call %s failed by a defect", call.record.request_id, exc_info=error)
     return to_wire(error, call.record.request_id)
 

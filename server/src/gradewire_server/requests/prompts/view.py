@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
+from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.judges.chat_templates import TEMPLATES, Markup
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_item
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.parameters import read_parameters
 
 STAND_IN: Final = "WHAT THE JUDGE WRITES STANDS HERE"
