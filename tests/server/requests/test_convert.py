@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain import result as domain
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, SmileParts, Status, Timing
 from gradewire_server.requests.convert import fill_result, read_entry, read_item, read_reference_set
 from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.settings.limits import Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from gradewire_server.domain.limits import Capacity
 from gradewire_server.requests.errors import OverloadedError
+from gradewire_server.settings.limits import Capacity
 
 _MIN_RETRY_S: Final = 0.05
 _UNKNOWN_RETRY_S: Final = 0.2

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.limits import Limits
 from gradewire_server.domain.result import (
     BertscoreParts,
     BleuParts,
@@ -25,6 +24,7 @@ from gradewire_server.domain.result import (
 )
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.normal_form import TooManyMarksError, has_long_run, nfc
+from gradewire_server.settings.limits import Limits
 
 MAX_REFERENCE_SET_BYTES: Final = 256
 """Length of the name of a reference set; it becomes part of a key."""
