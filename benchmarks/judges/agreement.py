@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
-PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "prompts"
+PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "judged" / "prompts"
 BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
 MODELS = ("fid", "gpt35", "gpt4")
 ROWS_OF_A_CELL = 100

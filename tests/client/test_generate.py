@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.client.judged_transport import JudgedTransport
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.servers.handlers import context_over
 
 import gradewire
 from gradewire import Client, PrepareProgress, Provenance, Status, SyntheticGeneration
@@ -14,14 +15,12 @@ from gradewire.preparation import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.metrics.judged.prompts import PROMPTS
-from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.prepare import name_of
-from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Limits
 
-PROMPT = PROMPTS.find("synthetic", "")
+PROMPT = PACKAGE_PROMPTS.find("synthetic", "")
 _ANSWER = re.compile(r"Answer: (.*)")
 
 
@@ -144,10 +143,10 @@ def test_wrong_wishes_are_refused_at_once(client: Client, transport: JudgedTrans
     assert not transport.requests
 
 
-def test_client_and_server_name_a_set_alike() -> None:
+async def test_client_and_server_name_a_set_alike() -> None:
     engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine), engine)
-    plan = plan_generation(dataplane, references_pb2.PrepareRequest(generate=references_pb2.SyntheticGeneration()))
+    context = context_over(engine)
+    plan = await plan_generation(context, references_pb2.PrepareRequest(generate=references_pb2.SyntheticGeneration()))
     assert plan is not None
     messages = [
         references_pb2.ReferenceEntry(question="caf\u00e9?", references=["a", "b"]),

@@ -19,9 +19,10 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.opening import open_engine
 from gradewire_server.encoders.vector_engine import VectorEngine
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.prompts.directory import add_prompts
-from gradewire_server.rpc.admission import Admission
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
@@ -56,7 +57,7 @@ class Stop:
 
 
 @asynccontextmanager
-async def open_dataplane(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Dataplane]:
+async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
     """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
 
     Args:
@@ -67,33 +68,35 @@ async def open_dataplane(settings: Settings, registry: CollectorRegistry | None 
         OSError: A directory or store cannot be used at all.
     """
     registry = registry or CollectorRegistry()
-    async with _open(settings, registry, RpcTelemetry(registry)) as (dataplane, _):
-        yield dataplane
+    async with _open(settings, registry, RpcTelemetry(registry)) as (handlers, _):
+        yield handlers
 
 
 @asynccontextmanager
 async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> AsyncIterator[tuple[Dataplane, VectorEngine]]:
-    if settings.judge_prompt_directory is not None:
-        await asyncio.to_thread(add_prompts, settings.judge_prompt_directory.expanduser())
+) -> AsyncIterator[tuple[Handlers, VectorEngine]]:
+    directory = settings.judge_prompt_directory
+    prompts = await asyncio.to_thread(open_prompts, directory and directory.expanduser())
     engine = await open_engine(settings.engine_config(), registry)
     try:
         admission = Admission(settings.capacity())
         telemetry.watch(admission)
-        dataplane = Dataplane(
+        context = RequestContext(
             Scorer(engine),
-            engine,
+            engine.ports,
+            prompts=prompts,
             limits=settings.limits(),
             deadlines=settings.deadlines(),
             admission=admission,
             count_result=telemetry.results.count,
             count_synthetic=telemetry.synthetic.count,
         )
+        handlers = Handlers(context)
         try:
-            yield dataplane, engine
+            yield handlers, engine
         finally:
-            await dataplane.close()
+            await handlers.close()
     finally:
         await engine.close()
 
@@ -142,11 +145,11 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):
             return
-        dataplane, engine = loading.result()
+        handlers, engine = loading.result()
         # Entered last, left first: whatever happens, no call runs into a closed engine.
         stack.push_async_callback(server.stop, None)
         await _look(engine, lifecycle)
-        await lifecycle.serving(dataplane)
+        await lifecycle.serving(handlers)
         observing = asyncio.create_task(_observe(engine, lifecycle))
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
@@ -188,18 +191,18 @@ async def _serve_with_signals(settings: Settings, started: Callable[[int], None]
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> tuple[Dataplane, VectorEngine]:
-    """Opens the dataplane on `stack` and warms the default model up; without it, metrics that need none still work."""
-    dataplane, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
+) -> tuple[Handlers, VectorEngine]:
+    """Opens the handlers on `stack` and warms the default model up; without it, metrics that need none still work."""
+    handlers, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
     loaded = await engine.load("")
     if isinstance(loaded, Failure):
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
-    return dataplane, engine
+    return handlers, engine
 
 
-async def _before_stop(loading: asyncio.Task[tuple[Dataplane, VectorEngine]], stop: Stop) -> bool:
+async def _before_stop(loading: asyncio.Task[tuple[Handlers, VectorEngine]], stop: Stop) -> bool:
     """Waits for `loading`, which is cut short only by an urgent stop: a store half open cannot be closed again.
 
     Returns:

@@ -6,19 +6,22 @@ from pathlib import Path
 import grpc
 import pytest
 
-from gradewire_server.rpc import errors
+from gradewire_server.requests import errors as of_requests
+from gradewire_server.requests.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    ModelReplacedError,
+    NothingLoadedError,
+    OverloadedError,
+    RequestError,
+)
+from gradewire_server.rpc import errors as of_calls
 from gradewire_server.rpc.errors import (
     ERROR_TABLE,
     PUSHBACK_KEY,
     REQUEST_ID_KEY,
-    DeadlineExceededError,
     InternalError,
-    InvalidRequestError,
-    ModelReplacedError,
-    NothingLoadedError,
     NotServingError,
-    OverloadedError,
-    RpcError,
     UnauthenticatedError,
     to_wire,
 )
@@ -36,12 +39,13 @@ CODES = {
 
 
 def test_every_error_stands_in_the_table_and_here() -> None:
-    every = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RpcError)}
-    assert set(ERROR_TABLE) == every - {RpcError} == {type(error) for error in CODES}
+    known = [*vars(of_requests).values(), *vars(of_calls).values()]
+    every = {kind for kind in known if isinstance(kind, type) and issubclass(kind, RequestError)}
+    assert set(ERROR_TABLE) == every - {RequestError} == {type(error) for error in CODES}
 
 
 @pytest.mark.parametrize("error", CODES, ids=lambda error: type(error).__name__)
-def test_code_details_and_metadata(error: RpcError) -> None:
+def test_code_details_and_metadata(error: RequestError) -> None:
     code, retry_helps = CODES[error]
     status = to_wire(error, "id-1")
     assert (status.code.name, ERROR_TABLE[type(error)].retry_helps) == (code, retry_helps)

@@ -17,14 +17,14 @@ async def test_health_follows_the_phases() -> None:
     async with wire_server(serving=False) as wire:
         lifecycle = wire.lifecycle
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.LOADING, False)
-        await lifecycle.serving(wire.dataplane)
+        await lifecycle.serving(wire.handlers)
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([True] * 4, Phase.SERVING, True)
         await lifecycle.draining()
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.DRAINING, False)
-        assert lifecycle.dataplane() is wire.dataplane, "calls are still taken"
+        assert lifecycle.handlers() is wire.handlers, "calls are still taken"
         lifecycle.stopping()
         with pytest.raises(NotServingError):
-            lifecycle.dataplane()
+            lifecycle.handlers()
 
 
 async def test_degraded_is_told_and_scoring_stays_up(wire: Wire) -> None:

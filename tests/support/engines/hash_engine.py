@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from tests.support.engines.calibrated_fits import stored_fit
 from tests.support.judges.scripted import Script, judge_status
 
+from gradewire_server.domain.engine_ports import ports_of
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import ModelFacts, TokenLayer
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
-from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
 
 DIMS = 48
@@ -98,6 +99,11 @@ class HashEngine:
         self.unreadable: tuple[tuple[str, str], ...] = ()
         self.running = 0
         self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
+
+    @property
+    def ports(self) -> Ports:
+        """What scoring and requests ask."""
+        return ports_of(self)
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.domain.engine_ports import ports_of
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier
-from gradewire_server.domain.ports import EmbedReply, Engine, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.ports import EmbedReply, Engine, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache import VectorCache
 from gradewire_server.encoders.encoder import Encoder
@@ -96,6 +97,11 @@ class VectorEngine(Engine):
         telemetry.gauge("in_flight_texts", "Texts that are being worked out.", lambda: self._cache.in_flight)
         evicted = self._lru.counters
         telemetry.total("memory_evictions", "Entries pushed out of memory.", lambda: evicted.evicted_entries)
+
+    @property
+    def ports(self) -> Ports:
+        """What scoring and requests ask."""
+        return ports_of(self)
 
     async def load(self, name: str) -> ModelStatus | Failure:
         """Loads and warms up a model, "" being the default one; `health` says from then on whether it is well.

@@ -12,7 +12,9 @@ from google.protobuf.message import Message
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.rpc.errors import InvalidRequestError
+from gradewire_server.metrics.judged.parameters import JudgeParameters
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.requests.errors import InvalidRequestError
 
 DIGEST_PREFIX_CHARS: Final = 12
 """Hex digits of a digest in a metric line: enough to tell models and prompts apart, short enough to read."""
@@ -35,7 +37,9 @@ class _Field:
     by_value: Mapping[Any, int]
 
 
-def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: str) -> Parameters:
+def read_parameters(
+    message: Message, metric: Metric[Any], path: str, *, model: str, prompts: PromptLibrary = PACKAGE_PROMPTS
+) -> Parameters:
     """Builds a metric's parameters from its message; what is unset takes the dataclass's default.
 
     Args:
@@ -43,6 +47,7 @@ def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: 
         metric: The metric they are for.
         path: Where the message stands in the request, for error messages: ``metrics[1].smile``.
         model: Plain name of the resolved model; "" for metrics without one.
+        prompts: Where the prompt of a judge is looked up.
 
     Raises:
         InvalidRequestError: An enum number that this server does not know.
@@ -50,6 +55,8 @@ def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: 
     """
     values: dict[str, Any] = {}
     kind: Any = metric.parameters_type
+    if issubclass(kind, JudgeParameters):
+        values["prompts"] = prompts
     for field in _fields(kind, message.DESCRIPTOR.full_name):
         if field.name == "model":
             values["model"] = model

@@ -11,7 +11,7 @@ from grpc_health.v1.health import aio as health_aio
 from gradewire_server.rpc.errors import NotServingError
 
 if TYPE_CHECKING:
-    from gradewire_server.requests.dataplane import Dataplane
+    from gradewire_server.requests.handlers import Handlers
     from gradewire_server.rpc.telemetry import RpcTelemetry
 
 COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")
@@ -31,13 +31,13 @@ class Phase(StrEnum):
 
 
 class Lifecycle:
-    """The phase, the dataplane while there is one, and the calls in flight."""
+    """The phase, and the handlers while there are any."""
 
     def __init__(self, telemetry: "RpcTelemetry") -> None:
         self.health = health_aio.HealthServicer()
         self._telemetry = telemetry
         self._phase = Phase.LOADING
-        self._dataplane: Dataplane | None = None
+        self._handlers: Handlers | None = None
         self._degraded: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
         self._judging: bool | None = None
@@ -53,9 +53,9 @@ class Lifecycle:
         for service in ALL_SERVICES:
             await self.health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
 
-    async def serving(self, dataplane: "Dataplane") -> None:
+    async def serving(self, handlers: "Handlers") -> None:
         """Takes calls from now on, and says so."""
-        self._dataplane = dataplane
+        self._handlers = handlers
         self._phase = Phase.SERVING
         await self._show()
 
@@ -85,13 +85,13 @@ class Lifecycle:
         if changed and self._phase is Phase.SERVING:
             await self._show()
 
-    def dataplane(self) -> "Dataplane":
+    def handlers(self) -> "Handlers":
         """Where calls go; raises NotServingError while loading and once stopping."""
-        if self._dataplane is None:
+        if self._handlers is None:
             raise NotServingError("the server is still loading its models; try again, or another replica")
         if self._phase is Phase.STOPPING:
             raise NotServingError("the server is shutting down; try another replica")
-        return self._dataplane
+        return self._handlers
 
     def report(self) -> dict[str, Any]:
         """For /healthz; may be called from any thread."""

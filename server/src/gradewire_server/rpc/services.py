@@ -1,4 +1,4 @@
-"""The servicers: each method hands its request to the dataplane and notes what the log should know."""
+"""The servicers: each method hands its request to the handlers and notes what the log should know."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -7,8 +7,9 @@ from typing import Any
 import grpc
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.rpc.calls import Call, Calls, Method
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.call import Method, RpcCall
+from gradewire_server.rpc.calls import Calls
 
 
 def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
@@ -32,14 +33,14 @@ def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
     return [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
 
 
-async def _score(dataplane: Dataplane, request: scoring_pb2.ScoreRequest, call: Call) -> scoring_pb2.ScoreResponse:
+async def _score(handlers: Handlers, request: scoring_pb2.ScoreRequest, call: RpcCall) -> scoring_pb2.ScoreResponse:
     call.saw_items(len(request.items))
     call.saw_metrics(request.metrics)
-    return await dataplane.score(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes)
+    return await handlers.score(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes)
 
 
 async def _score_stream(
-    dataplane: Dataplane, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], call: Call
+    handlers: Handlers, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], call: RpcCall
 ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
     async def seen() -> AsyncGenerator[scoring_pb2.ScoreStreamRequest]:
         async for request in requests:
@@ -51,22 +52,22 @@ async def _score_stream(
 
     async with (
         aclosing(seen()) as counted,
-        aclosing(dataplane.score_stream(counted, deadline_s=call.deadline_s)) as replies,
+        aclosing(handlers.score_stream(counted, deadline_s=call.deadline_s)) as replies,
     ):
         async for reply in replies:
             yield reply
 
 
 def _prepare(
-    dataplane: Dataplane, request: references_pb2.PrepareRequest, call: Call
+    handlers: Handlers, request: references_pb2.PrepareRequest, call: RpcCall
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     call.saw_items(len(request.entries))
     call.saw_metrics(request.metrics)
-    return dataplane.prepare(request, deadline_s=call.deadline_s)
+    return handlers.prepare(request, deadline_s=call.deadline_s)
 
 
 async def _list(
-    dataplane: Dataplane, request: models_pb2.ListModelsRequest, call: Call
+    handlers: Handlers, request: models_pb2.ListModelsRequest, call: RpcCall
 ) -> models_pb2.ListModelsResponse:
     del request, call
-    return await dataplane.list_models()
+    return await handlers.list_models()

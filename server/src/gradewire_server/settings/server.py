@@ -15,10 +15,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from gradewire_server.requests.limits import MEBIBYTE, Deadlines, Limits
-from gradewire_server.rpc.admission import Capacity
 from gradewire_server.settings.engine import engine_config
 from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.limits import MEBIBYTE, Capacity, Deadlines, Limits
 from gradewire_server.settings.text import ENV_PREFIX, SettingInfo, plain, setting_info
 from gradewire_server.settings.types import (
     Bytes,

@@ -10,10 +10,11 @@ from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.judges.chat_templates import TEMPLATES, Markup
+from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_item
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.parameters import read_parameters
+from gradewire_server.settings.limits import Limits
 
 STAND_IN: Final = "WHAT THE JUDGE WRITES STANDS HERE"
 """Takes the place of a text that only a judge could write, in the rounds after it."""
@@ -56,7 +57,7 @@ class PromptView:
     without_judge: str
 
 
-def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item) -> PromptView:
+def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: PromptLibrary) -> PromptView:
     """Runs a judge metric on an item, with answers that are made up.
 
     Raises:
@@ -69,7 +70,7 @@ def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item) -> PromptVi
         raise PromptViewError(f"{name or 'no metric'} asks no judge; those that do: {judged}")
     written: Any = getattr(spec, name)
     try:
-        parameters: Parameters = read_parameters(written, metric, name, model=written.model)
+        parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
     except ParameterError as error:
         raise PromptViewError(f"{name}: {error}") from error
     item = read_item(message, Limits(), check_bytes=True)

@@ -2,28 +2,25 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import JudgeParts, MetricResult, Parts, ScoredResult, SmileParts, VqaParts
-from gradewire_server.requests.convert import fill_result, read_item, read_reference_set
-from gradewire_server.requests.prompts.inline import read_ahead
+from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.convert import read_item, read_reference_set
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.replies import log_internal
-from gradewire_server.requests.stream_window import Window
-from gradewire_server.requests.yield_budget import Pace
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.requests.stream.outbox import OpenItem, Outbox
+from gradewire_server.requests.stream.window import Window
+from gradewire_server.requests.yield_budget import YieldBudget
 
 if TYPE_CHECKING:
     from gradewire_server.domain.result import Failure
-    from gradewire_server.requests.dataplane import Dataplane
     from gradewire_server.requests.plan import MetricPlan
-    from gradewire_server.scoring import MetricRequest, Scorer
+    from gradewire_server.scoring import MetricRequest
 
-_MAX_REPLY_RESULTS: Final = 1024
-_MAX_REPLY_CHARS: Final = 1 << 20
 _ITEMS_PER_SLICE: Final = 64
 """Items handed to the scorer together: enough to share needs, few enough that results flow early."""
 
@@ -31,12 +28,11 @@ _ITEMS_PER_SLICE: Final = 64
 class ScoreStream:
     """A stream at work. The window bounds its memory: an item leaves it when the reader has taken its last result."""
 
-    def __init__(self, dataplane: "Dataplane", scorer: "Scorer", *, deadline_s: float | None) -> None:
-        self._dataplane = dataplane
-        self._scorer = scorer
+    def __init__(self, context: RequestContext, *, deadline_s: float | None) -> None:
+        self._context = context
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
-        self._window = Window(dataplane.limits.stream_window_items)
-        self._out = _Outbox()
+        self._window = Window(context.limits.stream_window_items)
+        self._out = Outbox()
         self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []
         self._metric_names: list[str] = []
@@ -53,8 +49,7 @@ class ScoreStream:
         config = await anext(requests, None)
         if config is None:
             return
-        await read_ahead(config.config.metrics[: self._dataplane.limits.max_metrics_per_request])
-        yield self._configure(config)
+        yield await self._configure(config)
         reading = asyncio.create_task(self._read(requests))
         reading.add_done_callback(self._out.finish)
         try:
@@ -67,7 +62,7 @@ class ScoreStream:
                 task.cancel()
             await asyncio.gather(reading, *self._slices, return_exceptions=True)
 
-    async def _next(self) -> "tuple[scoring_pb2.ScoreStreamResponse, int] | None":
+    async def _next(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
         try:
             async with asyncio.timeout_at(self._loop_deadline()):
                 return await self._out.get()
@@ -79,10 +74,10 @@ class ScoreStream:
             return None
         return asyncio.get_running_loop().time() + self._ends_s - time.monotonic()
 
-    def _configure(self, first: scoring_pb2.ScoreStreamRequest) -> scoring_pb2.ScoreStreamResponse:
+    async def _configure(self, first: scoring_pb2.ScoreStreamRequest) -> scoring_pb2.ScoreStreamResponse:
         if first.WhichOneof("kind") != "config":
             raise InvalidRequestError("config", "the first message of a stream must set it")
-        plans = self._plans = self._dataplane.plan(first.config.metrics, "config.metrics")
+        plans = self._plans = await self._context.plan(first.config.metrics, "config.metrics")
         self._reference_set = read_reference_set(first.config.reference_set, "config.reference_set")
         self._requests = [plan.streamed() for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
@@ -97,8 +92,8 @@ class ScoreStream:
             if message.WhichOneof("kind") != "items":
                 raise InvalidRequestError(path, "items must be set in every message but the first")
             items = message.items.items
-            self._dataplane.check_models(self._plans)
-            self._dataplane.check_count(len(items), f"{path}.items")
+            self._context.planner.check_models(self._plans)
+            self._context.check_count(len(items), f"{path}.items")
             for start in range(0, len(items), _ITEMS_PER_SLICE):
                 await self._begin(items[start : start + _ITEMS_PER_SLICE])
         while self._slices:
@@ -118,13 +113,13 @@ class ScoreStream:
 
     async def _score(self, messages: Sequence[types_pb2.Item], first_index: int) -> None:
         items: list[Item] = []
-        open_items: list[_OpenItem] = []
-        pace = Pace()
+        open_items: list[OpenItem] = []
+        budget = YieldBudget()
         for offset, message in enumerate(messages):
-            if pace.is_over(message):
+            if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
-            target = _OpenItem(first_index + offset, message.id, len(self._requests))
-            item = read_item(message, self._dataplane.limits, check_bytes=True)
+            target = OpenItem(first_index + offset, message.id, len(self._requests))
+            item = read_item(message, self._context.limits, check_bytes=True)
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)
@@ -137,10 +132,10 @@ class ScoreStream:
             self._put(open_items[item_index], metric_index, scored)
 
         if items:
-            await self._dataplane.admission.items.acquire(len(items))
+            await self._context.admission.items.acquire(len(items))
             try:
-                deadlines = self._dataplane.deadlines
-                await self._scorer.score(
+                deadlines = self._context.deadlines
+                await self._context.scorer.score(
                     items,
                     self._requests,
                     reference_set=self._reference_set,
@@ -149,102 +144,14 @@ class ScoreStream:
                     emit=emit,
                 )
             finally:
-                self._dataplane.admission.items.release(len(items))
+                self._context.admission.items.release(len(items))
 
-    def _put(self, item: "_OpenItem", metric_index: int, scored: ScoredResult) -> None:
+    def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
         log_internal(self._metric_names[metric_index], scored.result)
-        self._dataplane.count_result(self._metric_names[metric_index], scored.result.status)
+        self._context.count_result(self._metric_names[metric_index], scored.result.status)
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:
         """That many seconds from now, or the stream's own deadline where that is sooner."""
         soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
-
-
-class _OpenItem:
-    """An item whose results are not all out yet."""
-
-    __slots__ = ("id", "index", "missing")
-
-    def __init__(self, index: int, item_id: str, metric_count: int) -> None:
-        self.index = index
-        self.id = item_id
-        self.missing = metric_count
-
-
-class _Outbox:
-    """Results on their way out, gathered into messages while the reader takes the ones before."""
-
-    def __init__(self) -> None:
-        self._replies: deque[_Reply] = deque()
-        self._ready = asyncio.Event()
-        self._error: BaseException | None = None
-        self._finished = False
-
-    def put(self, item: _OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-        if not self._replies or self._replies[-1].full:
-            self._replies.append(_Reply())
-        self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
-        self._ready.set()
-
-    def finish(self, reading: asyncio.Task[None]) -> None:
-        """No more will come: all is read and scored, or reading failed."""
-        if not reading.cancelled() and (error := reading.exception()) is not None:
-            self.fail(error)
-        self._finished = True
-        self._ready.set()
-
-    def fail(self, error: BaseException) -> None:
-        self._error = self._error or error
-        self._ready.set()
-
-    async def get(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
-        """The next message and how many items it completes; None at the end."""
-        await self._ready.wait()
-        if self._error is not None:
-            raise self._error
-        if not self._replies:
-            return None
-        reply = self._replies.popleft()
-        if not self._replies and not self._finished:
-            self._ready.clear()
-        return reply.message, reply.completed
-
-
-class _Reply:
-    """A reply being filled."""
-
-    def __init__(self) -> None:
-        self.message = scoring_pb2.ScoreStreamResponse()
-        self.completed = 0
-        self._results = 0
-        self._chars = 0
-        self._by_index: dict[int, scoring_pb2.ItemResult] = {}
-
-    @property
-    def full(self) -> bool:
-        return self._results >= _MAX_REPLY_RESULTS or self._chars >= _MAX_REPLY_CHARS
-
-    def put(self, item: _OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-        target = self._by_index.get(item.index)
-        if target is None:
-            target = self._by_index[item.index] = self.message.items.add(index=item.index, id=item.id)
-            self._chars += len(item.id)
-        fill_result(target.results.add(), metric_index, scored, diagnostics=diagnostics)
-        self._results += 1
-        parts = scored.result.parts
-        self._chars += len(scored.result.message) + _text_chars(parts)
-        item.missing -= 1
-        if item.missing == 0:
-            target.complete = True
-            self.completed += 1
-
-
-def _text_chars(parts: Parts | None) -> int:
-    """Characters of those parts that hold text of the item, which are all that can be long."""
-    if isinstance(parts, SmileParts):
-        return len(parts.best_window)
-    if isinstance(parts, JudgeParts):
-        return len(parts.reason)
-    return len(parts.compared_prediction) if isinstance(parts, VqaParts) else 0

@@ -1,12 +1,9 @@
-"""How much one caller may ask for at once."""
+"""How much one caller may ask for at once, how long it may take, and how much may be in flight in all."""
 
 from dataclasses import dataclass
 from typing import Final
 
 MEBIBYTE: Final = 1 << 20
-
-MAX_REFERENCE_SET_BYTES: Final = 256
-"""Length of the name of a reference set; it becomes part of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +45,14 @@ class Deadlines:
     judge_s: float = 3600.0
 
 
-_LEAST_MARGIN_S: Final = 0.05
-_MARGIN_SHARE: Final = 0.05
-_MARGIN_PER_PAIR_S: Final = 0.0005
-_MAX_MARGIN_S: Final = 1.0
-_MAX_MARGIN_SHARE: Final = 0.2
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much may be in flight in the whole server.
 
-
-def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Time to keep back at the end of a call, so that its reply reaches the caller before the deadline.
-
-    It covers telling of every (item, metric) pair and an event loop busy with their texts; at most 1 s and a
-    fifth of the time.
-
-    Args:
-        left_s: Seconds until the deadline; may be negative.
-        pairs: Results of the reply.
+    Attributes:
+        max_items: Items (and entries being prepared).
+        max_bytes: Bytes of request messages.
     """
-    wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
-    return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))
+
+    max_items: int = 16384
+    max_bytes: int = 256 * MEBIBYTE

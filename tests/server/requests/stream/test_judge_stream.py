@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import saying
+from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Deadlines, Limits
 
 Request = scoring_pb2.ScoreStreamRequest
 SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
@@ -33,20 +32,20 @@ async def sent(count: int, *metrics: types_pb2.MetricSpec) -> AsyncIterator[Requ
 
 
 class Judging:
-    """A dataplane whose judge answers when it is let, and what came over a stream."""
+    """Handlers whose judge answers when it is let, and what came over a stream."""
 
     def __init__(self, *, window: int = 512, deadlines: Deadlines | None = None) -> None:
         self.engine = HashEngine()
         self.gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.engine.before = lambda model: asyncio.shield(self.gate) if model == "scripted" else None
-        self.plane = Dataplane(
-            Scorer(self.engine), self.engine, limits=Limits(stream_window_items=window), deadlines=deadlines
+        self.handlers = handlers_over(
+            self.engine, limits=Limits(stream_window_items=window), deadlines=deadlines or Deadlines()
         )
         self.results: dict[tuple[int, int], types_pb2.MetricResult] = {}
 
     async def read(self, requests: AsyncIterator[Request], *, until: int = -1, deadline_s: float | None = None) -> None:
         """Reads all, letting the judge answer once `until` results are there."""
-        async for reply in self.plane.score_stream(requests, deadline_s=deadline_s):
+        async for reply in self.handlers.score_stream(requests, deadline_s=deadline_s):
             for part in reply.items:
                 for result in part.results:
                     assert (part.index, result.metric_index) not in self.results
@@ -97,7 +96,7 @@ async def test_and_never_more_than_the_stream_itself() -> None:
 async def test_a_unary_call_is_answered_in_time_with_what_there_is() -> None:
     judging = Judging()
     request = scoring_pb2.ScoreRequest(items=[item(0)], metrics=[SMILE, LAVE])
-    reply = await judging.plane.score(request, deadline_s=0.5)
+    reply = await judging.handlers.score(request, deadline_s=0.5)
     smile, lave = reply.items[0].results
     assert (smile.status, lave.status) == (types_pb2.STATUS_OK, types_pb2.STATUS_TIMEOUT)
 
@@ -130,7 +129,7 @@ async def test_long_reasons_are_sent_in_messages_of_bearable_size() -> None:
     judging.gate.set_result(None)
     judging.engine.script.on_generate = saying("because " + "x" * 40_000)
     sizes = []
-    async for reply in judging.plane.score_stream(sent(96, REASONS)):
+    async for reply in judging.handlers.score_stream(sent(96, REASONS)):
         sizes.append(reply.ByteSize())
         for part in reply.items:
             (judging.results[part.index, 0],) = part.results

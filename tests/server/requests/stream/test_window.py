@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gradewire_server.requests.stream_window import Window
+from gradewire_server.requests.stream.window import Window
 
 
 async def test_waits_for_room() -> None:

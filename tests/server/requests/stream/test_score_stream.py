@@ -10,14 +10,15 @@ from grpc import aio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
-from gradewire_server.rpc.admission import Admission, Capacity
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
+from gradewire_server.requests.handlers import Handlers
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Capacity, Limits
 
 Request = scoring_pb2.ScoreStreamRequest
 
@@ -30,10 +31,8 @@ def items(*messages: types_pb2.Item) -> Request:
     return Request(items=scoring_pb2.ScoreStreamItems(items=messages))
 
 
-def dataplane(engine: HashEngine | None = None, *, window: int = 512, in_flight: int = 4096) -> Dataplane:
-    engine = engine or HashEngine()
-    return Dataplane(
-        Scorer(engine),
+def streaming(engine: HashEngine | None = None, *, window: int = 512, in_flight: int = 4096) -> Handlers:
+    return handlers_over(
         engine,
         limits=Limits(stream_window_items=window),
         admission=Admission(Capacity(max_items=in_flight)),
@@ -66,7 +65,7 @@ async def test_same_scores_as_the_unary_call_each_once(wire: Wire) -> None:
 
 async def test_a_model_that_is_replaced_ends_the_stream_with_both_digests_named() -> None:
     engine = HashEngine()
-    plane = dataplane(engine)
+    handlers = streaming(engine)
     told = asyncio.Event()
 
     async def requests() -> AsyncIterator[Request]:
@@ -80,7 +79,7 @@ async def test_a_model_that_is_replaced_ends_the_stream_with_both_digests_named(
 
     async def read() -> None:
         nonlocal before
-        async for reply in plane.score_stream(requests()):
+        async for reply in handlers.score_stream(requests()):
             before = before or reply.provenance[0].model_digest
             seen.extend(part.id for part in reply.items if part.complete)
             if seen:
@@ -100,16 +99,16 @@ async def test_a_model_that_is_replaced_ends_the_stream_with_both_digests_named(
 )
 def test_any_cut_and_any_window_gives_every_result_once(sizes: list[int], window: int, in_flight: int) -> None:
     async def run() -> None:
-        plane = dataplane(window=window, in_flight=in_flight)
+        handlers = streaming(window=window, in_flight=in_flight)
         messages = [config(EXACT), *(items(*[item()] * size) for size in sizes)]
         seen = [
             (part.index, result.metric_index, part.complete)
-            async for reply in plane.score_stream(sent(messages))
+            async for reply in handlers.score_stream(sent(messages))
             for part in reply.items
             for result in part.results
         ]
         assert sorted(seen) == [(index, 0, True) for index in range(sum(sizes))]
-        assert plane.admission.items.taken == 0
+        assert handlers.context.admission.items.taken == 0
 
     asyncio.run(asyncio.wait_for(run(), 20))
 
@@ -118,7 +117,7 @@ async def test_a_result_does_not_wait_for_the_slower_metric_of_its_item() -> Non
     engine = HashEngine()
     gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     engine.before = lambda _model: asyncio.shield(gate)
-    replies = dataplane(engine).score_stream(sent([config(SMILE, EXACT), items(item())]))
+    replies = streaming(engine).score_stream(sent([config(SMILE, EXACT), items(item())]))
     await anext(replies)
     first = (await anext(replies)).items[0]
     assert [result.metric_index for result in first.results] == [1]
@@ -141,7 +140,7 @@ async def test_a_reader_that_stands_still_stops_the_reading() -> None:
             read += 10
             yield items(*[item()] * 10)
 
-    replies = dataplane(window=50).score_stream(endless())
+    replies = streaming(window=50).score_stream(endless())
     await anext(replies)
     await anext(replies)
     for _ in range(200):
@@ -172,7 +171,7 @@ async def test_a_slow_engine_stops_the_reading_over_the_wire() -> None:
         writing = asyncio.create_task(write())
         await until(lambda: wire.engine.running >= 2)
         await asyncio.sleep(0.1)
-        assert wire.dataplane.admission.items.taken == 40
+        assert wire.handlers.context.admission.items.taken == 40
         assert written < 150, "gRPC's flow control holds the writer back"
         gate.set_result(None)
         count = 0
@@ -201,7 +200,7 @@ async def test_a_wrong_message_ends_the_stream(wire: Wire, messages: list[Reques
     code, details, _ = error_of(caught)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert details.startswith(text)
-    await until(lambda: wire.dataplane.admission.items.taken == 0)
+    await until(lambda: wire.handlers.context.admission.items.taken == 0)
 
 
 async def test_a_message_that_cannot_be_read_ends_the_stream(wire: Wire) -> None:
@@ -213,7 +212,7 @@ async def test_a_message_that_cannot_be_read_ends_the_stream(wire: Wire) -> None
         async for _ in wire.channel.stream_stream("/gradewire.v1.Scoring/ScoreStream")(messages()):
             pass
     assert error_of(caught)[0] is grpc.StatusCode.INVALID_ARGUMENT
-    assert wire.dataplane.admission.bytes.taken == 0
+    assert wire.handlers.context.admission.bytes.taken == 0
 
 
 async def test_an_empty_stream_has_an_empty_reply(wire: Wire) -> None:
@@ -230,8 +229,8 @@ async def test_cancelling_gives_everything_back(wire: Wire) -> None:
     await until(lambda: wire.engine.running)
     call.cancel()
     await until(lambda: wire.engine.running == 0)
-    await until(lambda: wire.dataplane.admission.items.taken == 0)
-    await until(lambda: wire.dataplane.admission.bytes.taken == 0)
+    await until(lambda: wire.handlers.context.admission.items.taken == 0)
+    await until(lambda: wire.handlers.context.admission.bytes.taken == 0)
     assert (
         wire.registry.get_sample_value("gradewire_calls_in_flight", {"method": "gradewire.v1.Scoring/ScoreStream"}) == 0
     )
@@ -242,7 +241,7 @@ async def test_the_deadline_of_a_stream_ends_it() -> None:
         yield config(EXACT)
         await asyncio.Event().wait()
 
-    replies = dataplane().score_stream(endless(), deadline_s=0.05)
+    replies = streaming().score_stream(endless(), deadline_s=0.05)
     await anext(replies)
     with pytest.raises(DeadlineExceededError):
         await anext(replies)
@@ -254,24 +253,24 @@ async def test_a_defect_in_scoring_ends_the_stream_and_gives_permits_back() -> N
             raise ZeroDivisionError
 
     engine = HashEngine()
-    plane = Dataplane(Defective(engine), engine)
-    replies = plane.score_stream(sent([config(), items(item())]))
+    handlers = handlers_over(engine, scorer=Defective(engine))
+    replies = handlers.score_stream(sent([config(), items(item())]))
     await anext(replies)
     with pytest.raises(ZeroDivisionError):
         await anext(replies)
-    assert plane.admission.items.taken == 0
+    assert handlers.context.admission.items.taken == 0
 
 
 async def test_large_results_are_cut_into_several_messages() -> None:
     long = " ".join(["word"] * 40_000)
-    plane = dataplane()
+    handlers = streaming()
     messages = [config(), items(*[item(long, long) for _ in range(20)])]
-    sizes = [reply.ByteSize() async for reply in plane.score_stream(sent(messages))]
+    sizes = [reply.ByteSize() async for reply in handlers.score_stream(sent(messages))]
     assert max(sizes) < 4 << 20
 
 
 async def test_an_error_names_the_message_it_is_in() -> None:
-    replies = dataplane().score_stream(sent([config(), items(), config()]))
+    replies = streaming().score_stream(sent([config(), items(), config()]))
     await anext(replies)
     with pytest.raises(InvalidRequestError) as caught:
         await anext(replies)

@@ -1,4 +1,4 @@
-"""The dataplane without a transport: what holds for every request, whatever is in it."""
+"""The handlers without a transport: what holds for every request, whatever is in it."""
 
 import asyncio
 import math
@@ -9,20 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits, reply_margin_s
-from gradewire_server.requests.models import list_models
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    NothingLoadedError,
+    OverloadedError,
+)
 from gradewire_server.requests.prepare import name_of
-from gradewire_server.rpc.admission import Admission, Capacity
-from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError, OverloadedError
-from gradewire_server.scoring import Scorer
+from gradewire_server.requests.score import reply_margin_s
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 ITEMS = st.builds(
@@ -52,11 +55,6 @@ SPECS = st.one_of(
 )
 
 
-def dataplane(engine: HashEngine | None = None, **parts: object) -> Dataplane:
-    engine = engine or HashEngine()
-    return Dataplane(Scorer(engine), engine, **parts)  # type: ignore[arg-type]
-
-
 @settings(max_examples=150, deadline=None)
 @given(items=st.lists(ITEMS, max_size=5), specs=st.lists(SPECS, max_size=4), reference_set=TEXT)
 def test_any_request_is_answered_completely_or_refused_by_name(
@@ -64,7 +62,7 @@ def test_any_request_is_answered_completely_or_refused_by_name(
 ) -> None:
     asked = scoring_pb2.ScoreRequest(items=items, metrics=specs, reference_set=reference_set)
     try:
-        reply = asyncio.run(dataplane().score(asked))
+        reply = asyncio.run(handlers_over().score(asked))
     except InvalidRequestError as error:
         assert error.field.startswith(("metrics", "items", "reference_set"))  # noqa: PT017 - most are answered
         return
@@ -89,9 +87,9 @@ def test_cancelling_at_any_point_leaves_the_others_right(pauses: list[int], canc
     requests = [request(item(f"answer {number} and cat {number % 3}", "the cat", f"r{number}")) for number in range(8)]
 
     async def run() -> None:
-        plane = dataplane()
-        expected = [(await dataplane().score(asked)).items[0].results[0].score for asked in requests]
-        tasks = [asyncio.create_task(plane.score(asked)) for asked in requests]
+        handlers = handlers_over()
+        expected = [(await handlers_over().score(asked)).items[0].results[0].score for asked in requests]
+        tasks = [asyncio.create_task(handlers.score(asked)) for asked in requests]
         for number, pause in enumerate(pauses):
             for _ in range(pause):
                 await asyncio.sleep(0)
@@ -104,7 +102,7 @@ def test_cancelling_at_any_point_leaves_the_others_right(pauses: list[int], canc
             else:
                 assert isinstance(result, scoring_pb2.ScoreResponse)
                 assert result.items[0].results[0].score == expected[number]
-        assert plane.admission.items.taken == 0
+        assert handlers.context.admission.items.taken == 0
 
     asyncio.run(run())
 
@@ -119,7 +117,7 @@ async def test_late_pairs_are_told_beside_those_that_were_done_in_time() -> None
             self.failures = dict.fromkeys(texts, Failure(Status.TIMEOUT, "late"))
             return await super().embed(model, texts, tiers)
 
-    reply = await dataplane(Late()).score(request(item(), metrics=(SMILE, EXACT)), deadline_s=0.2)
+    reply = await handlers_over(Late()).score(request(item(), metrics=(SMILE, EXACT)), deadline_s=0.2)
     statuses = [result.status for result in reply.items[0].results]
     assert statuses == [types_pb2.STATUS_TIMEOUT, types_pb2.STATUS_OK]
 
@@ -138,14 +136,16 @@ async def test_what_hangs_is_told_as_timeout_and_cancelled_behind_the_reply() ->
                 await let_go.wait()
                 cancelled.append(model.partition("@")[0])
 
-    plane = dataplane(Stubborn(), deadlines=Deadlines(default_s=0.01, max_s=0.2))
-    reply = await plane.score(request(*[item(f"answer {n}") for n in range(50)], metrics=(SMILE, EXACT)), deadline_s=99)
+    handlers = handlers_over(Stubborn(), deadlines=Deadlines(default_s=0.01, max_s=0.2))
+    reply = await handlers.score(
+        request(*[item(f"answer {n}") for n in range(50)], metrics=(SMILE, EXACT)), deadline_s=99
+    )
     for part in reply.items:
         assert [result.status for result in part.results] == [types_pb2.STATUS_TIMEOUT, types_pb2.STATUS_OK]
         assert "deadline" in part.results[0].message
     assert not cancelled
-    assert plane.admission.items.taken == 0
-    closing = asyncio.create_task(plane.close())
+    assert handlers.context.admission.items.taken == 0
+    closing = asyncio.create_task(handlers.close())
     await asyncio.sleep(0)
     assert not closing.done()
     let_go.set()
@@ -155,7 +155,7 @@ async def test_what_hangs_is_told_as_timeout_and_cancelled_behind_the_reply() ->
 
 async def test_no_time_at_all_is_an_error_of_the_call() -> None:
     with pytest.raises(DeadlineExceededError, match="before scoring began"):
-        await dataplane().score(request(item()), deadline_s=-1)
+        await handlers_over().score(request(item()), deadline_s=-1)
 
 
 @given(left_s=st.floats(-10, 1e6), pairs=st.integers(0, 1 << 16))
@@ -166,17 +166,17 @@ def test_the_margin_leaves_most_of_the_time_to_the_work(left_s: float, pairs: in
 
 
 async def test_a_request_larger_than_all_permits_is_served_when_nothing_else_is() -> None:
-    plane = dataplane(admission=Admission(Capacity(max_items=2)))
-    assert len((await plane.score(request(*[item()] * 5))).items) == 5
-    with plane.admission.items.hold(1), pytest.raises(OverloadedError):
-        await plane.score(request(*[item()] * 5))
+    handlers = handlers_over(admission=Admission(Capacity(max_items=2)))
+    assert len((await handlers.score(request(*[item()] * 5))).items) == 5
+    with handlers.context.admission.items.hold(1), pytest.raises(OverloadedError):
+        await handlers.score(request(*[item()] * 5))
 
 
 async def test_equal_ids_are_allowed_and_the_same_metric_twice() -> None:
     light = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=0))
     heavy = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=1))
     same = item("a cat here", "the cat", item_id="same")
-    reply = await dataplane().score(request(same, same, metrics=(light, heavy)))
+    reply = await handlers_over().score(request(same, same, metrics=(light, heavy)))
     scores = [[result.score for result in part.results] for part in reply.items]
     assert scores[0] == scores[1]
     assert scores[0][0] != scores[0][1]
@@ -185,7 +185,7 @@ async def test_equal_ids_are_allowed_and_the_same_metric_twice() -> None:
 
 async def test_composed_and_decomposed_texts_score_the_same() -> None:
     loose, tight = item("un cafe\u0301 noir", "cafe\u0301"), item("un caf\u00e9 noir", "caf\u00e9")
-    reply = await dataplane().score(request(loose, tight))
+    reply = await handlers_over().score(request(loose, tight))
     assert reply.items[0].results[0].smile == reply.items[1].results[0].smile
 
 
@@ -194,7 +194,7 @@ async def test_references_of_more_lengths_than_windows_are_scored(preset: types_
     words = [f"w{index}" for index in range(620)]
     references = [" ".join(["cat"] * (index + 1)) for index in range(600)]
     smile = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=preset))
-    reply = await dataplane().score(request(item(" ".join(words), *references), metrics=(smile,)))
+    reply = await handlers_over().score(request(item(" ".join(words), *references), metrics=(smile,)))
     (result,) = reply.items[0].results
     assert result.status == types_pb2.STATUS_OK
     assert types_pb2.WARNING_TRUNCATED in result.warnings
@@ -207,30 +207,32 @@ async def test_prepare_refuses_entries_over_a_limit_alone() -> None:
         references_pb2.ReferenceEntry(question="b", references=["x"]),
         references_pb2.ReferenceEntry(question="c", references=[]),
     ]
-    plane = dataplane(limits=Limits(max_references_per_item=2))
+    handlers = handlers_over(limits=Limits(max_references_per_item=2))
     asked = references_pb2.PrepareRequest(entries=entries, metrics=[SMILE], reference_set="mine")
-    steps = [references_pb2.PrepareProgress.FromString(step.SerializeToString()) async for step in plane.prepare(asked)]
+    steps = [
+        references_pb2.PrepareProgress.FromString(step.SerializeToString()) async for step in handlers.prepare(asked)
+    ]
     failures = {failure.index: failure.status for step in steps for failure in step.failures}
     assert failures == dict.fromkeys((0, 2), types_pb2.STATUS_INVALID_INPUT)
     assert (steps[-1].entries_done, steps[-1].entries_total, steps[-1].reference_set) == (3, 3, "mine")
-    assert plane.admission.items.taken == 0
+    assert handlers.context.admission.items.taken == 0
 
 
 async def test_marks_without_end_fail_alone() -> None:
     evil = "a" + "\u0301" * 31
-    reply = await dataplane().score(request(item(), item(evil), item("the cat", "the cat", evil)))
+    reply = await handlers_over().score(request(item(), item(evil), item("the cat", "the cat", evil)))
     scored, *refused = [part.results[0] for part in reply.items]
     assert scored.status == types_pb2.STATUS_OK
     assert [result.status for result in refused] == [types_pb2.STATUS_INVALID_INPUT] * 2
     assert [result.message.split(":")[0] for result in refused] == ["prediction", "references[1]"]
     entries = [references_pb2.ReferenceEntry(references=[text]) for text in ("fine", evil)]
     asked = references_pb2.PrepareRequest(entries=entries, metrics=[SMILE])
-    failures = [failure async for step in dataplane().prepare(asked) for failure in step.failures]
+    failures = [failure async for step in handlers_over().prepare(asked) for failure in step.failures]
     assert [(failure.index, failure.status) for failure in failures] == [(1, types_pb2.STATUS_INVALID_INPUT)]
 
 
 async def test_preparing_nothing_is_complete_at_once() -> None:
-    (step,) = [step async for step in dataplane().prepare(references_pb2.PrepareRequest(metrics=[SMILE]))]
+    (step,) = [step async for step in handlers_over().prepare(references_pb2.PrepareRequest(metrics=[SMILE]))]
     assert step.complete
 
 
@@ -248,7 +250,7 @@ def test_the_name_of_a_set_follows_its_content(entries: list[references_pb2.Refe
         assert name != name_of([moved, *ours[1:]])
 
 
-def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
+async def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
     (status,) = HashEngine().models()
     missing = replace(status, state="missing", how_to_get="gradewire models build hash", digest="")
 
@@ -257,23 +259,23 @@ def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
             super().__init__()
             self.models = lambda: statuses  # type: ignore[method-assign]
 
-    reply = list_models(Having(missing), REGISTRY, Limits())
+    reply = await handlers_over(Having(missing)).list_models()
     assert reply.models[0].how_to_get == "gradewire models build hash"
     by_name = {metric.name: metric for metric in reply.metrics}
     assert not by_name["smile"].available
     assert "gradewire models build hash" in by_name["smile"].missing
     assert by_name["exact_match"].available
-    built = list_models(Having(replace(missing, state="built")), REGISTRY, Limits())
+    built = await handlers_over(Having(replace(missing, state="built"))).list_models()
     assert built.models[0].how_to_get == ""
     assert all(metric.available for metric in built.metrics)
 
 
 async def test_a_metric_whose_synonyms_are_missing_is_listed_so() -> None:
     engine = HashEngine()
-    listed = {metric.name: metric for metric in (await dataplane(engine).list_models()).metrics}
+    listed = {metric.name: metric for metric in (await handlers_over(engine).list_models()).metrics}
     assert (listed["meteor"].available, listed["meteor"].missing) == (True, "")
     engine.known_synonyms = None
-    listed = {metric.name: metric for metric in (await dataplane(engine).list_models()).metrics}
+    listed = {metric.name: metric for metric in (await handlers_over(engine).list_models()).metrics}
     assert not listed["meteor"].available
     assert listed["meteor"].missing
     assert all(metric.available for metric in listed.values() if metric.name != "meteor")

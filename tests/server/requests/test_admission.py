@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.rpc.admission import Permits
-from gradewire_server.rpc.errors import OverloadedError
+from gradewire_server.requests.admission import Permits
+from gradewire_server.requests.errors import OverloadedError
 
 
 def test_holds_up_to_the_limit_and_says_when_to_come_back() -> None:
