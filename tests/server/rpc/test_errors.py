@@ -6,11 +6,10 @@ from pathlib import Path
 import grpc
 import pytest
 
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
 from gradewire_server.rpc import errors
 from gradewire_server.rpc.errors import (
     ERROR_TABLE,
-    PUSHBACK_KEY,
-    REQUEST_ID_KEY,
     DeadlineExceededError,
     InternalError,
     InvalidRequestError,

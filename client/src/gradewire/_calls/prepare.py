@@ -17,10 +17,10 @@ from gradewire.preparation import (
     ReferenceEntryLike,
     SyntheticGeneration,
     encode_entry,
-    name_set,
 )
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire.transport import Transport
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
 
 _ATTEMPTS = 5
@@ -128,7 +128,9 @@ class Preparation:
             self._common.generate.model = f"{writer.model}@{writer.model_digest}"
             if "\n" not in generate.prompt:
                 self._common.generate.prompt = f"{writer.prompt}@{writer.prompt_digest}"
-        name = name_set((message for _, message in self._messages), self._generation)
+        writer = self._generation
+        digests = (writer.model_digest, writer.prompt_digest) if writer else ()
+        name = name_set((message for _, message in self._messages), digests)
         said = self._call.choice.reference_set
         if said not in {"", name}:
             raise InvalidRequest(

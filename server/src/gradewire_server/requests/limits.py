@@ -5,9 +5,6 @@ from typing import Final
 
 MEBIBYTE: Final = 1 << 20
 
-MAX_REFERENCE_SET_BYTES: Final = 256
-"""Length of the name of a reference set; it becomes part of a key."""
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -4,14 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
-from gradewire_server.requests.generation import Generation, plan_generation
+from gradewire_server.requests.generation import plan_generation
 from gradewire_server.requests.prompts.inline import read_ahead, read_prompt_ahead
 from gradewire_server.requests.yield_budget import Pace
 from gradewire_server.rpc.errors import DeadlineExceededError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gradewire_server.requests.dataplane import Dataplane
     from gradewire_server.scoring import PreparedChunk, Scorer
 
-_NAME_BYTES = 16
 CountSynthetic: TypeAlias = Callable[[int, int], None]
 """Told of references that have got an answer: sentences of a judge, and those that stand for themselves."""
 
@@ -56,7 +55,7 @@ async def prepare(
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(
-        reference_set=named or name_of(entries, generation),
+        reference_set=named or name_set(entries, generation.digests if generation else ()),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -95,20 +94,6 @@ async def prepare(
     if generation is not None:
         progress.generation.CopyFrom(generation.provenance)
     yield progress
-
-
-def name_of(entries: Sequence[ReferenceEntry], generation: Generation | None = None) -> str:
-    """32 hex digits over questions, references and synthetic answers, in order, and over who writes missing ones."""
-    digest = blake2b(digest_size=_NAME_BYTES)
-    groups = (
-        strings for entry in entries for strings in ((entry.question,), entry.references, entry.synthetic_answers)
-    )
-    for strings in (*groups, *(((), generation.digests) if generation else ())):
-        digest.update(len(strings).to_bytes(8, "big"))
-        for text in strings:
-            encoded = text.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return digest.hexdigest()
 
 
 def _count(count_synthetic: CountSynthetic, progress: references_pb2.PrepareProgress, chunk: "PreparedChunk") -> None:

@@ -20,8 +20,8 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY, token_of
 from gradewire_server.rpc.errors import (
-    REQUEST_ID_KEY,
     DeadlineExceededError,
     InternalError,
     InvalidRequestError,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
-_BEARER: Final = "bearer "
 _LAST_WORD_S: Final = 1.0
 """How long we watch a status on its way out; it stands behind replies that the caller may never read."""
 
@@ -215,7 +214,7 @@ class Calls:
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
                 given = value
-            elif key == "authorization" and isinstance(value, str):
+            elif key == AUTHORIZATION_KEY and isinstance(value, str):
                 token = value
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
@@ -224,7 +223,7 @@ class Calls:
     def _authenticate(self, authorization: str) -> None:
         if not self._tokens:
             return
-        given = authorization[len(_BEARER) :].encode() if authorization[: len(_BEARER)].lower() == _BEARER else b""
+        given = token_of(authorization).encode()
         # Every token is compared, whichever fits: the time taken tells nothing about any of them.
         if sum([hmac.compare_digest(given, token) for token in self._tokens]) == 0:
             raise UnauthenticatedError("metadata authorization: 'Bearer TOKEN' with a token of this server is needed")

@@ -20,10 +20,7 @@ from typing import Final
 
 import grpc
 
-PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
-"""Trailing metadata that gRPC clients with a retry policy obey: wait so long, then try again."""
-REQUEST_ID_KEY: Final = "x-request-id"
-"""Metadata with the id of the request, given by the caller or made here; it stands in the log."""
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
 
 
 class RpcError(Exception):
