@@ -35,7 +35,7 @@ class AsyncScorer(AsyncClient):
 
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """See `Scorer.embedded`."""
+        """Makes a scorer; settings and errors as `Scorer.embedded`."""
         deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
         return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
 

@@ -13,7 +13,6 @@ from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
-from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.admission import Admission
@@ -23,7 +22,6 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
 )
-from gradewire_server.requests.prepare import name_of
 from gradewire_server.requests.score import reply_margin_s
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
@@ -234,20 +232,6 @@ async def test_marks_without_end_fail_alone() -> None:
 async def test_preparing_nothing_is_complete_at_once() -> None:
     (step,) = [step async for step in handlers_over().prepare(references_pb2.PrepareRequest(metrics=[SMILE]))]
     assert step.complete
-
-
-@given(
-    st.lists(st.builds(references_pb2.ReferenceEntry, question=TEXT, references=st.lists(TEXT, max_size=2)), max_size=3)
-)
-def test_the_name_of_a_set_follows_its_content(entries: list[references_pb2.ReferenceEntry]) -> None:
-    ours = [ReferenceEntry(entry.question, tuple(entry.references)) for entry in entries]
-    name = name_of(ours)
-    assert len(name) == 32
-    assert name == name_of(list(ours))
-    assert name != name_of([*ours, ReferenceEntry("", ())])
-    if ours and ours[0].question:
-        moved = ReferenceEntry("", (ours[0].question, *ours[0].references))
-        assert name != name_of([moved, *ours[1:]])
 
 
 async def test_what_is_missing_is_listed_with_how_to_get_it() -> None:

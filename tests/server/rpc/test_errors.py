@@ -6,6 +6,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
 from gradewire_server.requests import errors as of_requests
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -18,8 +19,6 @@ from gradewire_server.requests.errors import (
 from gradewire_server.rpc import errors as of_calls
 from gradewire_server.rpc.errors import (
     ERROR_TABLE,
-    PUSHBACK_KEY,
-    REQUEST_ID_KEY,
     InternalError,
     NotServingError,
     UnauthenticatedError,

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from gradewire._transport.codes import error_for
-from gradewire._transport.forks import keep_for_good
+from gradewire._fork_safety import keep_for_good
+from gradewire._transport.status_codes import error_for
 from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptError
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
-from gradewire_server.requests.parameters import DIGEST_PREFIX_CHARS
 from gradewire_server.requests.prompts.inline import read_prompt_ahead
 from gradewire_server.scoring.synthetic.sentence import FIRST, Writing
 
@@ -62,8 +62,8 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
     if FIRST not in prompt.variants:
         raise InvalidRequestError("generate.prompt", f"{prompt.title} has no table [variants.{FIRST}]")
     line = (
-        f"{NAME}/{VERSION}?model={quote(judge.name)}@{judge.digest[:DIGEST_PREFIX_CHARS]}"
-        f"&prompt={prompt.title}@{prompt.digest[:DIGEST_PREFIX_CHARS]}"
+        f"{NAME}/{VERSION}?model={with_digest(quote(judge.name), judge.digest)}"
+        f"&prompt={with_digest(prompt.title, prompt.digest)}"
     )
     provenance = types_pb2.Provenance(
         name=NAME,

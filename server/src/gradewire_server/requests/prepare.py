@@ -4,21 +4,18 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from hashlib import blake2b
-from typing import Final
 
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError
-from gradewire_server.requests.generation import Generation, plan_generation
+from gradewire_server.requests.generation import plan_generation
 from gradewire_server.requests.yield_budget import YieldBudget
 from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.prepare import entries_per_chunk
-
-_NAME_BYTES: Final = 16
 
 
 async def prepare(
@@ -45,7 +42,7 @@ async def prepare(
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(
-        reference_set=named or name_of(entries, generation),
+        reference_set=named or name_set(entries, generation.digests if generation else ()),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -86,20 +83,6 @@ async def prepare(
     if generation is not None:
         progress.generation.CopyFrom(generation.provenance)
     yield progress
-
-
-def name_of(entries: Sequence[ReferenceEntry], generation: Generation | None = None) -> str:
-    """32 hex digits over questions, references and synthetic answers, in order, and over who writes missing ones."""
-    digest = blake2b(digest_size=_NAME_BYTES)
-    groups = (
-        strings for entry in entries for strings in ((entry.question,), entry.references, entry.synthetic_answers)
-    )
-    for strings in (*groups, *(((), generation.digests) if generation else ())):
-        digest.update(len(strings).to_bytes(8, "big"))
-        for text in strings:
-            encoded = text.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return digest.hexdigest()
 
 
 def _advance(

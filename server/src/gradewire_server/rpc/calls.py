@@ -18,10 +18,11 @@ from typing import Any, Final, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY, token_of
 from gradewire_server.requests.errors import InvalidRequestError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
-from gradewire_server.rpc.errors import REQUEST_ID_KEY, InternalError, UnauthenticatedError, WireStatus, to_wire
+from gradewire_server.rpc.errors import InternalError, UnauthenticatedError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import GrpcContext, read_message, read_messages, send_replies, write_message
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
@@ -30,7 +31,6 @@ from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 _log = logging.getLogger(__name__)
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
-_BEARER: Final = "bearer "
 _STATUS_FLUSH_S: Final = 1.0
 """Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
 
@@ -163,7 +163,7 @@ class Calls:
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
                 given = value
-            elif key == "authorization" and isinstance(value, str):
+            elif key == AUTHORIZATION_KEY and isinstance(value, str):
                 token = value
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
@@ -172,7 +172,7 @@ class Calls:
     def _authenticate(self, authorization: str) -> None:
         if not self._tokens:
             return
-        given = authorization[len(_BEARER) :].encode() if authorization[: len(_BEARER)].lower() == _BEARER else b""
+        given = token_of(authorization).encode()
         # Every token is compared, whichever fits: the time taken tells nothing about any of them.
         if sum([hmac.compare_digest(given, token) for token in self._tokens]) == 0:
             raise UnauthenticatedError("metadata authorization: 'Bearer TOKEN' with a token of this server is needed")

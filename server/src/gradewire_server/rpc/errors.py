@@ -13,6 +13,7 @@ from typing import Final
 
 import grpc
 
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -21,11 +22,6 @@ from gradewire_server.requests.errors import (
     OverloadedError,
     RequestError,
 )
-
-PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
-"""Trailing metadata that gRPC clients with a retry policy obey: wait so long, then try again."""
-REQUEST_ID_KEY: Final = "x-request-id"
-"""Metadata with the id of the request, given by the caller or made here; it stands in the log."""
 
 
 class UnauthenticatedError(RequestError):

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health import aio as health_aio
 
+from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_server.rpc.errors import NotServingError
 
 if TYPE_CHECKING:
     from gradewire_server.requests.handlers import Handlers
     from gradewire_server.rpc.telemetry import RpcTelemetry
 
-COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")
+COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
-JUDGING_SERVICE: Final = "gradewire.v1.Judging"
-"""Stands in health alone: whether metrics of a judge can be had. Unknown there where no judge is configured."""
-ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, "gradewire.v1.Models")
+ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 
 
 class Phase(StrEnum):
@@ -113,5 +112,5 @@ class Lifecycle:
             down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
             await self.health.set(service, status.NOT_SERVING if down else status.SERVING)
         if self._judging is not None:
-            await self.health.set(JUDGING_SERVICE, status.SERVING if self._judging else status.NOT_SERVING)
+            await self.health.set(JUDGING, status.SERVING if self._judging else status.NOT_SERVING)
         self._telemetry.serving.set(0 if self._broken else 1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 
+from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.call import Method, RpcCall
@@ -15,20 +16,16 @@ from gradewire_server.rpc.calls import Calls
 def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
     """Handlers of all our services."""
     services: Mapping[str, Mapping[str, grpc.RpcMethodHandler[Any, Any]]] = {
-        "gradewire.v1.Scoring": {
-            "Score": calls.unary(Method("gradewire.v1.Scoring/Score", scoring_pb2.ScoreRequest), _score),
+        SCORING: {
+            "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest), _score),
             "ScoreStream": calls.bidirectional(
-                Method("gradewire.v1.Scoring/ScoreStream", scoring_pb2.ScoreStreamRequest), _score_stream
+                Method(f"{SCORING}/ScoreStream", scoring_pb2.ScoreStreamRequest), _score_stream
             ),
         },
-        "gradewire.v1.References": {
-            "Prepare": calls.server_stream(
-                Method("gradewire.v1.References/Prepare", references_pb2.PrepareRequest), _prepare
-            )
+        REFERENCES: {
+            "Prepare": calls.server_stream(Method(f"{REFERENCES}/Prepare", references_pb2.PrepareRequest), _prepare)
         },
-        "gradewire.v1.Models": {
-            "List": calls.unary(Method("gradewire.v1.Models/List", models_pb2.ListModelsRequest), _list)
-        },
+        MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), _list)},
     }
     return [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
 

@@ -35,6 +35,6 @@ def nfc(text: str) -> str:
 
 def has_long_run(text: str) -> bool:
     """Whether more than MAX_MARKS characters of Unicode's categories M stand in a row."""
-    return any(
+    return not text.isascii() and any(
         _LONG_RUN in "".join([category(character)[0] for character in run.group()]) for run in _SYMBOLS.finditer(text)
     )

@@ -10,7 +10,7 @@ from gradewire.items import ItemLike
 _AHEAD_ITEMS = 64
 
 
-class Feeder:
+class IterableReader:
     """An async iterable over a plain one; reads at most a few items ahead, and stops when `close` is called."""
 
     def __init__(self, source: Iterable[ItemLike]) -> None:
@@ -24,7 +24,7 @@ class Feeder:
 
     async def __aiter__(self) -> AsyncIterator[ItemLike]:
         loop = asyncio.get_running_loop()
-        threading.Thread(target=self._run, args=(loop,), name="gradewire-feeder", daemon=True).start()
+        threading.Thread(target=self._run, args=(loop,), name="gradewire-reader", daemon=True).start()
         while True:
             self._ready.clear()
             while self._read:

@@ -180,9 +180,9 @@ def test_without_threads_the_future_says_so_and_nothing_is_raised(monkeypatch: p
 
 def test_a_core_that_cannot_be_made_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
-        raise OSError("no core")
+        raise OSError("no calls")
 
-    monkeypatch.setattr("gradewire.client.Core", broken)
+    monkeypatch.setattr("gradewire.client.ClientCalls", broken)
     client = stub_client()
     before = threading.active_count()
     assert [type(client.submit([RIGHT]).exception(0)) for _ in range(10)] == [OSError] * 10

@@ -1,4 +1,4 @@
-"""Carries a `Core` on a background loop, across forks, until the interpreter ends."""
+"""Keeps a client's calls on a background loop, across forks, until the interpreter ends."""
 
 import concurrent.futures.thread  # noqa: F401 - its exit hook must be registered before ours, see _close_all
 import os
@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gradewire._calls.core import Core
-from gradewire._transport.background import BackgroundLoop
-from gradewire._transport.forks import keep_for_good
+from gradewire._blocking.background_loop import BackgroundLoop
+from gradewire._calls.client_calls import ClientCalls
+from gradewire._fork_safety import keep_for_good
 from gradewire.errors import ClientClosed
 
 T = TypeVar("T")
@@ -18,24 +18,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A core and the loop it lives on."""
+    """A client's calls and the loop that they run on."""
 
     loop: BackgroundLoop
-    core: Core
+    calls: ClientCalls
 
 
-class Runtime:
-    """Starts loop and core at first use, again in a forked child, and closes both once."""
+class BackgroundCalls:
+    """Starts loop and calls at first use, again in a forked child, and closes both once."""
 
-    def __init__(self, make_core: Callable[[], Core]) -> None:
-        self._make_core = make_core
+    def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._make_calls = make_calls
         self._lock = threading.Lock()
         self._running: Running | None = None
         self._closed = False
-        _runtimes.add(self)
+        _all_background_calls.add(self)
 
     def running(self) -> Running:
-        """Loop and core of this process.
+        """Loop and calls of this process.
 
         Raises:
             ClientClosed: The client was closed.
@@ -46,18 +46,18 @@ class Runtime:
             if self._closed:
                 raise ClientClosed("this client was closed: make a new one")
             if self._running is None:
-                # The core first: when it cannot be made, no thread is left behind.
-                core = self._make_core()
-                self._running = Running(BackgroundLoop("gradewire-client"), core)
+                # The calls first: when they cannot be made, no thread is left behind.
+                calls = self._make_calls()
+                self._running = Running(BackgroundLoop("gradewire-client"), calls)
             return self._running
 
-    def run(self, work: Callable[[Core], Coroutine[Any, Any, T]]) -> T:
+    def run(self, work: Callable[[ClientCalls], Coroutine[Any, Any, T]]) -> T:
         """Does the work on the loop and waits for it."""
         running = self.running()
-        return running.loop.run(work(running.core))
+        return running.loop.run(work(running.calls))
 
     def close(self) -> None:
-        """Closes the core, which ends what was submitted, then the loop."""
+        """Closes the calls, which ends what was submitted, then the loop."""
         with self._lock:
             running, self._running = self._running, None
             self._closed = True
@@ -65,10 +65,10 @@ class Runtime:
             return
         if running.loop.is_own_thread():
             # The last reference was dropped in a callback: nobody can wait here.
-            running.loop.start(running.core.close()).add_done_callback(lambda _: running.loop.stop())
+            running.loop.start(running.calls.close()).add_done_callback(lambda _: running.loop.stop())
             return
         try:
-            running.loop.run(running.core.close())
+            running.loop.run(running.calls.close())
         finally:
             running.loop.stop()
 
@@ -79,11 +79,11 @@ class Runtime:
         self._running = None
 
 
-_runtimes: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
+_all_background_calls: "weakref.WeakSet[BackgroundCalls]" = weakref.WeakSet()
 
 
 def _forget_all() -> None:
-    for runtime in list(_runtimes):
+    for runtime in list(_all_background_calls):
         runtime.forget()
 
 
@@ -91,7 +91,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def _close_all() -> None:
-    for runtime in list(_runtimes):
+    for runtime in list(_all_background_calls):
         runtime.close()
 
 

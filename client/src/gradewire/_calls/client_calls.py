@@ -1,29 +1,27 @@
-"""What both faces of the client stand on: one transport, the running calls, the queue of submissions."""
+"""What `Client` and `AsyncClient` share: one transport, the running calls, the queue of submissions."""
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gradewire._calls.arguments import (
     ClientSettings,
     check_deadline,
     check_generate,
-    check_metrics,
     check_progress,
-    check_text,
     check_timeout,
 )
-from gradewire._calls.batch import Batch, ProgressCallback, ScoreCall
 from gradewire._calls.chunks import Deadline
 from gradewire._calls.corpus import check_streamed
+from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import Preparation, PrepareCall, PrepareCallback
+from gradewire._calls.score import Batch, ProgressCallback, ScoreCall
 from gradewire._calls.stream import Stream, StreamCall
-from gradewire._calls.submissions import Submissions, SubmitCallback
+from gradewire._calls.submit import Submissions, SubmitCallback
 from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike
-from gradewire.metric_types import Preset, Synthetic
-from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits, ModelList, decode_model_list
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.score_report import ScoreReport
@@ -40,24 +38,11 @@ JUDGE_STALL_S = 600.0
 DRAIN_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreOptions:
-    """The arguments that most calls share; documented at `AsyncClient.score`."""
-
-    metrics: MetricsLike
-    preset: Preset | None = None
-    synthetic: Synthetic | None = None
-    model: str | None = None
-    reference_set: str | None = None
-    deadline_s: float | None = None
-    judge: str | None = None
-
-
-class Core:
+class ClientCalls:
     """The calls, on one event loop.
 
     Args:
-        transport: Carries them; closed with the core.
+        transport: Carries them; closed with the calls.
         settings: Of the client.
     """
 
@@ -69,9 +54,9 @@ class Core:
         self._closed = False
 
     async def score(
-        self, items: Sequence[ItemLike], options: ScoreOptions, progress: ProgressCallback | None = None
+        self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """See `AsyncClient.score`."""
+        """Scores items, in order."""
         check_progress(progress)
         choice = self._choose(options)
         deadline_s = options.deadline_s
@@ -80,8 +65,8 @@ class Core:
         call = ScoreCall(choice, choice.reference_set, self._deadline(deadline_s), progress)
         return await Batch(self._transport, call, items).run(self._known_limits)
 
-    def stream(self, items: AsyncIterable[ItemLike], options: ScoreOptions) -> Stream:
-        """See `AsyncClient.score_stream`; raises for wrong arguments, runs nothing yet."""
+    def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> Stream:
+        """A stream of results; raises for wrong arguments, runs nothing yet."""
         choice = self._choose(options)
         check_streamed(choice.specs)
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
@@ -93,11 +78,11 @@ class Core:
     async def prepare(
         self,
         entries: Sequence[ReferenceEntryLike],
-        options: ScoreOptions,
+        options: CallOptions,
         progress: PrepareCallback | None,
         generate: object,
     ) -> PrepareReport:
-        """See `AsyncClient.prepare`."""
+        """Gets references ready."""
         check_progress(progress)
         generation = check_generate(generate)
         if generation is not None and options.synthetic is None:
@@ -111,19 +96,19 @@ class Core:
         self,
         loop: Callable[[], asyncio.AbstractEventLoop],
         items: Iterable[ItemLike],
-        options: ScoreOptions,
+        options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """See `AsyncClient.submit`; from any thread, `loop` gives the core's."""
+        """Scores later; may be called from any thread, and `loop` gives the loop that the calls run on."""
         return self._submissions.add(loop, items, lambda taken: self.score(taken, options), callback)
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """See `AsyncClient.flush`."""
+        """Waits until what was submitted is done; False when time ran out before."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """See `AsyncClient.models`."""
+        """Lists what the server has, and keeps its limits."""
         self._check_open()
         reply = await self._transport.list_models(timeout_s=self._deadline(deadline_s).remaining_s())
         listed = decode_model_list(reply)
@@ -131,7 +116,7 @@ class Core:
         return listed
 
     async def close(self) -> None:
-        """See `AsyncClient.close`."""
+        """Finishes what was submitted, for at most a minute, and closes the transport."""
         if not self._closed:
             await self._submissions.close(DRAIN_S)
             self._closed = True
@@ -141,15 +126,9 @@ class Core:
         if self._closed:
             raise ClientClosed("this client was closed: make a new one")
 
-    def _choose(self, options: ScoreOptions) -> MetricChoice:
+    def _choose(self, options: CallOptions) -> MetricChoice:
         self._check_open()
-        check_metrics(options.metrics)
-        for name in ("preset", "synthetic", "model", "judge", "reference_set"):
-            check_text(name, getattr(options, name))
-        defaults = MetricDefaults(
-            options.preset, options.synthetic, options.model, options.reference_set, options.judge
-        )
-        return choose_metrics(options.metrics, defaults)
+        return options.choose()
 
     def _deadline(self, deadline_s: float | None) -> Deadline:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.requests import normal_form
-from gradewire_server.requests.normal_form import MAX_MARKS, TooManyMarksError, has_long_run, nfc
+from gradewire_proto.conventions import normal_form
+from gradewire_proto.conventions.normal_form import MAX_MARKS, TooManyMarksError, has_long_run, nfc
 
 # Marks of three classes, one that is two marks, one without a class, and what may stand around them.
 PIECES = st.sampled_from(

@@ -1,0 +1,54 @@
+"""The options of one call, read from what its caller named."""
+
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+from gradewire._calls.arguments import check_metrics, check_text
+from gradewire.call_options import PrepareOptions, ScoreOptions
+from gradewire.metric_types import Preset, Synthetic
+from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """What a call is asked beside its rows; attributes as in `ScoreOptions`."""
+
+    metrics: MetricsLike
+    preset: Preset | None = None
+    synthetic: Synthetic | None = None
+    model: str | None = None
+    judge: str | None = None
+    reference_set: str | None = None
+    deadline_s: float | None = None
+
+    @classmethod
+    def of_score(cls, method: str, metrics: MetricsLike, options: ScoreOptions) -> Self:
+        """Of a method that scores.
+
+        Raises:
+            TypeError: An option is unknown; named as Python does it.
+        """
+        return cls._of(method, metrics, cast("dict[str, Any]", options), ScoreOptions.__optional_keys__)
+
+    @classmethod
+    def of_prepare(cls, metrics: MetricsLike, options: PrepareOptions) -> Self:
+        """Of `prepare`; raises as `of_score`."""
+        return cls._of("prepare", metrics, cast("dict[str, Any]", options), PrepareOptions.__optional_keys__)
+
+    @classmethod
+    def _of(cls, method: str, metrics: MetricsLike, options: dict[str, Any], known: frozenset[str]) -> Self:
+        if unknown := options.keys() - known:
+            raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
+        return cls(metrics, **options)
+
+    def choose(self) -> MetricChoice:
+        """The metrics, with what the call says for all of them.
+
+        Raises:
+            InvalidRequest: An option is of a wrong type, or does not fit the metrics.
+        """
+        check_metrics(self.metrics)
+        for name in ("preset", "synthetic", "model", "judge", "reference_set"):
+            check_text(name, getattr(self, name))
+        defaults = MetricDefaults(self.preset, self.synthetic, self.model, self.reference_set, self.judge)
+        return choose_metrics(self.metrics, defaults)
