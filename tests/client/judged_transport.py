@@ -9,8 +9,8 @@ from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Limits
 
 
 class JudgedTransport:

@@ -17,9 +17,9 @@ from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.metrics.judged.prompts import PROMPTS
 from gradewire_server.requests.dataplane import Dataplane
 from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.prepare import name_of
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Limits
 
 PROMPT = PROMPTS.find("synthetic", "")
 _ANSWER = re.compile(r"Answer: (.*)")

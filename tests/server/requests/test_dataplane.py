@@ -17,12 +17,13 @@ from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits, reply_margin_s
+from gradewire_server.requests.limits import reply_margin_s
 from gradewire_server.requests.models import list_models
 from gradewire_server.requests.prepare import name_of
-from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError, OverloadedError
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 ITEMS = st.builds(

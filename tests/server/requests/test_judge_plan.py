@@ -23,11 +23,11 @@ from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.judged.prompts import PROMPTS, PromptFile
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.models import list_models
 from gradewire_server.requests.plan import Planner
 from gradewire_server.rpc.errors import ModelReplacedError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.settings.limits import Limits
 
 DIGEST = hashlib.sha256(b"scripted").hexdigest()
 PROMPT_DIGEST = hashlib.sha256(b"prompt").hexdigest()

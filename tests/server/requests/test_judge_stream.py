@@ -12,8 +12,8 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Deadlines, Limits
 
 Request = scoring_pb2.ScoreStreamRequest
 SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())

@@ -14,10 +14,10 @@ from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, reque
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
-from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Capacity, Limits
 
 Request = scoring_pb2.ScoreStreamRequest
 

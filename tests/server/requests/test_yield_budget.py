@@ -16,8 +16,8 @@ from gradewire_server.requests import dataplane as scoring
 from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests import stream
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, Pace
+from gradewire_server.settings.limits import Limits
 
 
 class Element:

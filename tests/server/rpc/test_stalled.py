@@ -10,8 +10,7 @@ from grpc import aio
 from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.rpc.admission import Capacity
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 _NARROW = (
     ("grpc.use_local_subchannel_pool", 1),

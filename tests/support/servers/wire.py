@@ -16,8 +16,7 @@ from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import RequestLog
@@ -25,6 +24,7 @@ from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 if TYPE_CHECKING:
     import pytest

@@ -22,9 +22,10 @@ from gradewire_server.domain.result import (
     Status,
     VqaParts,
 )
-from gradewire_server.requests.limits import MAX_REFERENCE_SET_BYTES, Limits
+from gradewire_server.requests.limits import MAX_REFERENCE_SET_BYTES
 from gradewire_server.requests.normal_form import TooManyMarksError, has_long_run, nfc
 from gradewire_server.rpc.errors import InvalidRequestError
+from gradewire_server.settings.limits import Limits
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(

@@ -12,7 +12,7 @@ from gradewire_server.domain.ports import Engine, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_item, read_reference_set
-from gradewire_server.requests.limits import Deadlines, Limits, reply_margin_s
+from gradewire_server.requests.limits import reply_margin_s
 from gradewire_server.requests.models import list_models
 from gradewire_server.requests.plan import MetricPlan, Planner
 from gradewire_server.requests.prepare import CountSynthetic, prepare
@@ -20,9 +20,10 @@ from gradewire_server.requests.prompts.inline import read_ahead
 from gradewire_server.requests.replies import CountResult, ItemReplies, count_nothing
 from gradewire_server.requests.stream import ScoreStream
 from gradewire_server.requests.yield_budget import Pace
-from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.rpc.admission import Admission
 from gradewire_server.rpc.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Engine, ModelStatus
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.smile.windows import MAX_WINDOWS, MAX_WORDS
-from gradewire_server.requests.limits import Limits
+from gradewire_server.settings.limits import Limits
 
 USABLE_STATES = frozenset({"loaded", "built"})
 

@@ -5,30 +5,16 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.requests.limits import MEBIBYTE
 from gradewire_server.rpc.errors import OverloadedError
+from gradewire_server.settings.limits import Capacity
 
 _MIN_RETRY_S: Final = 0.05
 _UNKNOWN_RETRY_S: Final = 0.2
 _MAX_RETRY_S: Final = 5.0
 _RATE_WEIGHT: Final = 0.2
 """Of the newest measurement in the moving average of what is finished per second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """How much may be in flight in the whole server.
-
-    Attributes:
-        max_items: Items (and entries being prepared).
-        max_bytes: Bytes of request messages.
-    """
-
-    max_items: int = 16384
-    max_bytes: int = 256 * MEBIBYTE
 
 
 class Permits:

@@ -12,8 +12,8 @@ from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.judges.chat_templates import TEMPLATES, Markup
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_item
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.parameters import read_parameters
+from gradewire_server.settings.limits import Limits
 
 STAND_IN: Final = "WHAT THE JUDGE WRITES STANDS HERE"
 """Takes the place of a text that only a judge could write, in the rounds after it."""
