@@ -25,7 +25,7 @@ from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
 from gradewire_server.metrics.parameters import SbertParameters, SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 
 _SEED = 0
 METRICS: dict[str, tuple[Any, Any]] = {

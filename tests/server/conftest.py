@@ -9,7 +9,9 @@ from tests.support.servers.valkey import ValkeyServer
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_server.encoders.local.source import EmbeddedEngine
-from gradewire_server.settings.groups import CacheConfig, ComputeConfig, EngineConfig
+from gradewire_server.settings.cache import CacheConfig
+from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.telemetry import EngineTelemetry
 
 OpenEngine = Callable[..., Awaitable[EmbeddedEngine]]

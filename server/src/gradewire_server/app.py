@@ -27,7 +27,7 @@ from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
-from gradewire_server.rpc.server import Tls, start_server
+from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
@@ -77,17 +77,17 @@ async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> AsyncIterator[tuple[Handlers, VectorEngine]]:
     directory = settings.judge_prompt_directory
-    prompts = await asyncio.to_thread(open_prompts, directory and directory.expanduser())
-    engine = await open_engine(settings.engine_config(), registry)
+    prompts = await asyncio.to_thread(open_prompts, directory)
+    engine = await open_engine(settings.engine, registry)
     try:
-        admission = Admission(settings.capacity())
+        admission = Admission(settings.capacity)
         telemetry.watch(admission)
         context = RequestContext(
             Scorer(engine),
             engine.ports,
             prompts=prompts,
-            limits=settings.limits(),
-            deadlines=settings.deadlines(),
+            limits=settings.limits,
+            deadlines=settings.deadlines,
             admission=admission,
             count_result=telemetry.results.count,
             count_synthetic=telemetry.synthetic.count,
@@ -120,25 +120,23 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
     lifecycle = Lifecycle(telemetry)
     await lifecycle.loading()
     request_log = RequestLog(
-        share=settings.log_request_share,
-        level=logging.getLevelNamesMapping()[settings.log_level.upper()],
+        share=settings.log.request_share,
+        level=logging.getLevelNamesMapping()[settings.log.level.upper()],
         on_drop=telemetry.log_dropped.inc,
     )
-    calls = Calls(
-        lifecycle, telemetry, request_log, tokens=[token.get_secret_value() for token in settings.auth_tokens]
-    )
+    calls = Calls(lifecycle, telemetry, request_log, tokens=settings.listen.auth_tokens)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(request_log.close)
-        if settings.http:
-            http = HttpSide(settings.host, settings.http_port, registry=registry, lifecycle=lifecycle)
+        if settings.listen.http:
+            http = HttpSide(settings.listen.host, settings.listen.http_port, registry=registry, lifecycle=lifecycle)
             stack.callback(http.close)
             _log.info("HTTP on port %d", http.port)
         server, port = await start_server(
             _address(settings),
             service_handlers(calls),
             lifecycle,
-            max_message_bytes=settings.max_message_bytes,
-            tls=_tls(settings),
+            max_message_bytes=settings.limits.max_message_bytes,
+            tls=settings.listen.tls,
         )
         stack.push_async_callback(server.stop, None)
         _warn_if_open(settings)
@@ -170,7 +168,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
-    _configure_log(settings.log_level)
+    _configure_log(settings.log.level)
     # A time beside every counter doubles what is scraped and tells nobody anything.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
@@ -240,15 +238,19 @@ async def _look(engine: VectorEngine, lifecycle: Lifecycle) -> None:
 
 
 async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, settings: Settings, stop: Stop) -> None:
-    _log.info("draining for %.1f s, then up to %.1f s for calls in flight", settings.drain_s, settings.grace_s)
+    _log.info(
+        "draining for %.1f s, then up to %.1f s for calls in flight",
+        settings.shutdown.drain_s,
+        settings.shutdown.grace_s,
+    )
     await lifecycle.draining()
     with suppress(TimeoutError):
-        async with asyncio.timeout(settings.drain_s):
+        async with asyncio.timeout(settings.shutdown.drain_s):
             await stop.urgent.wait()
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
-    settling = asyncio.create_task(_settle(calls, settings.grace_s))
+    settling = asyncio.create_task(_settle(calls, settings.shutdown.grace_s))
     urgent = asyncio.create_task(stop.urgent.wait())
     try:
         await asyncio.wait((settling, urgent), return_when=asyncio.FIRST_COMPLETED)
@@ -269,20 +271,15 @@ async def _settle(calls: Calls, grace_s: float) -> None:
 
 
 def _address(settings: Settings) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"{host}:{settings.port}"
-
-
-def _tls(settings: Settings) -> Tls | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    return Tls(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+    host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
+    return f"{host}:{settings.listen.port}"
 
 
 def _warn_if_open(settings: Settings) -> None:
-    loopback = settings.host in {"127.0.0.1", "::1", "localhost"}
-    if not loopback and not settings.auth_tokens and settings.tls_client_ca is None:
-        _log.warning("anybody who reaches %s may use this server: set auth_tokens or tls_client_ca", settings.host)
+    listen = settings.listen
+    loopback = listen.host in {"127.0.0.1", "::1", "localhost"}
+    if not loopback and not listen.auth_tokens and (listen.tls is None or listen.tls.client_ca is None):
+        _log.warning("anybody who reaches %s may use this server: set auth_tokens or tls_client_ca", listen.host)
 
 
 def _configure_log(level: str) -> None:

@@ -20,7 +20,8 @@ from gradewire_server.lexicon.wordnet import WordNet
 from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.errors import ERROR_TABLE
-from gradewire_server.settings.server import Settings, SettingsError, setting_infos
+from gradewire_server.settings.server import Settings, setting_infos
+from gradewire_server.settings.surface import SettingsError
 from gradewire_server.settings.text import SettingInfo
 
 __all__ = [
@@ -52,7 +53,7 @@ class EmbeddedTransport:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
             raise InvalidRequest(f"embedded: {error}") from error
-        engine_type(self._settings.engine_config())  # what is missing is said here, not at the first call
+        engine_type(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
@@ -180,10 +181,10 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     """
     settings = _load(values)
     try:
-        engine_type(settings.engine_config())
+        engine_type(settings.engine)
     except ImportError as error:
         raise MissingExtra.of(f"backend = {settings.backend}", error) from error
-    return run(settings, started=lambda port: ready(f"{settings.host}:{port}"))
+    return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
 
 
 def open_wordnet(directory: Path | None) -> WordNet:
@@ -195,7 +196,7 @@ def open_wordnet(directory: Path | None) -> WordNet:
     Raises:
         InvalidRequest: They are not there, or are no such files.
     """
-    place = directory or Settings.load().wordnet_directory or usual_directory()
+    place = directory or Settings.load().engine.wordnet_directory or usual_directory()
     try:
         return WordNet(place.expanduser())
     except (OSError, ValueError) as error:

@@ -84,7 +84,7 @@ def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
 
 
 def _repository(named: Path | None) -> Path:
-    return named or Settings.load().engine_config().model_repository
+    return named or Settings.load().engine.model_repository
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ from gradewire_server.requests.prompts.tokens import JudgeTokenizer, RoundTokens
 from gradewire_server.requests.prompts.view import PromptRound, PromptView, PromptViewError
 from gradewire_server.requests.prompts.view import view_prompt as _view_prompt
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
-from gradewire_server.settings.server import Settings, SettingsError
+from gradewire_server.settings.server import Settings
+from gradewire_server.settings.surface import SettingsError
 
 __all__ = [
     "JudgeTokenizer",
@@ -59,7 +60,7 @@ def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
     """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
-    engine = _settings().engine_config()
+    engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
     try:

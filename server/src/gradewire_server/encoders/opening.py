@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gradewire_server.encoders.local.source import EmbeddedEngine
     from gradewire_server.encoders.triton.source import TritonEngine
     from gradewire_server.encoders.vector_engine import VectorEngine
-    from gradewire_server.settings.groups import EngineConfig
+    from gradewire_server.settings.engine import EngineConfig
 
 
 def engine_type(config: EngineConfig) -> type[EmbeddedEngine | TritonEngine]:

@@ -19,7 +19,7 @@ from gradewire_server.encoders.source import ModelSource
 from gradewire_server.judges.service import JudgeHealth, JudgeService
 from gradewire_server.judges.verdicts import VerdictCache
 from gradewire_server.lexicon.thesaurus import Thesaurus
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.corpora import CorpusBook
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.opening import Stores

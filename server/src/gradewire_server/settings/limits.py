@@ -1,58 +1,59 @@
-"""How much one caller may ask for at once, how long it may take, and how much may be in flight in all."""
+"""How much one caller, and all callers together, may ask for at once."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated
 
-MEBIBYTE: Final = 1 << 20
+from pydantic.dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of one request; `Models.List` tells them to clients, which cut their work accordingly.
-
-    Attributes:
-        max_items_per_request: Items of a Score, entries of a Prepare, items of one stream message.
-        max_metrics_per_request: Metrics of a request or stream.
-        max_references_per_item: More make that item INVALID_INPUT.
-        max_item_bytes: Sum of an item's strings in UTF-8; a larger item is INVALID_INPUT.
-        max_message_bytes: A message on the wire, either way.
-        stream_window_items: Items of one stream in work, their unsent results included.
-    """
-
-    max_items_per_request: int = 4096
-    max_metrics_per_request: int = 32
-    max_references_per_item: int = 1024
-    max_item_bytes: int = 3 * MEBIBYTE // 2
-    max_message_bytes: int = 32 * MEBIBYTE
-    stream_window_items: int = 512
+from gradewire_server.settings.setting import GROUP, Setting
+from gradewire_server.settings.types import MIB, Bytes, Count, PositiveSeconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=GROUP)
 class Deadlines:
-    """Seconds a call may take.
+    """Seconds a call may take."""
 
-    Attributes:
-        default_s: For a call that names none; in a stream, for each message's items.
-        max_s: A longer wish of the caller is cut to this. Streams and Prepare may run longer, their parts may not.
-        judge_s: For what a judge says, in a stream without a deadline: a judge takes seconds where an encoder takes
-            milliseconds, and a whole window of items may wait for it.
-        stall_s: How long a reply of a stream or of Prepare may wait for its reader before the call is ended.
-    """
+    default_s: Annotated[PositiveSeconds, Setting("default_deadline_s", "Deadline of a call that names none.")] = 60.0
+    """In a stream, for each message's items."""
+    max_s: Annotated[PositiveSeconds, Setting("max_deadline_s", "Longest deadline that a call may wish for.")] = 600.0
+    """A longer wish is cut to this. Streams and Prepare may run longer, their parts may not."""
+    stall_s: Annotated[
+        PositiveSeconds,
+        Setting(
+            "stall_s",
+            "Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended.",
+        ),
+    ] = 60.0
+    judge_s: Annotated[
+        PositiveSeconds,
+        Setting(
+            "judge_deadline_s",
+            "Longest wait for a judge's answers in a stream that has no deadline of its own.",
+            after="judge_max_queue_items",
+        ),
+    ] = 3600.0
+    """A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
 
-    default_s: float = 60.0
-    max_s: float = 600.0
-    stall_s: float = 60.0
-    judge_s: float = 3600.0
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class Limits:
+    """Limits of one request; `Models.List` tells them to clients, which cut their work accordingly."""
+
+    max_items_per_request: Annotated[Count, Setting("max_items_per_request", "Items of one message.")] = 4096
+    """Items of a Score, entries of a Prepare, items of one stream message."""
+    max_metrics_per_request: Annotated[Count, Setting("max_metrics_per_request", "Metrics of one request.")] = 32
+    max_references_per_item: Annotated[Count, Setting("max_references_per_item", "References of one item.")] = 1024
+    """More make that item INVALID_INPUT."""
+    max_item_bytes: Annotated[Bytes, Setting("max_item_bytes", "Text of one item.")] = 3 * MIB // 2
+    """Sum of its strings in UTF-8; a larger item is INVALID_INPUT."""
+    max_message_bytes: Annotated[Bytes, Setting("max_message_bytes", "One message, either way.")] = 32 * MIB
+    stream_window_items: Annotated[Count, Setting("stream_window_items", "Items of one stream in work.")] = 512
+    """Their unsent results are counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=GROUP)
 class Capacity:
-    """How much may be in flight in the whole server.
+    """How much may be in flight in the whole server."""
 
-    Attributes:
-        max_items: Items (and entries being prepared).
-        max_bytes: Bytes of request messages.
-    """
-
-    max_items: int = 16384
-    max_bytes: int = 256 * MEBIBYTE
+    max_items: Annotated[Count, Setting("max_items_in_flight", "Items in work in the whole server.")] = 16384
+    """Entries that are being prepared are counted."""
+    max_bytes: Annotated[Bytes, Setting("max_bytes_in_flight", "Request bytes held in the whole server.")] = 256 * MIB

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import lmdb
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import CacheConfig, DiskConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.lmdb.vectors import DiskVectors

@@ -23,8 +23,9 @@ from gradewire_server.judges.openai.source import OpenAIJudges
 from gradewire_server.judges.remote.errors import Trouble, unreachable
 from gradewire_server.judges.remote.judge import Question
 from gradewire_server.judges.triton.server import TritonServer
-from gradewire_server.settings.groups import CacheConfig, DiskConfig, TritonConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import EngineTelemetry
 from gradewire_server.triton.client import TritonLink

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from gradewire_server.encoders.batching.fair_queue import FairQueue, Job, plan_runs
 from gradewire_server.encoders.batching.workers import worker_pool
-from gradewire_server.settings.groups import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS = 64

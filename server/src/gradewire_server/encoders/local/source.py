@@ -18,7 +18,8 @@ from gradewire_server.encoders.source import UnusableError
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.encoders.vector_engine import VectorEngine
 from gradewire_server.judges.opening import open_judges
-from gradewire_server.settings.groups import ComputeConfig, EngineConfig
+from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.keys import ModelSpaces
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import EngineTelemetry

@@ -9,7 +9,7 @@ from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.triton.health import Case
 from gradewire_server.encoders.triton.model import TritonModel
 from gradewire_server.encoders.triton.repair import Repair
-from gradewire_server.settings.groups import TritonConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.triton.client import TritonLink
 from gradewire_server.triton.errors import OVERLOAD, Kind, TritonError
 from gradewire_server.triton.telemetry import TritonTelemetry

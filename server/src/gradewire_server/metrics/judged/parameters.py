@@ -59,17 +59,11 @@ def binary_info(default: BinaryQuestions) -> ParameterInfo:
     )
 
 
-def advice(price: str, auc: float) -> str:
-    """What people should know before they pay for a metric; figures of docs/research/judge.md.
-
-    Args:
-        price: What smile costs beside it: "a twentieth".
-        auc: On the 600 rows, where smile has .982.
-    """
-    return (
-        f"On 600 labelled answers to text questions this agrees less with people than smile, which costs {price}: "
-        f"AUC {auc:.3f} against 0.982, with the judge qwen2.5-coder-1.5b-instruct. docs/research/judge.md has more."
-    )
+ADVICE: Final = (
+    "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "
+    "docs/research/judge.md."
+)
+"""What people should know before they pay for a judge metric."""
 
 
 @dataclass(frozen=True, slots=True)

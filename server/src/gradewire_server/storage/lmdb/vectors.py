@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import lmdb
 
 from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.settings.groups import DiskConfig
+from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.codec import Stored, unseal
 from gradewire_server.storage.keys import Kind
 from gradewire_server.storage.lmdb.directory import StoreDirectory

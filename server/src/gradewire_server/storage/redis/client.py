@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from gradewire_server.settings.groups import RedisConfig
+from gradewire_server.settings.cache import RedisConfig
 from gradewire_server.storage.breaker import Breaker
 from gradewire_server.storage.telemetry import BreakerState, EngineTelemetry
 
