@@ -82,8 +82,8 @@ async def _open(
         admission = Admission(settings.capacity())
         telemetry.watch(admission)
         dataplane = Dataplane(
-            Scorer(engine),
-            engine,
+            Scorer(engine.ports),
+            engine.ports,
             limits=settings.limits(),
             deadlines=settings.deadlines(),
             admission=admission,

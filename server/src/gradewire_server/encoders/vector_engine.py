@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier
-from gradewire_server.domain.ports import EmbedReply, Engine, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache import VectorCache
 from gradewire_server.encoders.encoder import Encoder
@@ -45,7 +45,7 @@ class EngineHealth:
     judge: JudgeHealth
 
 
-class VectorEngine(Engine):
+class VectorEngine:
     """Cache and models. Lives on the event loop it was made on.
 
     Args:
@@ -91,6 +91,7 @@ class VectorEngine(Engine):
             namespace=config.cache.namespace,
             assemble=lambda parts: Encoder(parts, self._cache, telemetry),
         )
+        self.ports = Ports(self, self._library, self._judges, self._judges, self, self)
         telemetry.gauge("memory_bytes", "Bytes in the in-process cache.", lambda: self._lru.used_bytes)
         telemetry.gauge("memory_entries", "Entries of the in-process cache.", lambda: len(self._lru))
         telemetry.gauge("in_flight_texts", "Texts that are being worked out.", lambda: self._cache.in_flight)
@@ -232,8 +233,8 @@ class VectorEngine(Engine):
 
     def judges(self) -> Sequence[ModelStatus]:
         """See `Engine.judges`."""
-        return self._judges.judges()
+        return self._judges.statuses()
 
     def judge(self, name: str) -> ModelStatus | Failure:
         """See `Engine.judge`. A loaded one is answered from memory."""
-        return self._judges.judge(name)
+        return self._judges.status(name)
