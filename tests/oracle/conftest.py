@@ -48,7 +48,7 @@ def grade(minilm: Path, rows: list[Row]) -> Iterator[Grade]:
             results[item] = scored.result
 
         request = MetricRequest(metric, metric.parameters_type(preset=preset, model=MODEL), NO_MODEL)
-        loop.run_until_complete(Scorer(engine).score(items, [request], emit=emit))
+        loop.run_until_complete(Scorer(engine.ports).score(items, [request], emit=emit))
         return [results[index] for index in range(len(items))]
 
     yield run

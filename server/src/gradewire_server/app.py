@@ -83,7 +83,7 @@ async def _open(
         admission = Admission(settings.capacity)
         telemetry.watch(admission)
         context = RequestContext(
-            Scorer(engine),
+            Scorer(engine.ports),
             engine.ports,
             prompts=prompts,
             limits=settings.limits,

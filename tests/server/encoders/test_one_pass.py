@@ -223,7 +223,7 @@ async def test_metrics_of_one_request_share_their_passes(open_engine: OpenEngine
     async def texts_of(*requests: MetricRequest) -> set[str]:
         engine.texts = set()
         results: list[ScoredResult] = []
-        await Scorer(engine).score(items, requests, emit=lambda _item, _metric, scored: results.append(scored))
+        await Scorer(engine.ports).score(items, requests, emit=lambda _item, _metric, scored: results.append(scored))
         assert all(scored.result.status is Status.OK for scored in results)
         return engine.texts
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine, ListedModels
 from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
@@ -235,21 +235,21 @@ async def test_preparing_nothing_is_complete_at_once() -> None:
 
 
 async def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
-    (status,) = HashEngine().models()
+    (status,) = HashEngine().encoder_statuses()
     missing = replace(status, state="missing", how_to_get="gradewire models build hash", digest="")
 
-    class Having(HashEngine):
-        def __init__(self, *statuses: ModelStatus) -> None:
-            super().__init__()
-            self.models = lambda: statuses  # type: ignore[method-assign]
+    def having(status: ModelStatus) -> ListedModels:
+        return ListedModels(lambda: (status,), "there is no {}")
 
-    reply = await handlers_over(Having(missing)).list_models()
+    ports = HashEngine().ports
+    reply = await handlers_over(ports=replace(ports, encoders=having(missing))).list_models()
     assert reply.models[0].how_to_get == "gradewire models build hash"
     by_name = {metric.name: metric for metric in reply.metrics}
     assert not by_name["smile"].available
     assert "gradewire models build hash" in by_name["smile"].missing
     assert by_name["exact_match"].available
-    built = await handlers_over(Having(replace(missing, state="built"))).list_models()
+    again = having(replace(missing, state="built"))
+    built = await handlers_over(ports=replace(ports, encoders=again)).list_models()
     assert built.models[0].how_to_get == ""
     assert all(metric.available for metric in built.metrics)
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
@@ -10,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine, ListedModels
 from tests.support.servers.handlers import handlers_over, planner_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
@@ -165,20 +164,12 @@ def test_a_judge_is_no_encoder() -> None:
 
 
 async def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
-    class Judgeless(HashEngine):
-        def judges(self) -> Sequence[ModelStatus]:
-            return ()
-
-        def judge(self, name: str) -> Failure:
-            del name
-            return Failure(Status.MODEL_UNAVAILABLE, "judge_backend is none")
-
-    mine = planner_over(Judgeless(), METRICS)
+    ports = replace(HashEngine().ports, judge_models=ListedModels(tuple, "judge_backend is none"))
+    mine = Planner(ports.encoders, ports.judge_models, METRICS, PACKAGE_PROMPTS)
     with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*here: hash"):
         mine.plan([likeness()], "metrics")
-    listed = {
-        metric.name: metric for metric in (await handlers_over(Judgeless(), metrics=METRICS).list_models()).metrics
-    }
+    reply = await handlers_over(ports=ports, metrics=METRICS).list_models()
+    listed = {metric.name: metric for metric in reply.metrics}
     assert not listed["judge_similarity"].available
     assert listed["judge_similarity"].missing == "judge_backend is none"
     assert listed["smile"].available

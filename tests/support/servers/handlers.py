@@ -13,10 +13,11 @@ from gradewire_server.scoring import Scorer
 
 
 def context_over(engine: HashEngine | None = None, **parts: Any) -> RequestContext:
-    """What handlers share; `parts` are fields of it that have a default, or another scorer."""
+    """What handlers share; `parts` are fields of it that have a default, or other ports, or another scorer."""
     engine = engine or HashEngine()
-    scorer = parts.pop("scorer", None) or Scorer(engine)
-    return RequestContext(scorer, engine.ports, **parts)
+    ports = parts.pop("ports", engine.ports)
+    scorer = parts.pop("scorer", None) or Scorer(ports)
+    return RequestContext(scorer, ports, **parts)
 
 
 def handlers_over(engine: HashEngine | None = None, **parts: Any) -> Handlers:

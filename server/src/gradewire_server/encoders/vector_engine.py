@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.engine_ports import ports_of
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Synonyms, Tier
-from gradewire_server.domain.ports import EmbedReply, Engine, JudgeReply, ModelStatus, Ports, TokensReply
+from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache import VectorCache
 from gradewire_server.encoders.encoder import Encoder
@@ -46,7 +45,7 @@ class EngineHealth:
     judge: JudgeHealth
 
 
-class VectorEngine(Engine):
+class VectorEngine:
     """Cache and models. Lives on the event loop it was made on.
 
     Args:
@@ -92,16 +91,12 @@ class VectorEngine(Engine):
             namespace=config.cache.namespace,
             assemble=lambda parts: Encoder(parts, self._cache, telemetry),
         )
+        self.ports = Ports(self, self._library, self._judges, self._judges, self, self)
         telemetry.gauge("memory_bytes", "Bytes in the in-process cache.", lambda: self._lru.used_bytes)
         telemetry.gauge("memory_entries", "Entries of the in-process cache.", lambda: len(self._lru))
         telemetry.gauge("in_flight_texts", "Texts that are being worked out.", lambda: self._cache.in_flight)
         evicted = self._lru.counters
         telemetry.total("memory_evictions", "Entries pushed out of memory.", lambda: evicted.evicted_entries)
-
-    @property
-    def ports(self) -> Ports:
-        """What scoring and requests ask."""
-        return ports_of(self)
 
     async def load(self, name: str) -> ModelStatus | Failure:
         """Loads and warms up a model, "" being the default one; `health` says from then on whether it is well.
@@ -238,8 +233,8 @@ class VectorEngine(Engine):
 
     def judges(self) -> Sequence[ModelStatus]:
         """See `Engine.judges`."""
-        return self._judges.judges()
+        return self._judges.statuses()
 
     def judge(self, name: str) -> ModelStatus | Failure:
         """See `Engine.judge`. A loaded one is answered from memory."""
-        return self._judges.judge(name)
+        return self._judges.status(name)

@@ -1,12 +1,12 @@
 """What the engine tells Prometheus. Base units, bounded labels; docs/operate/prometheus.md lists the names."""
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gradewire_server.concurrency.breaker import BreakerState
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure
 
@@ -14,14 +14,6 @@ _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 
 _STORE_SECONDS = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128)
 _TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024)
-
-
-class BreakerState(StrEnum):
-    """State of a breaker."""
-
-    CLOSED = "closed"
-    HALF_OPEN = "half_open"
-    OPEN = "open"
 
 
 class EngineTelemetry:

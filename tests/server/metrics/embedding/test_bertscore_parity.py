@@ -70,7 +70,7 @@ def measured(
         assert isinstance(scored.result.parts, BertscoreParts)
         found[item, metric] = scored.result.score
 
-    runner.run(Scorer(engine).score(items, requests, emit=emit))
+    runner.run(Scorer(engine.ports).score(items, requests, emit=emit))
     return found
 
 

@@ -253,7 +253,7 @@ async def test_a_defect_in_scoring_ends_the_stream_and_gives_permits_back() -> N
             raise ZeroDivisionError
 
     engine = HashEngine()
-    handlers = handlers_over(engine, scorer=Defective(engine))
+    handlers = handlers_over(engine, scorer=Defective(engine.ports))
     replies = handlers.score_stream(sent([config(), items(item())]))
     await anext(replies)
     with pytest.raises(ZeroDivisionError):

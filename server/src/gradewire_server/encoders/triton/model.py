@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
+from gradewire_server.concurrency.breaker import Breaker
 from gradewire_server.encoders.run_output import RunOutput
 from gradewire_server.encoders.triton.lengths import pad
-from gradewire_server.storage.breaker import Breaker
 from gradewire_server.triton.client import TritonLink
 from gradewire_server.triton.errors import OVERLOAD, Kind, TritonError
 from gradewire_server.triton.telemetry import TritonTelemetry

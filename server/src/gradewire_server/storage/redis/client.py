@@ -15,9 +15,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
+from gradewire_server.concurrency.breaker import Breaker, BreakerState
 from gradewire_server.settings.cache import RedisConfig
-from gradewire_server.storage.breaker import Breaker
-from gradewire_server.storage.telemetry import BreakerState, EngineTelemetry
+from gradewire_server.storage.telemetry import EngineTelemetry
 
 _log = logging.getLogger(__name__)
 _STORE = "redis"
