@@ -1,4 +1,4 @@
-"""Where the server is in its life, and what gRPC health and HTTP say of it."""
+"""The phase of the server (loading, serving, draining, stopping), and what gRPC health and HTTP say of it."""
 
 import time
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")
 """Services that are of no use without the engine."""
 JUDGING_SERVICE: Final = "gradewire.v1.Judging"
-"""Stands in health alone: whether metrics of a judge can be had. Unknown there where no judge is configured."""
+"""Name in health alone: SERVING while a judge can be asked; unknown to health where no judge is configured."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, "gradewire.v1.Models")
 
 
@@ -45,7 +45,7 @@ class Lifecycle:
 
     @property
     def phase(self) -> Phase:
-        """Where the server is in its life."""
+        """The phase now."""
         return self._phase
 
     async def loading(self) -> None:
@@ -70,7 +70,7 @@ class Lifecycle:
         self._phase = Phase.STOPPING
 
     async def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
-        """Takes note of the engine's state.
+        """Notes the state of models, judges and stores, and shows it.
 
         Args:
             degraded: What works less well; scoring goes on.
@@ -86,7 +86,7 @@ class Lifecycle:
             await self._show()
 
     def handlers(self) -> "Handlers":
-        """Where calls go; raises NotServingError while loading and once stopping."""
+        """What calls end in; raises NotServingError while loading and once stopping."""
         if self._handlers is None:
             raise NotServingError("the server is still loading its models; try again, or another replica")
         if self._phase is Phase.STOPPING:
