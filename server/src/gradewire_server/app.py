@@ -36,23 +36,23 @@ from gradewire_server.settings.server import Settings
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Less than a judge's process takes to come back: who watches health is to see that it was away."""
+"""Less than a judge's process takes to restart, so that health shows each restart."""
 _QUIET_S: Final = 0.2
-"""Nobody has called for so long: callers have noticed."""
+"""Seconds without a call after which all callers are taken to know that the server stops."""
 _MAX_QUIET_WAIT_S: Final = 3.0
-_LAST_WORDS_S: Final = 0.5
-"""Time for what is left once our own calls are done: health watchers would wait for ever."""
+_REMAINING_CALLS_S: Final = 0.5
+"""Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
 
 
 class Stop:
-    """The wish to stop: the first asks for an orderly end, the second for an end at once."""
+    """Requests to stop: the first asks for an orderly end, the second for an end at once."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.urgent = asyncio.Event()
 
     def request(self) -> None:
-        """Asks once more."""
+        """Asks to stop; a second time: at once."""
         (self.urgent if self.requested.is_set() else self.requested).set()
 
 
@@ -146,7 +146,7 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         handlers, engine = loading.result()
         # Entered last, left first: whatever happens, no call runs into a closed engine.
         stack.push_async_callback(server.stop, None)
-        await _look(engine, lifecycle)
+        await _observe_once(engine, lifecycle)
         await lifecycle.serving(handlers)
         observing = asyncio.create_task(_observe(engine, lifecycle))
         stack.callback(observing.cancel)
@@ -169,7 +169,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
         The exit code: 0, or 1 where it cannot start.
     """
     _configure_log(settings.log.level)
-    # A time beside every counter doubles what is scraped and tells nobody anything.
+    # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
         asyncio.run(_serve_with_signals(settings, started))
@@ -201,10 +201,10 @@ async def _load(
 
 
 async def _before_stop(loading: asyncio.Task[tuple[Handlers, VectorEngine]], stop: Stop) -> bool:
-    """Waits for `loading`, which is cut short only by an urgent stop: a store half open cannot be closed again.
+    """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
 
     Returns:
-        Whether to serve; False where the wish to stop came first.
+        Whether to serve; False where a request to stop came first.
     """
     urgent = asyncio.create_task(stop.urgent.wait())
     try:
@@ -215,18 +215,18 @@ async def _before_stop(loading: asyncio.Task[tuple[Handlers, VectorEngine]], sto
             loading.cancel()
         await asyncio.wait((loading,))
     if not loading.cancelled():
-        loading.result()  # what went wrong is told even to who wants to stop
+        loading.result()  # raises what went wrong, even where the server is to stop
     return not stop.requested.is_set()
 
 
 async def _observe(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    """Carries the engine's state to health and metrics, again and again."""
+    """Shows the engine's state in health and metrics, again and again."""
     while True:
-        await _look(engine, lifecycle)
+        await _observe_once(engine, lifecycle)
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
-async def _look(engine: VectorEngine, lifecycle: Lifecycle) -> None:
+async def _observe_once(engine: VectorEngine, lifecycle: Lifecycle) -> None:
     health = engine.health()
     broken = [
         health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
@@ -257,11 +257,11 @@ async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, set
     finally:
         settling.cancel()
         urgent.cancel()
-    await server.stop(None if stop.urgent.is_set() else _LAST_WORDS_S)
+    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
 async def _settle(calls: Calls, grace_s: float) -> None:
-    """Waits for the calls in flight, then for those who have not noticed yet that nobody is served any more."""
+    """Waits for the calls in flight, then for callers that have not noticed yet that the server stops."""
     with suppress(TimeoutError):
         async with asyncio.timeout(grace_s):
             await calls.idle()

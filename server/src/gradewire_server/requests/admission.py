@@ -1,4 +1,4 @@
-"""Permits: what is in flight is bounded, and a call that does not fit is told so before any work is done for it."""
+"""Permits bound what is in flight; a request that does not fit is refused before any work is done for it."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ _MIN_RETRY_S: Final = 0.05
 _UNKNOWN_RETRY_S: Final = 0.2
 _MAX_RETRY_S: Final = 5.0
 _RATE_WEIGHT: Final = 0.2
-"""Of the newest measurement in the moving average of what is finished per second."""
+"""Weight of the newest measurement in the moving average of items (or bytes) finished per second."""
 
 
 class Permits:
@@ -68,7 +68,7 @@ class Permits:
             raise
 
     def release(self, count: int) -> None:
-        """Gives permits back and hands them to who waits for them."""
+        """Gives permits back, and hands them to those that wait."""
         self._taken -= count
         self._finished += count
         self._grant()
@@ -89,7 +89,7 @@ class Permits:
                 return
 
     def _retry_after_s(self) -> float:
-        """Time in which about half of what is in flight will be done, by the rate of late."""
+        """Time in which about half of what is in flight will be done, at the rate of the last seconds."""
         now = time.monotonic()
         elapsed_s = now - self._rate_since
         if elapsed_s >= 1.0:

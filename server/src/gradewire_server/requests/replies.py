@@ -1,4 +1,4 @@
-"""Where the scorer's results become the items of a unary reply."""
+"""Puts the scorer's results into the items of a unary reply."""
 
 import logging
 from collections.abc import Sequence

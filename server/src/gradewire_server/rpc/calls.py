@@ -38,7 +38,14 @@ ResultT = TypeVar("ResultT")
 
 
 class Calls:
-    """Makes gRPC's handlers of functions that take our handlers, a request and the call; knows what is in flight."""
+    """Wraps the servicers' functions into gRPC's method handlers, and knows which calls are in flight.
+
+    Args:
+        lifecycle: Whether calls are taken, and the handlers that they end in.
+        telemetry: Prometheus metrics of calls.
+        log: Told of each call that has ended.
+        tokens: Any one of them lets a call in; without tokens every call is let in.
+    """
 
     def __init__(
         self, lifecycle: Lifecycle, telemetry: RpcTelemetry, log: RequestLog, *, tokens: Sequence[str] = ()
@@ -183,7 +190,7 @@ async def _abort(context: GrpcContext, status: WireStatus) -> NoReturn:
         async with asyncio.timeout(_STATUS_FLUSH_S):
             await context.abort(status.code, status.details, status.trailing_metadata)
     except TimeoutError:
-        # gRPC has the status and delivers it once the caller reads on; nothing is left for us to do.
+        # gRPC has the status and delivers it once the caller reads on.
         raise asyncio.CancelledError from None
 
 

@@ -1,4 +1,4 @@
-"""Where the server is in its life, and what gRPC health and HTTP say of it."""
+"""The phase of the server (loading, serving, draining, stopping), and what gRPC health and HTTP say of it."""
 
 import time
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Lifecycle:
 
     @property
     def phase(self) -> Phase:
-        """Where the server is in its life."""
+        """The phase now."""
         return self._phase
 
     async def loading(self) -> None:
@@ -69,7 +69,7 @@ class Lifecycle:
         self._phase = Phase.STOPPING
 
     async def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
-        """Takes note of the engine's state.
+        """Notes the state of models, judges and stores, and shows it.
 
         Args:
             degraded: What works less well; scoring goes on.
@@ -85,7 +85,7 @@ class Lifecycle:
             await self._show()
 
     def handlers(self) -> "Handlers":
-        """Where calls go; raises NotServingError while loading and once stopping."""
+        """What calls end in; raises NotServingError while loading and once stopping."""
         if self._handlers is None:
             raise NotServingError("the server is still loading its models; try again, or another replica")
         if self._phase is Phase.STOPPING:

@@ -1,4 +1,4 @@
-"""The servicers: each method hands its request to the handlers and notes what the log should know."""
+"""The methods of our services: each notes for log and metrics what the request asks, and calls its handler."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -14,7 +14,7 @@ from gradewire_server.rpc.calls import Calls
 
 
 def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
-    """Handlers of all our services."""
+    """The method handlers of all our services, as gRPC wants them."""
     services: Mapping[str, Mapping[str, grpc.RpcMethodHandler[Any, Any]]] = {
         SCORING: {
             "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest), _score),

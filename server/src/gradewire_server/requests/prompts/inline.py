@@ -13,7 +13,7 @@ _INLINE_CHARACTERS: Final = 1024
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
-    """Has the prompts of specs read on a thread; planning finds them read, and says what is wrong with them."""
+    """Reads long prompts on a thread, where they are remembered; an error in one is left for planning to raise."""
     for spec in specs:
         metric = spec.WhichOneof("metric")
         if metric:

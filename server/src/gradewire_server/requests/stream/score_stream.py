@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from gradewire_server.scoring import MetricRequest
 
 _ITEMS_PER_SLICE: Final = 64
-"""Items handed to the scorer together: enough to share needs, few enough that results flow early."""
+"""Items handed to the scorer together: enough to share texts, few enough that results come early."""
 
 
 class ScoreStream:
-    """A stream at work. The window bounds its memory: an item leaves it when the reader has taken its last result."""
+    """One stream; `run` is to be called once.
+
+    The window bounds its memory: an item leaves it when the reader has taken the item's last result.
+    """
 
     def __init__(self, context: RequestContext, *, deadline_s: float | None) -> None:
         self._context = context
