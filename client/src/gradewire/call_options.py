@@ -1,4 +1,4 @@
-"""What calls take beside their rows and metrics, by name."""
+"""Types of the keyword arguments that the methods of both clients share."""
 
 from typing import TypedDict
 

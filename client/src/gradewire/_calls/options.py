@@ -11,7 +11,7 @@ from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsL
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """What a call is asked beside its rows; attributes as in `ScoreOptions`."""
+    """Metrics and options of one call; attributes as in `ScoreOptions`."""
 
     metrics: MetricsLike
     preset: Preset | None = None
