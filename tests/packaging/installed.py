@@ -69,7 +69,7 @@ class Installed:
         """Runs a program of the environment, with the packages of some extras in reach."""
         settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRADEWIRE"))}
         if extras:
-            settings["PYTHONPATH"] = str(self._with(*extras))
+            settings["PYTHONPATH"] = os.pathsep.join(map(str, self._folders(self.needed(*extras) - self.needed())))
         return subprocess.run(
             [str(self.folder / "bin" / command[0]), *command[1:]],
             cwd=self.scratch,
@@ -80,11 +80,13 @@ class Installed:
             check=False,
         )
 
-    def _with(self, *extras: str) -> Path:
-        folder = self.scratch / "-".join(("extras", *extras))
-        if not folder.exists():
-            link(self.needed(*extras) - self.needed(), folder)
-        return folder
+    def _folders(self, names: Iterable[str]) -> list[Path]:
+        """A folder for each package, so that extras share them."""
+        folders = {name: self.scratch / "packages" / name for name in sorted(names)}
+        for name, folder in folders.items():
+            if not folder.exists():
+                link([name], folder)
+        return list(folders.values())
 
 
 def closure(of: Distribution, extras: frozenset[str], found: dict[str, frozenset[str]]) -> set[str]:
@@ -117,7 +119,7 @@ def link(names: Iterable[str], folder: Path) -> None:
         there = distribution(name)
         for path in there.files or ():
             place = folder / path
-            if ".." in path.parts or path.suffix == ".pth" or "__pycache__" in path.parts:
+            if ".." in path.parts or path.suffix == ".pth":
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(there.locate_file(path))

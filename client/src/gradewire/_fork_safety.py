@@ -1,4 +1,4 @@
-"""What a forked child inherits from threads that it does not have."""
+"""Keeps a forked child from destroying objects that wait for threads of its parent."""
 
 
 def keep_for_good(thing: object) -> None:

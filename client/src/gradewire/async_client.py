@@ -90,7 +90,7 @@ class AsyncClient:
             GradewireError: No request was answered; which one says why.
         """
         check_rows("items", items)
-        call = CallOptions.of_score("score", metrics, options)
+        call = CallOptions.of("score", metrics, options)
         return await self._calls.score(list(items), call, progress)
 
     def score_stream(
@@ -115,7 +115,7 @@ class AsyncClient:
             GradewireError: While iterating; what was yielded before stands.
         """
         check_rows("items", items, may_be_async=True)
-        call = CallOptions.of_score("score_stream", metrics, options)
+        call = CallOptions.of("score_stream", metrics, options)
         return _flatten(self._calls.stream(_turns(items), call))
 
     async def prepare(
@@ -146,7 +146,7 @@ class AsyncClient:
             GradewireError: Which one says why; what was done is kept.
         """
         check_rows("entries", entries)
-        call = CallOptions.of_prepare(metrics, options)
+        call = CallOptions.of("prepare", metrics, options)
         return await self._calls.prepare(list(entries), call, progress, generate)
 
     def submit(
@@ -168,7 +168,7 @@ class AsyncClient:
             callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
             **options: As `score`; `deadline_s` runs from when its turn comes.
         """
-        call = CallOptions.of_score("submit", metrics, options)
+        call = CallOptions.of("submit", metrics, options)
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:

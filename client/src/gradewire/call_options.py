@@ -1,4 +1,4 @@
-"""What calls take beside their rows and metrics, by name."""
+"""Types of the keyword arguments that the methods of both clients share."""
 
 from typing import TypedDict
 
@@ -22,15 +22,11 @@ class PrepareOptions(TypedDict, total=False):
 
 
 class ScoreOptions(PrepareOptions, total=False):
-    """Keyword arguments of calls that score; None says no more than leaving one out.
+    """Keyword arguments of calls that score: those of all calls, and two more.
 
     Attributes:
-        preset: For smile where `metrics` names none.
-        synthetic: none, inline or prepared; for smile where `metrics` does not say.
-        model: Encoder, NAME or NAME@DIGEST, for metrics that do not say their own.
-        judge: The same for metrics that ask a judge.
+        judge: As `model`, for metrics that ask a judge.
         reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
-        deadline_s: Seconds; the call says of what.
     """
 
     judge: str | None

@@ -66,7 +66,7 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """What is to be said of an entry."""
+    """Why an entry is not prepared, or not wholly."""
 
     index: int
     status: Status

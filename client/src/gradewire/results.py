@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 
 class ScoreWarning(StrEnum):
-    """Remarks beside a score that stands."""
+    """Remarks beside a score, which is valid nevertheless."""
 
     # A text was longer than the encoder or judge reads, or gave more windows than are looked at.
     TRUNCATED = "TRUNCATED"

@@ -31,7 +31,7 @@ class Scorer(Client):
 
 
 class AsyncScorer(AsyncClient):
-    """As `Scorer`, on the caller's event loop."""
+    """Scores in this process, on the caller's event loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
 
     @classmethod
     def embedded(cls, **settings: Any) -> Self:

@@ -19,7 +19,7 @@ def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
 
 
 def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
-    """Raises InvalidRequest where a metric needs all items at once, which a stream never has."""
+    """Refuses metrics that need all items at once, which a stream never has; raises InvalidRequest."""
     if names := counting_over_request(specs):
         raise InvalidRequest(
             f"{', '.join(names)}: corpus=request counts weights over the items of one call, and a stream has no such "
@@ -28,7 +28,7 @@ def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
 
 
 def too_many(specs: Sequence[types_pb2.MetricSpec], items: int, max_items: int) -> InvalidRequest:
-    """What is said of items that do not fit into the one request that they need."""
+    """The error for items that do not fit into the one request that they need."""
     return InvalidRequest(
         f"{', '.join(counting_over_request(specs))}: corpus=request counts weights over the items of one request, and "
         f"these {items} do not fit into one: give at most {max_items} (and no more text than a message holds) in a "

@@ -11,7 +11,7 @@ from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsL
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """What a call is asked beside its rows; attributes as in `ScoreOptions`."""
+    """Metrics and options of one call; attributes as in `ScoreOptions`."""
 
     metrics: MetricsLike
     preset: Preset | None = None
@@ -22,24 +22,16 @@ class CallOptions:
     deadline_s: float | None = None
 
     @classmethod
-    def of_score(cls, method: str, metrics: MetricsLike, options: ScoreOptions) -> Self:
-        """Of a method that scores.
+    def of(cls, method: str, metrics: MetricsLike, options: PrepareOptions) -> Self:
+        """The options of a call of a client's method.
 
         Raises:
-            TypeError: An option is unknown; named as Python does it.
+            TypeError: The method has no such option; said as Python says it.
         """
-        return cls._of(method, metrics, cast("dict[str, Any]", options), ScoreOptions.__optional_keys__)
-
-    @classmethod
-    def of_prepare(cls, metrics: MetricsLike, options: PrepareOptions) -> Self:
-        """Of `prepare`; raises as `of_score`."""
-        return cls._of("prepare", metrics, cast("dict[str, Any]", options), PrepareOptions.__optional_keys__)
-
-    @classmethod
-    def _of(cls, method: str, metrics: MetricsLike, options: dict[str, Any], known: frozenset[str]) -> Self:
-        if unknown := options.keys() - known:
+        known = PrepareOptions if method == "prepare" else ScoreOptions
+        if unknown := options.keys() - known.__optional_keys__:
             raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
-        return cls(metrics, **options)
+        return cls(metrics, **cast("dict[str, Any]", options))
 
     def choose(self) -> MetricChoice:
         """The metrics, with what the call says for all of them.

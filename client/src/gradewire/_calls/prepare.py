@@ -45,7 +45,7 @@ class PrepareCall:
 
 @dataclass(slots=True)
 class _Counts:
-    """What was done so far, over all requests."""
+    """Counts over all requests so far."""
 
     entries: int = 0
     cache_hits: CacheHits = field(default_factory=CacheHits)
@@ -54,7 +54,7 @@ class _Counts:
     fallback: int = 0
 
     def plus(self, step: references_pb2.PrepareProgress) -> "_Counts":
-        """With what a request has done."""
+        """These counts and those of one request."""
         hits = step.cache_hits
         new = (hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
         return _Counts(
@@ -111,7 +111,7 @@ class Preparation:
         )
 
     async def _name(self) -> None:
-        """Names the set; asks first who writes, and holds the server to it."""
+        """Names the set; where a judge is to write, first asks the server which one, and pins it for the whole call."""
         generate = self._call.generate
         if generate is not None:
             self._common.generate.model = generate.judge

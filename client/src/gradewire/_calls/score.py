@@ -51,7 +51,7 @@ class ScoreCall:
     progress: ProgressCallback | None
 
     def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
-        """The request for some items."""
+        """The message that asks for some items."""
         return scoring_pb2.ScoreRequest(items=messages, metrics=self.choice.specs, reference_set=self.reference_set)
 
 

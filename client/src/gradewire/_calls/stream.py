@@ -41,7 +41,7 @@ class StreamCall:
 
 @dataclass(slots=True)
 class _Open:
-    """An item on its way; kept until its last result is there, to be sent again when the stream breaks."""
+    """An item that was read and is not answered; kept so that it can be sent again when the stream breaks."""
 
     message: types_pb2.Item
     scores: dict[str, MetricScore] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Stream:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Until there is something to take; raises when the server owes a result for too long."""
+        """Waits until there is something to yield; raises when no result came for too long while items are in work."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._active_at + self._call.stall_s - time.monotonic()
@@ -233,5 +233,5 @@ class _Connection:
     over: bool = False
 
     def is_on(self) -> bool:
-        """Whether it is the one in use."""
+        """Whether it has not ended yet."""
         return not self.over

@@ -1,4 +1,4 @@
-"""Scoring off the caller's path: a bounded queue in front of `score`, answers by future and callback."""
+"""Scores in the background: a bounded queue before `score`, answers by future and callback."""
 
 import asyncio
 import logging
@@ -190,7 +190,7 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """A submission that nobody is there to take."""
+    """The future of a submission that the client could not take."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:

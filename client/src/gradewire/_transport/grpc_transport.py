@@ -78,7 +78,7 @@ class GrpcTransport:
         self._stubs: _Stubs | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """Scoring.Score."""
+        """Calls Scoring.Score."""
         try:
             return await self._open().scoring.Score(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
@@ -87,7 +87,7 @@ class GrpcTransport:
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """Scoring.ScoreStream."""
+        """Calls Scoring.ScoreStream."""
         call = self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
         try:
             async for response in call:
@@ -100,7 +100,7 @@ class GrpcTransport:
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """References.Prepare."""
+        """Calls References.Prepare."""
         call = self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata)
         try:
             async for progress in call:
@@ -111,7 +111,7 @@ class GrpcTransport:
             call.cancel()
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """Models.List."""
+        """Calls Models.List."""
         try:
             return await self._open().models.List(
                 models_pb2.ListModelsRequest(), timeout=timeout_s, metadata=self._metadata

@@ -1,4 +1,4 @@
-"""From gRPC's codes to the errors of this package; by name, so that it needs no gRPC."""
+"""Turns gRPC's status codes into the errors of this package; by name, so that it needs no gRPC."""
 
 from gradewire import errors
 

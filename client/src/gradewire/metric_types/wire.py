@@ -94,11 +94,11 @@ class WireParameter:
 
     @property
     def allowed(self) -> str:
-        """Its values in words."""
+        """The values that it takes, in words."""
         return ", ".join(self.choices) if self.kind is Kind.CHOICE else self.kind.value
 
     def write(self, message: Message, value: Any) -> None:
-        """Sets it in a message; None leaves it unset."""
+        """Writes a value into a message; None leaves it unset."""
         if value is not None:
             setattr(message, self.name, self.choices[value] if self.kind is Kind.CHOICE else value)
 
