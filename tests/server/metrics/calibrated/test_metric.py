@@ -19,8 +19,8 @@ from gradewire_server.metrics.calibrated.features.features import FEATURES, feat
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
 from gradewire_server.metrics.calibrated.metric import _RULES, Calibrated, CalibratedParameters, _fit, _result
-from gradewire_server.metrics.parameters import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters
 
 METRIC = Calibrated()
 MODEL = f"m@{DIGEST}"

@@ -8,8 +8,7 @@ from tests.support.engines.programs import Table
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, Status
-from gradewire_server.metrics.matching.easy_match import EasyMatch, contained
-from gradewire_server.metrics.parameters import EasyMatchParameters
+from gradewire_server.metrics.matching.easy_match import EasyMatch, EasyMatchParameters, contained
 from gradewire_server.metrics.text.words import normalise
 
 
