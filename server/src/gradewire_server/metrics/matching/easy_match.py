@@ -1,6 +1,6 @@
 """Easy match: a reference occurs in the prediction as whole words, after SMILE's normalisation.
 
-Source: SMILE, section on baselines ("can be found within the model response"); METRICS "Baselines".
+Source: SMILE, section on baselines ("can be found within the model response").
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from typing_extensions import override
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, PlainParameters
 from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.text.words import Normalised, normalise
+from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
 from gradewire_server.metrics.text_metric import TextMetric, first_match
 
 

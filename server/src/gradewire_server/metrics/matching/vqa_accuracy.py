@@ -1,7 +1,7 @@
 """VQA accuracy: how many annotators gave the predicted answer.
 
 Source: Antol et al. 2015, "VQA: Visual Question Answering", section 3 (min(n/3, 1)), and the challenge's evaluation
-(leave-one-out over the annotators); METRICS "Baselines".
+(leave-one-out over the annotators).
 """
 
 import math

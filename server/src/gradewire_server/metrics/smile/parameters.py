@@ -11,7 +11,7 @@ from gradewire_server.metrics.parameters import check_readable, check_threshold,
 
 
 class SmilePreset(StrEnum):
-    """Variants of SMILE that differ in their formula; docs/scores.md has the table."""
+    """Variants of SMILE that differ in their formula; docs/reference/metrics.md has the table."""
 
     V1 = "v1"
     FAST = "fast"

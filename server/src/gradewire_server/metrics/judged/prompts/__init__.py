@@ -1,4 +1,4 @@
-"""Prompt files: what judges are shown. docs/prompts.md describes their form."""
+"""Prompt files: what judges are shown. docs/reference/prompt-files.md describes their form."""
 
 from gradewire_server.metrics.judged.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
 from gradewire_server.metrics.judged.prompts.library import PROMPTS, PromptShelf

@@ -1,14 +1,14 @@
 """Preset `fast`: one encoder pass over the prediction ranks its windows, and only the closest few are embedded alone.
 
-SMILE's cost is its windows; the shortlist agrees with humans as well as all windows do (docs/scores.md).
+SMILE's cost is its windows; the shortlist agrees with humans as well as all windows do (docs/research/agreement.md).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import TokenVectors
-from gradewire_server.metrics.smile.context import WordsInContext
 from gradewire_server.metrics.smile.texts import SmileTexts
+from gradewire_server.metrics.smile.words_in_context import WordsInContext
 
 SHORTLIST = 3
 """Windows per length that are embedded alone."""

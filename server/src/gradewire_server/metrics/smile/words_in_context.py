@@ -1,7 +1,7 @@
 """Windows of a prediction as one pass over all of it sees them; preset `one_pass` looks at nothing else.
 
 A window's vector in context is the mean of the vectors of its words' tokens. It is not the vector that the window has
-alone, but it agrees with humans as well (docs/benchmarks.md, Windows in context).
+alone, but it agrees with humans as well (docs/research/windows-in-context.md).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.needs import TokenVectors
 from gradewire_server.metrics.smile.formula import Keyword
 from gradewire_server.metrics.smile.texts import SmileTexts
-from gradewire_server.metrics.text.words import word_spans
+from gradewire_server.metrics.text.smile_normalise import word_spans
 from gradewire_server.metrics.ties import first_of_the_highest
 
 
