@@ -20,10 +20,10 @@ from gradewire_server.domain.ports import EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
 from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
-from gradewire_server.metrics.parameters import SbertParameters, SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.engine import EngineConfig
 

@@ -15,7 +15,7 @@ import gradewire_server.metrics
 from gradewire_server.domain.result import MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.metrics.smile.windows import windows_of
-from gradewire_server.metrics.text.words import normalise
+from gradewire_server.metrics.text.smile_normalise import normalise
 
 TOLERANCE = 1e-3
 Truth = dict[str, list[list[Reference]]]
@@ -73,8 +73,8 @@ def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
 
 # File, what stands in it (once), what is put in its place, a preset that must notice.
 MUTANTS = {
-    "weight": ("parameters.py", "else 0.3 for", "else 0.31 for", "v1"),
-    "weight of the reference code": ("parameters.py", "0.5 if preset", "0.52 if preset", "reference_code"),
+    "weight": ("smile/parameters.py", "else 0.3 for", "else 0.31 for", "v1"),
+    "weight of the reference code": ("smile/parameters.py", "0.5 if preset", "0.52 if preset", "reference_code"),
     "weights sum to one": ("smile/formula.py", "(1 - weight)", "0.69", "v1"),
     "sentence": ("smile/formula.py", "weight * sentence +", "weight * keyword +", "v1"),
     "similarity": ("smile/formula.py", "(1.0 + clipped) / 2.0", "clipped", "v1"),
@@ -111,20 +111,25 @@ MUTANTS = {
     "harmonic mean": ("smile/formula.py", "return 2 * sentence", "return sentence", "reference_code"),
     "bin": ("smile/formula.py", "math.floor(6 * score)", "math.floor(5 * score)", "v1"),
     "correct": ("smile/formula.py", "CORRECT_BIN = 4", "CORRECT_BIN = 3", "v1"),
-    "lemma": ("text/words.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
-    "lower case": ("text/words.py", "text.lower()).split()", "text).split()", "v1"),
-    "punctuation": ("text/words.py", '_NEITHER_WORD_NOR_SPACE.sub("", text.lower())', "text.lower()", "v1"),
-    "raw text where no word is left": ("text/words.py", "return Normalised(lowered,", "return Normalised('?',", "v1"),
+    "lemma": ("text/smile_normalise.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
+    "lower case": ("text/smile_normalise.py", "text.lower()).split()", "text).split()", "v1"),
+    "punctuation": ("text/smile_normalise.py", '_NEITHER_WORD_NOR_SPACE.sub("", text.lower())', "text.lower()", "v1"),
+    "raw text where no word is left": (
+        "text/smile_normalise.py",
+        "return Normalised(lowered,",
+        "return Normalised('?',",
+        "v1",
+    ),
     "window length": ("smile/windows.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
     "last window": ("smile/windows.py", "len(words) - length + 1)]", "max(len(words) - length, 1))]", "v1"),
     "number of windows": ("smile/windows.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
-    "shortlist": ("smile/fast.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
-    "closest in context": ("smile/fast.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
-    "any reference of the length": ("smile/fast.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
-    "tokens of the words": ("smile/context.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
-    "windows in context": ("smile/context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
-    "best in context": ("smile/context.py", "float(column.max())", "float(column.mean())", "one_pass"),
-    "name in context": ("smile/context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
+    "shortlist": ("smile/shortlist.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
+    "closest in context": ("smile/shortlist.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
+    "any reference of the length": ("smile/shortlist.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
+    "tokens of the words": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
+    "windows in context": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
+    "best in context": ("smile/words_in_context.py", "float(column.max())", "float(column.mean())", "one_pass"),
+    "name in context": ("smile/words_in_context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
 }
 
 

@@ -9,7 +9,8 @@ from gradewire_proto.v1 import models_pb2
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.smile.windows import MAX_WINDOWS, MAX_WORDS
+from gradewire_server.metrics.smile.windows import MAX_WINDOWS
+from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 

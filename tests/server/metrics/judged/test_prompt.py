@@ -6,9 +6,9 @@ from tests.support.judges.scripted import shown
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.metrics.judged.item import View, show_item
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt, text_prompt
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile, read_prompt
+from gradewire_server.metrics.judged.shown_item import View, show_item
 
 FILE = read_prompt(LAVE.encode())
 

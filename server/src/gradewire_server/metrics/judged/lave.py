@@ -10,7 +10,6 @@ from typing import ClassVar
 from typing_extensions import override
 
 from gradewire_server.domain.metric import ParameterError, ParameterInfo
-from gradewire_server.metrics.judged.item import View
 from gradewire_server.metrics.judged.metric import JudgedMetric, JudgedParameters, Scale, judged_info
 from gradewire_server.metrics.judged.parameters import (
     JUDGE_INFO,
@@ -21,6 +20,7 @@ from gradewire_server.metrics.judged.parameters import (
     value_info,
 )
 from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
+from gradewire_server.metrics.judged.shown_item import View
 
 
 class LaveMode(StrEnum):

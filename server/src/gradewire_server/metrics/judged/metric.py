@@ -8,9 +8,9 @@ from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
-from gradewire_server.metrics.judged.item import View, check_entry, check_judged
 from gradewire_server.metrics.judged.parameters import ADVICE, JudgeParameters, LabelValue
 from gradewire_server.metrics.judged.rounds import Judged, ask_judge
+from gradewire_server.metrics.judged.shown_item import View, check_entry, check_judged
 
 
 @dataclass(frozen=True, slots=True)

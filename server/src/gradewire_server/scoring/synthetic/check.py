@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
+from gradewire_server.metrics.text.smile_normalise import bare_words, normalise
 from gradewire_server.metrics.text.word_split import split_words
-from gradewire_server.metrics.text.words import bare_words, normalise
 
 MAX_REFERENCE_WORDS: Final = 16
 """A longer reference is as long as an answer of a model: it stands for itself."""

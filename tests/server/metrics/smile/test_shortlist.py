@@ -13,9 +13,9 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, EmbedTokens, Tier, TokenVectors
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.parameters import SmileParameters
-from gradewire_server.metrics.smile.fast import NEAR_TIE, SHORTLIST, shortlist
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters
+from gradewire_server.metrics.smile.shortlist import NEAR_TIE, SHORTLIST, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
 
 PREDICTION = "w0, w1 w2! w3 w4"

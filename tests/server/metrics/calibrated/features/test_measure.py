@@ -9,9 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.result import SmileParts
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
-from gradewire_server.metrics.calibrated.features.features import FEATURES, features
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
+from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.smile.formula import Evidence
 from gradewire_server.metrics.smile.texts import smile_texts
 

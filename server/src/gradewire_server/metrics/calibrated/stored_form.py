@@ -47,7 +47,7 @@ class FeatureForm(_Form):
 
 
 class TreesForm(_Form):
-    """All nodes of all trees, as in `calibrated_trees.Nodes`."""
+    """All nodes of all trees, as in `Nodes`."""
 
     roots: Annotated[list[Index], Field(min_length=1, max_length=_MAX_TREES)]
     feature: Annotated[list[Index], _Nodes]

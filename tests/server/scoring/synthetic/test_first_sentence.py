@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.metrics.text.sentences import MAX_CHARACTERS, first_sentence
+from gradewire_server.scoring.synthetic.first_sentence import MAX_CHARACTERS, first_sentence
 
 
 @pytest.mark.parametrize(

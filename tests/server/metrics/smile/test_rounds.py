@@ -12,8 +12,8 @@ import gradewire_server.metrics.smile.metric as smile_module
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, EmbedTokens, Tier
-from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
 
 WORDS = st.sampled_from(["w1", "w2", "w3", "w4", "w5"])

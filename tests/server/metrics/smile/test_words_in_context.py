@@ -13,10 +13,10 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, EmbedTokens, Tier, TokenVectors
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.parameters import SmileParameters
-from gradewire_server.metrics.smile.context import closest_in_context
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.metrics.smile.texts import smile_texts
+from gradewire_server.metrics.smile.words_in_context import closest_in_context
 
 PREDICTION = "w0, w1 w2"
 SPANS = [(0, 2), (2, 3), (4, 6), (7, 9)]  # w0 , w1 w2

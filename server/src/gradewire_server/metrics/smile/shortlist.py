@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import TokenVectors
-from gradewire_server.metrics.smile.context import WordsInContext
 from gradewire_server.metrics.smile.texts import SmileTexts
+from gradewire_server.metrics.smile.words_in_context import WordsInContext
 
 SHORTLIST = 3
 """Windows per length that are embedded alone."""

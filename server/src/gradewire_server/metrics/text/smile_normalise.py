@@ -1,6 +1,6 @@
 """SMILE's normalisation N: the words of a text, lower-cased, without punctuation, as lemmas.
 
-Source: SMILE, appendix on text normalisation; METRICS "SMILE". Texts come NFC-normalised.
+Source: SMILE, appendix on text normalisation. Texts come NFC-normalised.
 """
 
 import re

@@ -17,7 +17,7 @@ from gradewire_server.metrics.judged.reference_filter import (
     write_references,
 )
 from gradewire_server.metrics.judged.self_praise import without_praise
-from gradewire_server.metrics.smile.windows import MAX_WORDS
+from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
 
 

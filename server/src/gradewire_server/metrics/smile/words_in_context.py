@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.needs import TokenVectors
 from gradewire_server.metrics.smile.formula import Keyword
 from gradewire_server.metrics.smile.texts import SmileTexts
-from gradewire_server.metrics.text.words import word_spans
+from gradewire_server.metrics.text.smile_normalise import word_spans
 from gradewire_server.metrics.ties import first_of_the_highest
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.words import normalise, word_spans
+from gradewire_server.metrics.text.smile_normalise import normalise, word_spans
 
 TEXTS = st.one_of(
     st.text(max_size=60),

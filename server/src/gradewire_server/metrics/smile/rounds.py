@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vectors, ask
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.rounds import ask_together
-from gradewire_server.metrics.smile.context import closest_in_context
-from gradewire_server.metrics.smile.fast import needs_ranking, shortlist
 from gradewire_server.metrics.smile.formula import (
     Evidence,
     Keyword,
@@ -25,7 +22,10 @@ from gradewire_server.metrics.smile.formula import (
     closest_windows,
     held_keywords,
 )
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.shortlist import needs_ranking, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts
+from gradewire_server.metrics.smile.words_in_context import closest_in_context
 
 _Asking: TypeAlias = Generator[tuple[Need, ...], Any, Evidence | Failure]
 
