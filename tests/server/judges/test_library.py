@@ -73,7 +73,7 @@ async def test_unknown_judges_are_refused_and_none_is_remembered(bench: Bench) -
         refused = (await bench.service.choose(choose(model=name))).answer
         assert isinstance(refused, Failure)
     assert bench.source.opened == ["scripted"]
-    unknown = bench.service.judge("nobody")
+    unknown = bench.service.status("nobody")
     assert isinstance(unknown, Failure)
     assert "scripted, other" in unknown.message
 
@@ -91,8 +91,8 @@ async def test_without_a_judge_everything_says_how_to_get_one() -> None:
     assert isinstance(refused, Failure)
     assert refused.status is Status.MODEL_UNAVAILABLE
     assert "judge_backend" in refused.message
-    assert bench.service.judge("") == refused
-    assert list(bench.service.judges()) == []
+    assert bench.service.status("") == refused
+    assert list(bench.service.statuses()) == []
     assert bench.service.health() == JudgeHealth(configured=False, ready=False)
     await bench.service.close()
 

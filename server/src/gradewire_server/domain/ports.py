@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
-from gradewire_server.domain.result import Failure, Timing
+from gradewire_server.domain.result import Failure, Status, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,9 @@ class TokensReply:
 
 
 A = TypeVar("A", Choice, Generated)
+
+REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
+"""Where NAME@DIGEST names a model that another one of the name has taken the place of."""
 
 
 @dataclass(frozen=True, slots=True)

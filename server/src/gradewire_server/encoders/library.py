@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from gradewire_models.catalog.loading import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelFacts, TokenLayer
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.ports import REPLACED, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.encoder import Encoder, EncoderParts
 from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
@@ -20,8 +20,6 @@ from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableE
 _log = logging.getLogger(__name__)
 
 _Stamp: TypeAlias = tuple[str, int, int]
-
-REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,8 +232,8 @@ class VectorEngine(Engine):
 
     def judges(self) -> Sequence[ModelStatus]:
         """See `Engine.judges`."""
-        return self._judges.judges()
+        return self._judges.statuses()
 
     def judge(self, name: str) -> ModelStatus | Failure:
         """See `Engine.judge`. A loaded one is answered from memory."""
-        return self._judges.judge(name)
+        return self._judges.status(name)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.ports import REPLACED, ModelStatus
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.library import REPLACED
 from gradewire_server.judges.source import Judge, JudgeSource, JudgeUnavailableError
 
 _log = logging.getLogger(__name__)

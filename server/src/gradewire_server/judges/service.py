@@ -79,21 +79,21 @@ class JudgeService:
         self._shelf.open_soon(self._shelf.default)
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """See `Engine.choose`."""
+        """See `Judges.choose`."""
         landed = await self._answer("choose", need, deadline_s)
         return JudgeReply(landed.answer, landed.source, landed.timing)
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """See `Engine.generate`."""
+        """See `Judges.generate`."""
         landed = await self._answer("generate", need, deadline_s)
         return JudgeReply(landed.answer, landed.source, landed.timing)
 
-    def judges(self) -> list[ModelStatus]:
-        """See `Engine.judges`."""
+    def statuses(self) -> list[ModelStatus]:
+        """See `ModelIndex.statuses`."""
         return self._shelf.statuses()
 
-    def judge(self, name: str) -> ModelStatus | Failure:
-        """See `Engine.judge`."""
+    def status(self, name: str) -> ModelStatus | Failure:
+        """See `ModelIndex.status`."""
         return self._shelf.status(name)
 
     def health(self) -> JudgeHealth:

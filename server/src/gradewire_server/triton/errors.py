@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from gradewire_server.domain.ports import REPLACED
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.library import REPLACED
 
 
 class Kind(StrEnum):
