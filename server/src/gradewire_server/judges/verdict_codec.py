@@ -1,15 +1,11 @@
-"""What judges say, as bytes: exactly, so that a verdict that was kept equals the one that was first given."""
+"""Verdicts as bytes: exactly, so that a verdict that was kept equals the one that was first given."""
 
 import json
 import math
 import struct
-from typing import TypeAlias
 
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import Tier
-
-JudgeNeed: TypeAlias = Choose | Generate
-JudgeAnswer: TypeAlias = Choice | Generated
 
 _CHOICE = struct.Struct("<cIdH")  # kind, prompt tokens, mass (NaN: none), number of options; then float64 of each
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8

@@ -1,17 +1,15 @@
-"""The cache of verdicts: memory, then the second level that vectors use. A judge costs a thousand times an encoder."""
+"""Where verdicts are kept: memory, then the second level that vectors use. A judge costs a thousand times an encoder.
+
+It only finds and keeps; `cached` asks a judge for what is not there.
+"""
 
 import asyncio
 from typing import NamedTuple
 
+from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.judges.verdict_codec import (
-    JudgeAnswer,
-    JudgeNeed,
-    canonical,
-    decode_answer,
-    encode_answer,
-)
+from gradewire_server.judges.verdict_codec import canonical, decode_answer, encode_answer
 from gradewire_server.storage.codec import with_tier
 from gradewire_server.storage.keys import KeySpace, Kind
 from gradewire_server.storage.lru import SegmentedLru
@@ -35,7 +33,7 @@ class VerdictCache:
     """Answers of judges by everything that decides them. Lives on one event loop.
 
     Args:
-        lru: The first level, shared with the vectors. Verdicts go to its protected part at once, for they are dear.
+        lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
         second: The second level, or None; closed by its owner.
         telemetry: Counts what was not written.
         namespace: See `CacheConfig.namespace`.

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.chat_templates import TEMPLATES, ChatTemplate, Markup
-from gradewire_server.judges.local.labels import Labels, find_labels
+from gradewire_server.judges.local.labels import LabelTokens, find_labels
 
 _CHARACTERS_PER_TOKEN: Final = 16
 """Texts have 3 to 5 characters a token; what has more than this is cut or refused before it is tokenized."""
@@ -84,9 +84,9 @@ class ChatTokenizer:
         self._before = {role: self._markup(self._template.before[role]) for role in Role}
         self._begin = self._markup(self._template.begin)
         self._fixed: Callable[[tuple[Turn, ...]], tuple[int, ...]] = lru_cache(_KEPT_FIXED)(self._encode_fixed)
-        self._labels: Callable[[str, tuple[str, ...]], Labels] = lru_cache(_KEPT_LABELS)(self._find_labels)
+        self._labels: Callable[[str, tuple[str, ...]], LabelTokens] = lru_cache(_KEPT_LABELS)(self._find_labels)
 
-    def labels(self, opening: str, options: tuple[str, ...]) -> Labels:
+    def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
         """Tokens of options behind an opening; raises LabelsError or PromptTooLongError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
@@ -175,7 +175,7 @@ class ChatTokenizer:
             ids += (*self._before[turn.role], *self._encode(turn.text), *self._after)
         return tuple(ids)
 
-    def _find_labels(self, opening: str, options: tuple[str, ...]) -> Labels:
+    def _find_labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
         return find_labels(self._encode, opening, options)
 
     def _markup(self, parts: Sequence[Markup | str]) -> tuple[int, ...]:

@@ -6,25 +6,29 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
+
+from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.needs import Source
+from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
+from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.local.chat import ChatTokenizer, FixedTooLongError, PromptTokens, PromptTooLongError
 from gradewire_server.judges.local.labels import LabelsError
-from gradewire_server.judges.local.observer import JudgeObserver, JudgeRun
 from gradewire_server.judges.local.queue import EmbeddedQueue, Planned
-from gradewire_server.judges.local.supervisor import WorkerKeeper
+from gradewire_server.judges.local.supervisor import WorkerSupervisor
 from gradewire_server.judges.local.work import Work
 from gradewire_server.judges.local.worker_process import WorkerLostError
+from gradewire_server.judges.observers import LocalJudgeObserver, ModelRun
 from gradewire_server.judges.stops import TextEnd
 from gradewire_server.judges.worker.messages import RowResult
 
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge's scheduling failed; the server's log says why")
+_NO_TOKENS: Final = Failure(Status.INVALID_PARAMETER, "max_tokens has to be at least 1")
 _TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done by the deadline")
 
 
@@ -40,13 +44,13 @@ class _RefusedError(Exception):
         self.failure = failure
 
 
-class EmbeddedJudge:
-    """See `Judge`. Lives on the event loop it was made on.
+class EmbeddedJudge(Judge):
+    """A judge of this machine. Lives on the event loop it was made on.
 
     Args:
-        status: Its public face.
+        status: How it is shown.
         tokenizer: Its tokenizer and chat template.
-        keeper: Its worker, started.
+        supervisor: Of its worker, which is started.
         queue: Empty.
         observer: Told of runs.
     """
@@ -55,22 +59,27 @@ class EmbeddedJudge:
         self,
         status: ModelStatus,
         tokenizer: ChatTokenizer,
-        keeper: WorkerKeeper,
+        supervisor: WorkerSupervisor,
         queue: EmbeddedQueue,
-        observer: JudgeObserver,
+        observer: LocalJudgeObserver,
     ) -> None:
-        self.status = status
+        self._status = status
         self._tokenizer = tokenizer
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._queue = queue
         self._observer = observer
         self._loop = asyncio.get_running_loop()
         # One thread: a megabyte of text keeps the loop free, and needs stay in the order in which they came.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
         self._arrived = asyncio.Event()
-        self._starts = keeper.starts
+        self._starts = supervisor.starts
         self._closed = False
         self._working = self._loop.create_task(self._work())
+
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return self._status
 
     @property
     def waiting(self) -> int:
@@ -80,11 +89,10 @@ class EmbeddedJudge:
     @property
     def worker_pid(self) -> int | None:
         """Of the process that computes; None while there is none."""
-        return self._keeper.pid
+        return self._supervisor.pid
 
-    async def choose(self, need: Choose, *, deadline_s: float | None) -> tuple[Choice | Failure, Timing]:
-        """See `Judge.choose`."""
-
+    @override
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         def tokenize() -> _Asked:
             labels = self._tokenizer.labels(need.prompt.opening, need.options)
             return _Asked(self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens)
@@ -96,10 +104,10 @@ class EmbeddedJudge:
 
         return await self._ask(tokenize, self._choice, read, deadline_s)
 
-    async def generate(self, need: Generate, *, deadline_s: float | None) -> tuple[Generated | Failure, Timing]:
-        """See `Judge.generate`."""
+    @override
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         if need.max_tokens < 1:
-            return Failure(Status.INVALID_PARAMETER, "max_tokens has to be at least 1"), Timing()
+            return JudgeReply(_NO_TOKENS, Source.COMPUTED, Timing())
         end = TextEnd(self._tokenizer.text, self._tokenizer.ends, need.stop)
 
         def tokenize() -> _Asked:
@@ -117,12 +125,12 @@ class EmbeddedJudge:
 
         return await self._ask(tokenize, work, read, deadline_s)
 
+    @override
     def trouble(self) -> str:
-        """See `Judge.trouble`."""
-        return self._keeper.trouble
+        return self._supervisor.trouble
 
+    @override
     async def close(self) -> None:
-        """See `Judge.close`."""
         if self._closed:
             return
         self._closed = True
@@ -130,16 +138,16 @@ class EmbeddedJudge:
         self._working.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._working
-        await self._keeper.close()
+        await self._supervisor.close()
         self._thread.shutdown(wait=False)
 
     async def _ask(
         self,
         tokenize: Callable[[], _Asked],
         new_work: Callable[[_Asked], Work],
-        read: Callable[[_Asked, RowResult, Work], T],
+        read: Callable[[_Asked, RowResult, Work], A],
         deadline_s: float | None,
-    ) -> tuple[T | Failure, Timing]:
+    ) -> JudgeReply[A]:
         timing = Timing()
         work: Work | None = None
         try:
@@ -154,16 +162,17 @@ class EmbeddedJudge:
                 self._arrived.set()
                 result = await work.done
         except (TimeoutError, _RefusedError, PromptTooLongError, LabelsError) as error:
-            return _failure(error), timing
+            return JudgeReply(_failure(error), Source.COMPUTED, timing)
         finally:
             if work is not None:
                 timing.queue_s, timing.inference_s = work.queue_s, work.inference_s
-        return (result if isinstance(result, Failure) else read(asked, result, work)), timing
+        answer = result if isinstance(result, Failure) else read(asked, result, work)
+        return JudgeReply(answer, Source.COMPUTED, timing)
 
     def _check(self) -> None:
         if self._closed:
             raise _RefusedError(_CLOSED)
-        if self._keeper.hopeless:
+        if self._supervisor.hopeless:
             raise _RefusedError(self._lost("the judge cannot be restarted"))
 
     def _choice(self, asked: _Asked) -> Work:
@@ -189,15 +198,17 @@ class EmbeddedJudge:
         )
 
     def _lost(self, what: str) -> Failure:
-        return Failure(Status.UNAVAILABLE, f"{what}: {self._keeper.trouble}", retry_after_s=self._keeper.retry_after_s)
+        return Failure(
+            Status.UNAVAILABLE, f"{what}: {self._supervisor.trouble}", retry_after_s=self._supervisor.retry_after_s
+        )
 
     async def _work(self) -> None:
         while True:
-            if not await self._keeper.wait():
+            if not await self._supervisor.wait():
                 self._queue.fail_all(self._lost("the judge cannot be restarted"))
-                await self._keeper.back()
-            if self._starts != self._keeper.starts:
-                self._starts = self._keeper.starts
+                await self._supervisor.back()
+            if self._starts != self._supervisor.starts:
+                self._starts = self._supervisor.starts
                 self._queue.start_over()
             planned = self._queue.plan()
             if planned is None:
@@ -218,7 +229,7 @@ class EmbeddedJudge:
         for work in planned.works:
             work.begun_s = work.begun_s or begin_s
         try:
-            results = await self._keeper.run(planned.run)
+            results = await self._supervisor.run(planned.run)
         except WorkerLostError:
             self._queue.lost(planned, self._lost("the judge died over a run with this item in it"))
             return
@@ -236,7 +247,7 @@ class EmbeddedJudge:
         tokens = planned.run.tokens
         reused = len(planned.prefix.ids) * planned.begins if planned.prefix and planned.works else 0
         self._observer.ran(
-            JudgeRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s, self._queue.waiting)
+            ModelRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s, self._queue.waiting)
         )
 
 

@@ -27,7 +27,7 @@ class Prefix:
 
 
 @dataclass(slots=True)
-class PrefixBook:
+class PrefixStore:
     """What the worker keeps; the least recently used one goes first.
 
     Attributes:

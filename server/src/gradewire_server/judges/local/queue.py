@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from gradewire_server.domain.result import Failure
-from gradewire_server.judges.local.prefixes import Prefix, PrefixBook
+from gradewire_server.judges.local.prefixes import Prefix, PrefixStore
 from gradewire_server.judges.local.work import NEW, Work
 from gradewire_server.judges.worker.messages import CoreLimits, Row, Run
 
@@ -70,7 +70,7 @@ class EmbeddedQueue:
     def __init__(self, limits: QueueLimits, core: CoreLimits) -> None:
         self._limits = limits
         self._core = core
-        self._prefixes = PrefixBook(min(limits.max_prefixes, core.max_prefixes), limits.max_prefix_tokens)
+        self._prefixes = PrefixStore(min(limits.max_prefixes, core.max_prefixes), limits.max_prefix_tokens)
         self._max_growing = min(limits.max_growing, core.max_growing)
         self._groups: OrderedDict[tuple[int, ...], _Group] = OrderedDict()
         self._states = 0

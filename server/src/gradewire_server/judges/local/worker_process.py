@@ -39,9 +39,9 @@ def _environment() -> dict[str, str]:
 class WorkerProcess:
     """A process that computes for one judge. Made by `start`; one run at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process, link: socket.socket) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         self._process = process
-        self._link = link
+        self._channel = channel
         self._frames = FrameReader()
         self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._listening = asyncio.create_task(self._listen())
@@ -119,7 +119,7 @@ class WorkerProcess:
     async def close(self) -> None:
         """Ends the process and waits until it is gone."""
         self._closed = True
-        self._link.close()
+        self._channel.close()
         self.kill()
         await self._process.wait()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
@@ -135,9 +135,9 @@ class WorkerProcess:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
-                await loop.sock_sendall(self._link, to_frame(message))
+                await loop.sock_sendall(self._channel, to_frame(message))
                 while True:
-                    data = await loop.sock_recv(self._link, _CHUNK_BYTES)
+                    data = await loop.sock_recv(self._channel, _CHUNK_BYTES)
                     if not data:
                         raise WorkerLostError(await self.ended())
                     for answer in self._frames.feed(data):

@@ -19,8 +19,8 @@ from gradewire_server.judges.remote.errors import (
     too_long,
     unreadable,
 )
-from gradewire_server.judges.remote.judge import Answer
 from gradewire_server.judges.remote.labels import Step
+from gradewire_server.judges.remote.server import Answer
 
 _LONGEST_WAIT_S: Final = 3600.0
 _SHOWN_NAMES: Final = 5

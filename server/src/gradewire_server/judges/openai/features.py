@@ -11,8 +11,8 @@ from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.openai.answers import answer_of, error_of, said
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import Dialect
-from gradewire_server.judges.remote.errors import RemoteError, Trouble
-from gradewire_server.judges.remote.judge import Question
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
+from gradewire_server.judges.remote.server import Question
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Features:
         while True:
             reply = await self._send(OWN_QUESTION, dialect)
             error = error_of(reply, self._name)
-            if error is not None and (reply.status not in BAD_REQUEST or error.kind is Trouble.TOO_LONG):
+            if error is not None and (reply.status not in BAD_REQUEST or error.kind is RemoteFault.TOO_LONG):
                 raise error
             if error is not None:
                 less = dialect.without(said(reply))

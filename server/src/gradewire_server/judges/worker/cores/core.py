@@ -10,7 +10,7 @@ class CoreError(Exception):
 
 
 class Core(Protocol):
-    """A language model with states; see `worker_messages`. Used by one thread.
+    """A language model with states; see `messages`. Used by one thread.
 
     What a row answers depends on its state's tokens, on the prefix and on how both were cut into rows; not on other
     rows of the run, nor on other states, nor on what was computed before: bit for bit.
