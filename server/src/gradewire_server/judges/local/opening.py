@@ -10,6 +10,7 @@ from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
 from gradewire_server.judges.local.judge import EmbeddedJudge
 from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits
+from gradewire_server.judges.local.run_loop import RunLoop
 from gradewire_server.judges.local.supervisor import WorkerSupervisor, WorkerTimeouts
 from gradewire_server.judges.observers import LocalJudgeObserver
 from gradewire_server.judges.worker.messages import OpenModel
@@ -65,7 +66,7 @@ async def open_judge(
         ),
         supervisor.limits,
     )
-    judge = EmbeddedJudge(status, tokenizer, supervisor, queue, observer)
+    judge = EmbeddedJudge(status, tokenizer, RunLoop(supervisor, queue, observer))
     try:
         await _warm_up(judge)
     except BaseException:

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections import deque
+from dataclasses import asdict
 from typing import Any, Final, Self
 
 from gradewire_server.judges.worker.frames import FrameError, FrameReader, to_frame
@@ -125,7 +126,7 @@ class WorkerProcess:
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
-        answer = await self._ask(model.to_message(), timeout_s=timeout_s)
+        answer = await self._ask(asdict(model), timeout_s=timeout_s)
         if "failed" in answer:
             refused = LibraryMissingError if answer.get("lacks_library") else ModelRefusedError
             raise refused(str(answer["failed"]))

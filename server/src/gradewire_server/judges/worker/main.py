@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +37,7 @@ def main() -> None:
     except (CoreError, ImportError) as error:
         channel.sendall(to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, ImportError)}))
         sys.exit(1)
-    channel.sendall(to_frame({"ready": core.limits.to_message()}))
+    channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
         # Whatever a run raises ends the worker: nobody knows what state the model is in, and a fresh one is clean.
         channel.sendall(to_frame(results_message(core.run(read_run(messages.get())))))

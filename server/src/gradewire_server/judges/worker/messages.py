@@ -32,10 +32,6 @@ class OpenModel:
     max_states: int
     nice: int
 
-    def to_message(self) -> dict[str, Any]:
-        """For a frame."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
@@ -55,10 +51,6 @@ class CoreLimits:
     max_rows: int
     max_growing: int
     max_prefixes: int
-
-    def to_message(self) -> dict[str, Any]:
-        """For a frame."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
