@@ -1,4 +1,4 @@
-"""What a judge is, what a backend of judges is, and the base of what stands around a judge."""
+"""The protocols of a judge and of a judge backend, and the base class of wrappers around a judge."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -8,7 +8,7 @@ from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
 from gradewire_server.domain.result import Failure
 
 Ask: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
-"""Asks the judge behind a wrapper by a deadline in `time.monotonic()` seconds."""
+"""Asks the judge behind a wrapper; takes a deadline in `time.monotonic()` seconds."""
 
 
 class JudgeUnavailableError(Exception):
@@ -53,7 +53,7 @@ class JudgeBackend(Protocol):
 
 
 class JudgeWrapper:
-    """A `Judge` around another one. What it adds stands in `_answer`, which every need passes.
+    """A `Judge` around another one. Subclasses add to it in `_answer`, which handles choices and texts alike.
 
     Args:
         judge: The judge behind it; closed with it.

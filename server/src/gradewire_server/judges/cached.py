@@ -1,4 +1,4 @@
-"""The two levels of the verdict cache, each a wrapper around a judge. Single flight stands between them."""
+"""The two levels of the verdict cache as wrappers around a judge; single flight stands between them."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A judge is never believed blindly: what it raises, and answers that make no sense, fail the need alone."""
+"""Checks what a judge answers: an exception or an invalid answer fails this need alone."""
 
 import logging
 from dataclasses import replace
@@ -19,7 +19,7 @@ _NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer makes no sense; 
 
 
 class CheckedJudge(JudgeWrapper):
-    """A judge whose answers can be trusted to be answers."""
+    """A judge whose answers are always valid: right number of probabilities, sum 1, Unicode text."""
 
     @override
     async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:

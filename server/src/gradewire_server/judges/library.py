@@ -1,4 +1,4 @@
-"""Judges by name: opened at their first use, once however many ask, and kept until the server ends."""
+"""Judges by name: opened at their first use, once for all who ask, and kept until the server ends."""
 
 import asyncio
 import contextvars
@@ -70,7 +70,7 @@ class JudgeLibrary(ModelIndex):
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Begins to open a judge, unless it is open, or being opened, or not there."""
+        """Begins to open a judge, unless it is open, being opened, or not available."""
         if name in self.loaded or name in self._opening:
             return
         status = self.status(name)
@@ -81,7 +81,7 @@ class JudgeLibrary(ModelIndex):
             self._start(name)
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """The judge that `get` would answer with, where it is loaded and the one that is meant."""
+        """The judge that `get` would return, where that is loaded already; else None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
@@ -121,7 +121,7 @@ class JudgeLibrary(ModelIndex):
         return status.message if isinstance(status, Failure) else ""
 
     async def close(self) -> None:
-        """Gives up what is being opened, closes what is open, then the backend."""
+        """Cancels what is being opened, closes what is open, then the backend."""
         if self._looking is not None:
             self._looking.cancel()
         for task in self._opening.values():
@@ -174,7 +174,7 @@ class JudgeLibrary(ModelIndex):
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Says why a judge cannot be used, and not again each time that it is tried."""
+        """Logs why a judge cannot be used; the same reason is logged once."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)

@@ -1,4 +1,4 @@
-"""Makes the judge service that the settings ask for; backends that are not asked for are not even imported."""
+"""Makes the judge service that the settings ask for. Only the backend that they name is imported."""
 
 from __future__ import annotations
 

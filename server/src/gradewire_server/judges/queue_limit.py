@@ -1,4 +1,4 @@
-"""How much may wait for the judges of a service, and when those who are turned away may come back."""
+"""How many computations may wait for the judges of a service, and when refused callers may come back."""
 
 import time
 from collections import deque
@@ -25,18 +25,18 @@ class QueueLimit:
         self.waiting = 0
 
     def enter(self) -> Failure | None:
-        """Counts one more computation; where there is no room for it, says why and counts nothing."""
+        """Counts one more computation; returns why there is no room for it, and then counts nothing."""
         refusal = self.refusal(self.waiting)
         if refusal is None:
             self.waiting += 1
         return refusal
 
     def leave(self) -> None:
-        """One computation that was counted is nobody's any more."""
+        """Uncounts one computation: it ended, or nobody waits for it any more."""
         self.waiting -= 1
 
     def finished(self) -> None:
-        """One computation has ended, just now: the pace of the queue."""
+        """Notes that a computation has ended now, which tells how fast the queue moves."""
         self._finished_s.append(time.monotonic())
 
     def close(self) -> None:
@@ -44,11 +44,11 @@ class QueueLimit:
         self._closed = True
 
     def refusal(self, waiting: int) -> Failure | None:
-        """Why nothing more is taken while so many items wait; None while there is room."""
+        """Why nothing more is accepted when so many items wait; None while there is room."""
         return self.full(waiting) if self._closed or waiting >= self._max_items else None
 
     def full(self, waiting: int) -> Failure:
-        """What callers are told for whom there is no room."""
+        """What a caller is told when there is no room."""
         if self._closed:
             return Failure(Status.UNAVAILABLE, "the server is shutting down; try another replica", _SHORTEST_RETRY_S)
         return Failure(

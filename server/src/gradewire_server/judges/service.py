@@ -68,12 +68,12 @@ class JudgeService(Judges, ModelIndex):
         )
 
     async def load(self, name: str = "") -> ModelStatus | Failure:
-        """Gets a judge ready, "" being the default one; a failure says how to get it."""
+        """Loads a judge, "" being the default one; a failure says how to get it."""
         judge = await self._library.get(name)
         return judge if isinstance(judge, Failure) else judge.status
 
     def load_soon(self) -> None:
-        """Begins to load the default judge; who asks meanwhile waits for it, and `health` says how it went."""
+        """Begins to load the default judge. Calls wait for it meanwhile; `health` tells whether it worked."""
         self._library.open_soon(self._library.default)
 
     @override
@@ -110,7 +110,7 @@ class JudgeService(Judges, ModelIndex):
         return JudgeHealth(configured=True, ready=not trouble, trouble=trouble if wanted else "")
 
     async def close(self) -> None:
-        """Fails what waits, closes the judges and their backend, writes back what is known. Twice is allowed."""
+        """Fails what waits, closes the judges and their backend, writes the verdicts. Closing twice is allowed."""
         if self._closed:
             return
         self._closed = True

@@ -109,7 +109,7 @@ class SingleFlightJudge(JudgeWrapper):
         return pending
 
     def _forget(self, name: Hashable, pending: _Pending) -> None:
-        """Makes room at once, also for an equal need that comes while a cancelled computation still ends."""
+        """Makes room at once: an equal need may come while a cancelled computation is still ending."""
         if self._pending.get(name) is pending:
             del self._pending[name]
             self._limit.leave()

@@ -1,4 +1,4 @@
-"""Where a text that a judge writes ends."""
+"""Finds the end of a text that a judge writes."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ def first_stop(text: str, stops: Sequence[str]) -> int | None:
 
 
 class TextEnd:
-    """The end of one answer.
+    """Finds the end of one answer.
 
     Args:
         text: Token ids to text.
@@ -33,7 +33,7 @@ class TextEnd:
         return bool(self._stop) and first_stop(self._text(ids[-self._tail :]), self._stop) is not None
 
     def read(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """The answer without what ended it, stripped, and whether anything did."""
+        """The answer without what ended it, stripped; and whether anything ended it."""
         ended = bool(ids) and ids[-1] in self._ends
         text = self._text(ids[:-1] if ended else ids)
         at = first_stop(text, self._stop)

@@ -16,7 +16,7 @@ _TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
 class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
-    """Counters, gauges and histograms of the judges; told by the service and by the backends.
+    """Counters, gauges and histograms of the judges, fed by the service and by the backends.
 
     Args:
         registry: Where they are registered; one per registry.

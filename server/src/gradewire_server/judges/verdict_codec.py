@@ -16,7 +16,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 def canonical(need: JudgeNeed, numeric_class: str) -> str:
-    """Everything that decides an answer but the judge's digest, as one text: different needs have different texts."""
+    """What decides an answer, except the judge's digest, as one text; different needs have different texts."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
@@ -26,7 +26,7 @@ def canonical(need: JudgeNeed, numeric_class: str) -> str:
 
 
 def why_no_answer(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """What is wrong with an answer that must not become a score; empty where nothing is."""
+    """What is wrong with an answer, which then must not become a score; empty when it is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
     if isinstance(answer, Choice) and isinstance(need, Choose):
@@ -55,7 +55,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def encode_answer(answer: JudgeAnswer) -> bytes:
-    """Body of an answer that no second level keeps yet."""
+    """An answer as bytes, marked as not yet written to a second level."""
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
         count = len(answer.probabilities)
@@ -69,7 +69,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
 
 
 def decode_answer(need: JudgeNeed, body: bytes) -> JudgeAnswer | None:
-    """The answer that a body holds for a need, or None where it holds none."""
+    """The answer in these bytes; None where they hold no valid answer to the need."""
     try:
         answer = _decode(body)
     except (struct.error, UnicodeDecodeError):

@@ -88,7 +88,7 @@ class EmbeddedJudges(JudgeBackend):
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """The form that runs here; raises JudgeUnavailableError."""
+        """Which form of a judge runs here; raises JudgeUnavailableError."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]

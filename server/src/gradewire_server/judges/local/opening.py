@@ -1,4 +1,4 @@
-"""Gets a judge of this machine ready: starts its worker, reads its tokenizer, asks it something."""
+"""Opens a judge of this machine: reads its tokenizer, starts its worker, asks it something."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from gradewire_server.domain.judge import Generate, JudgePrompt, Role, Turn
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
+from gradewire_server.judges.local.chat import open_chat_tokenizer
 from gradewire_server.judges.local.judge import EmbeddedJudge
 from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits
 from gradewire_server.judges.local.run_loop import RunLoop
@@ -22,7 +22,7 @@ _WARM_UP = JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?")
 async def open_judge(
     status: ModelStatus, built: BuiltJudge, form: Form, config: EmbeddedJudgeConfig, observer: LocalJudgeObserver
 ) -> EmbeddedJudge:
-    """A judge that answers.
+    """Opens a judge and has it answer once.
 
     Args:
         status: How it is shown.
@@ -37,11 +37,8 @@ async def open_judge(
         JudgeUnavailableError: It does not answer.
         OSError, ValueError: The tokenizer cannot be read, or the chat template is not known.
     """
-    context_tokens = min(built.context_tokens, config.max_context_tokens)
-    limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
-    tokenizer = await asyncio.to_thread(
-        ChatTokenizer, built.tokenizer_path, template=built.chat_template, eos_ids=built.eos_ids, limits=limits
-    )
+    tokenizer = await asyncio.to_thread(open_chat_tokenizer, built, config)
+    context_tokens = tokenizer.limits.context
     model = OpenModel(
         form=form,
         path=str(built.onnx_path if form == "int8" else built.gguf_path),

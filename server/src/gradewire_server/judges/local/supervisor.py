@@ -34,7 +34,7 @@ class WorkerTimeouts:
     token_s: float
 
     def of(self, run: Run, *, first: bool) -> float:
-        """For one run, which may be the first of its worker; seconds."""
+        """Seconds for one run, which may be the first of its worker."""
         return self.run_s + self.token_s * run.tokens + (self.start_s if first else 0.0)
 
 
@@ -68,7 +68,7 @@ class WorkerSupervisor:
 
     @property
     def pid(self) -> int | None:
-        """Of the worker; None while there is none."""
+        """Process id of the worker; None while there is none."""
         return None if self._worker is None else self._worker.pid
 
     @property
@@ -78,7 +78,7 @@ class WorkerSupervisor:
 
     @property
     def limits(self) -> CoreLimits:
-        """Of the worker's core; the same for every worker of one model."""
+        """Limits of the worker's core; the same for every worker of one model."""
         return self._limits
 
     @property
@@ -93,7 +93,7 @@ class WorkerSupervisor:
 
     @property
     def retry_after_s(self) -> float:
-        """When trying again may help."""
+        """Seconds after which trying again may help."""
         wait_s = max(0.0, self._next_try_s - asyncio.get_running_loop().time())
         return round(wait_s + 1.0 + self._start_s, 1)
 
@@ -103,7 +103,7 @@ class WorkerSupervisor:
         self._limits = self._ready.limits
 
     async def wait(self) -> bool:
-        """Waits until there is a worker; False where that has become hopeless."""
+        """Waits until there is a worker; False when that has become hopeless."""
         while self._worker is None and not self.hopeless:
             await self._changed.wait()
         return self._worker is not None
@@ -128,7 +128,7 @@ class WorkerSupervisor:
         return results
 
     async def close(self) -> None:
-        """Ends the worker, for sure."""
+        """Ends the worker and waits until it is gone."""
         tasks = [task for task in (self._restarting, self._watching) if task is not None]
         for task in tasks:
             task.cancel()
@@ -156,7 +156,7 @@ class WorkerSupervisor:
         self._watching = asyncio.create_task(self._watch(self._worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        """Notices a worker that dies while it has nothing to do; a run notices for itself."""
+        """Notices when a worker dies while it has nothing to do; during a run, `run` notices."""
         why = await worker.ended()
         if not self._running:
             self._lose(worker, why)

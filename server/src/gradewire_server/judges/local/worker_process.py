@@ -21,7 +21,7 @@ _MODULE: Final = "gradewire_server.judges.worker.main"
 
 
 class WorkerLostError(Exception):
-    """The worker ended, hangs, or talks nonsense; it is dead by now. The message says which."""
+    """The worker ended, hung, or sent something invalid, and is dead by now. The message says which."""
 
 
 class ModelRefusedError(Exception):
@@ -33,7 +33,7 @@ class LibraryMissingError(ModelRefusedError):
 
 
 def _environment() -> dict[str, str]:
-    """That of the server without its settings: tokens and addresses are nothing to a process that only computes."""
+    """The server's environment without its settings: a process that only computes needs no tokens and addresses."""
     return {name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")}
 
 
@@ -89,11 +89,11 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Process id."""
         return self._process.pid
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Has it compute one run; raises WorkerLostError. Cancelled, it ends the process: it would be in the middle."""
+        """Has it compute one run; raises WorkerLostError. Cancelling ends the process, which would be amid a run."""
         try:
             return read_results(await self._ask(run.to_message(), timeout_s=timeout_s))
         except asyncio.CancelledError:
@@ -101,7 +101,7 @@ class WorkerProcess:
             raise
 
     async def ended(self) -> str:
-        """Waits for its end; returns how it ended. Its last words go to the log alone: they may name directories."""
+        """Waits for its end; returns how it ended. Its last output is only logged: it may name directories."""
         code = await self._process.wait()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
         end = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -151,7 +151,7 @@ class WorkerProcess:
             raise WorkerLostError(await self.ended()) from error
 
     async def _listen(self) -> None:
-        """Reads what it prints: libraries' words of farewell matter once it has died."""
+        """Reads what it prints: what libraries print last matters once the worker has died."""
         output = self._process.stdout
         assert output is not None  # noqa: S101 - for mypy: it was asked for
         while True:

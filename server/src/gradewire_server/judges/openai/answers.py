@@ -1,4 +1,4 @@
-"""Replies of OpenAI-compatible servers, read with suspicion."""
+"""Reads replies of OpenAI-compatible servers; nothing in them is trusted."""
 
 import email.utils
 import json

@@ -66,7 +66,7 @@ class HttpClient:
         return await self._send("POST", path, body)
 
     def without_key(self, text: str) -> str:
-        """A text for the log."""
+        """A text without the key, for the log."""
         return text.replace(self._token, "(the key)") if self._token else text
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What kinds of OpenAI-compatible servers understand beyond what all of them do, and requests in those words."""
+"""What kinds of OpenAI-compatible servers understand beyond the common API, and the requests for each kind."""
 
 import json
 from collections.abc import Mapping

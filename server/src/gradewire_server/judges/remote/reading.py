@@ -1,4 +1,4 @@
-"""From what a server answered to what was asked for."""
+"""Turns what a server answered into the answer to a need."""
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.result import Failure
