@@ -4,8 +4,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
+
+from typing_extensions import override
 
 from gradewire_models.errors import ModelError
 from gradewire_models.judges import (
@@ -19,11 +20,11 @@ from gradewire_models.judges import (
 )
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.local.judge import EmbeddedJudge
-from gradewire_server.judges.local.observer import JudgeObserver
-from gradewire_server.judges.local.opening import JudgeFiles, open_judge
+from gradewire_server.judges.local.opening import open_judge
 from gradewire_server.judges.local.worker_process import LibraryMissingError, ModelRefusedError, WorkerLostError
-from gradewire_server.judges.source import JudgeUnavailableError
+from gradewire_server.judges.observers import LocalJudgeObserver
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -32,20 +33,20 @@ _LLAMA: Final = "runs as gguf here, which llama.cpp computes, and that is not in
 _INSTALL: Final = "pip install 'gradewire[judge]'"
 
 
-class EmbeddedJudges:
-    """See `JudgeSource`.
+class EmbeddedJudges(JudgeBackend):
+    """The backend `embedded`.
 
     Args:
         config: Which judges, and how they are run.
         observer: Told of their runs.
     """
 
-    def __init__(self, config: EmbeddedJudgeConfig, observer: JudgeObserver) -> None:
+    def __init__(self, config: EmbeddedJudgeConfig, observer: LocalJudgeObserver) -> None:
         self._config = config
         self._observer = observer
 
+    @override
     def listed(self) -> Sequence[ModelStatus]:
-        """See `JudgeSource.listed`: what is built, then what the catalog says could be."""
         built = [self._built(judge) for judge in list_judges(self._config.repository)]
         names = {status.name for status in built}
         missing = [
@@ -53,8 +54,8 @@ class EmbeddedJudges:
         ]
         return built + missing
 
+    @override
     async def open(self, name: str) -> EmbeddedJudge:
-        """See `JudgeSource.open`."""
         try:
             judge = load_judge(self._config.repository, name)
         except ModelError as error:
@@ -62,16 +63,9 @@ class EmbeddedJudges:
         form = self._form(judge)
         if judge.test_only:
             _log.warning("judge %r is for tests only: its verdicts are no better than chance", name)
-        files = JudgeFiles(
-            form=form,
-            model_path=_path(judge, form),
-            tokenizer_path=judge.tokenizer_path,
-            chat_template=judge.chat_template,
-            context_tokens=judge.context_tokens,
-            eos_ids=judge.eos_ids,
-        )
+        status = _status(judge, form, "loaded", self._config)
         try:
-            return await open_judge(_status(judge, form, "loaded", self._config), files, self._config, self._observer)
+            return await open_judge(status, judge, form, self._config, self._observer)
         except WorkerLostError as error:
             # Nobody knows whether it would be lost again: no memory, perhaps.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
@@ -81,8 +75,9 @@ class EmbeddedJudges:
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error
 
+    @override
     async def close(self) -> None:
-        """See `JudgeSource.close`; nothing is held here."""
+        pass  # nothing is held here
 
     def _built(self, judge: BuiltJudge) -> ModelStatus:
         try:
@@ -93,7 +88,7 @@ class EmbeddedJudges:
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """The form that runs here; raises JudgeUnavailableError."""
+        """Which form of a judge runs here; raises JudgeUnavailableError."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
@@ -123,21 +118,11 @@ def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
     return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened here; {commands}"))
 
 
-def _path(judge: BuiltJudge, form: Form) -> Path:
-    path = judge.onnx_path if form == "int8" else judge.gguf_path
-    assert path is not None  # noqa: S101 - for mypy: `forms` says that it is there
-    return path
-
-
 def _status(judge: BuiltJudge, form: Form, state: str, config: EmbeddedJudgeConfig) -> ModelStatus:
     return ModelStatus(
         name=judge.name,
         digest=judge.digests[form],
         state=state,
-        message="",
-        how_to_get="",
-        is_default=False,
-        dims=0,
         max_tokens=min(judge.context_tokens, config.max_context_tokens),
         licence=judge.licence,
         numeric_class=judge.numeric_classes[form],
@@ -151,13 +136,9 @@ def _missing(judge: CatalogJudge) -> ModelStatus:
         name=judge.name,
         digest="",
         state="missing",
-        message="",
         how_to_get=judge.build_hint,
-        is_default=False,
-        dims=0,
         max_tokens=judge.context_tokens,
         licence=judge.licence,
-        numeric_class="",
         kind="judge",
         remarks=judge.remarks,
     )

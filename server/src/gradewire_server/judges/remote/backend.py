@@ -1,17 +1,20 @@
-"""The one judge that a server is configured for."""
+"""A backend with one judge: the model that a server of its own runs."""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from typing_extensions import override
+
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
+from gradewire_server.judges.observers import RemoteJudgeObserver
 from gradewire_server.judges.remote.errors import RemoteError, late
-from gradewire_server.judges.remote.judge import RemoteJudge, Server
-from gradewire_server.judges.remote.observer import RemoteObserver
-from gradewire_server.judges.source import Judge, JudgeUnavailableError
+from gradewire_server.judges.remote.judge import RemoteJudge
+from gradewire_server.judges.remote.server import Server
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _RECIPE: Final = 1
@@ -20,34 +23,34 @@ _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
 
 
-class RemoteSource:
-    """See `JudgeSource`.
+class RemoteBackend(JudgeBackend):
+    """One judge, on one server.
 
     Args:
         backend: Kind of server; a part of the digest.
         config: Where it is.
-        observer: Told what happens.
-        connect: Finds the server out, once per opened judge; raises RemoteError where it is of no use.
+        observer: Hears of the requests.
+        make_server: Called once per opened judge.
     """
 
     def __init__(
         self,
         backend: str,
         config: RemoteJudgeConfig,
-        observer: RemoteObserver,
-        connect: Callable[[], Awaitable[Server]],
+        observer: RemoteJudgeObserver,
+        make_server: Callable[[], Server],
     ) -> None:
         self._config = config
         self._observer = observer
-        self._connect = connect
+        self._make_server = make_server
         self._status = remote_status(backend, config)
 
+    @override
     def listed(self) -> Sequence[ModelStatus]:
-        """See `JudgeSource.listed`."""
         return (self._status,)
 
+    @override
     async def open(self, name: str) -> Judge:
-        """See `JudgeSource.open`."""
         if name not in {"", self._config.model}:
             raise JudgeUnavailableError(
                 Failure(
@@ -55,32 +58,36 @@ class RemoteSource:
                     f"the judge's server runs {self._config.model!r} and no other: see judge_remote_model",
                 )
             )
+        server = self._make_server()
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
-                server = await self._connect()
+                await _found_out(server)
         except TimeoutError as error:
             raise JudgeUnavailableError(_later(late(_OPEN_TIMEOUT_S).failure)) from error
         except RemoteError as error:
             raise JudgeUnavailableError(_later(error.failure)) from error
         return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._observer)
 
+    @override
     async def close(self) -> None:
-        """See `JudgeSource.close`."""
+        pass  # each judge closes its own server
+
+
+async def _found_out(server: Server) -> None:
+    try:
+        await server.find_out()
+    except BaseException:
+        await server.close()
+        raise
 
 
 def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
-    """The public face of a model whose weights nobody here has seen."""
+    """How a model is shown whose weights nobody here has seen."""
     asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
     return ModelStatus(
         name=config.model,
         digest=hashlib.sha256(asked.encode()).hexdigest(),
         state="built",
-        message="",
-        how_to_get="",
-        is_default=False,
-        dims=0,
-        max_tokens=0,
-        licence="",
         numeric_class="remote",
         kind="judge",
         remarks=(

@@ -1,4 +1,4 @@
-"""How long to wait before a request is sent again."""
+"""How long to wait before something that failed is tried again."""
 
 import random
 from collections.abc import Callable
