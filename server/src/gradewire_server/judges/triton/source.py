@@ -5,7 +5,7 @@ from gradewire_server.judges.remote.source import RemoteSource
 from gradewire_server.judges.triton.server import TritonServer
 from gradewire_server.settings.groups import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
-from gradewire_server.triton.client import TritonLink
+from gradewire_server.triton.client import TritonClient
 
 
 class TritonJudges(RemoteSource):
@@ -28,7 +28,7 @@ class TritonJudges(RemoteSource):
             ) from error
 
         async def connect() -> TritonServer:
-            server = TritonServer(TritonLink(link_config), config.model)
+            server = TritonServer(TritonClient(link_config), config.model)
             try:
                 await server.find_out()
             except BaseException:
