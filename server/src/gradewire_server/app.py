@@ -1,7 +1,7 @@
 """Puts the server together, starts it and stops it.
 
 Start: listen with health NOT_SERVING, load and warm up, flip. Stop: flip, go on serving through the drain window, take
-no more calls, let those in flight finish, close the engine.
+no more calls, let those in flight finish, close the backends.
 """
 
 import asyncio
@@ -16,9 +16,8 @@ from typing import Final
 from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.opening import open_engine
-from gradewire_server.encoders.vector_engine import VectorEngine
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
@@ -75,16 +74,16 @@ async def open_handlers(settings: Settings, registry: CollectorRegistry | None =
 @asynccontextmanager
 async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> AsyncIterator[tuple[Handlers, VectorEngine]]:
+) -> AsyncIterator[tuple[Handlers, Backends]]:
     directory = settings.judge_prompt_directory
     prompts = await asyncio.to_thread(open_prompts, directory)
-    engine = await open_engine(settings.engine, registry)
+    backends = await Backends.open(settings.engine, registry)
     try:
         admission = Admission(settings.capacity)
         telemetry.watch(admission)
         context = RequestContext(
-            Scorer(engine.ports),
-            engine.ports,
+            Scorer(backends.ports),
+            backends.ports,
             prompts=prompts,
             limits=settings.limits,
             deadlines=settings.deadlines,
@@ -94,11 +93,11 @@ async def _open(
         )
         handlers = Handlers(context)
         try:
-            yield handlers, engine
+            yield handlers, backends
         finally:
             await handlers.close()
     finally:
-        await engine.close()
+        await backends.close()
 
 
 async def serve(settings: Settings, *, started: Callable[[int], None] | None = None, stop: Stop | None = None) -> None:
@@ -143,12 +142,12 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):
             return
-        handlers, engine = loading.result()
-        # Entered last, left first: whatever happens, no call runs into a closed engine.
+        handlers, backends = loading.result()
+        # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
-        await _observe_once(engine, lifecycle)
+        await _observe_once(backends, lifecycle)
         await lifecycle.serving(handlers)
-        observing = asyncio.create_task(_observe(engine, lifecycle))
+        observing = asyncio.create_task(_observe(backends, lifecycle))
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
         if started is not None:
@@ -189,18 +188,18 @@ async def _serve_with_signals(settings: Settings, started: Callable[[int], None]
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> tuple[Handlers, VectorEngine]:
+) -> tuple[Handlers, Backends]:
     """Opens the handlers on `stack` and warms the default model up; without it, metrics that need none still work."""
-    handlers, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
-    loaded = await engine.load("")
+    handlers, backends = await stack.enter_async_context(_open(settings, registry, telemetry))
+    loaded = await backends.load("")
     if isinstance(loaded, Failure):
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
-    return handlers, engine
+    return handlers, backends
 
 
-async def _before_stop(loading: asyncio.Task[tuple[Handlers, VectorEngine]], stop: Stop) -> bool:
+async def _before_stop(loading: asyncio.Task[tuple[Handlers, Backends]], stop: Stop) -> bool:
     """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
 
     Returns:
@@ -219,15 +218,15 @@ async def _before_stop(loading: asyncio.Task[tuple[Handlers, VectorEngine]], sto
     return not stop.requested.is_set()
 
 
-async def _observe(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    """Shows the engine's state in health and metrics, again and again."""
+async def _observe(backends: Backends, lifecycle: Lifecycle) -> None:
+    """Shows the backends' state in health and metrics, again and again."""
     while True:
-        await _observe_once(engine, lifecycle)
+        await _observe_once(backends, lifecycle)
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
-async def _observe_once(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    health = engine.health()
+async def _observe_once(backends: Backends, lifecycle: Lifecycle) -> None:
+    health = backends.health()
     broken = [
         health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
     ]

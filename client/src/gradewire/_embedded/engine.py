@@ -14,7 +14,7 @@ from gradewire._transport.status_codes import error_for
 from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
-from gradewire_server.encoders.opening import engine_type
+from gradewire_server.encoders.opening import check_installed
 from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
 from gradewire_server.requests.errors import OverloadedError, RequestError
@@ -53,7 +53,7 @@ class EmbeddedTransport:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
             raise InvalidRequest(f"embedded: {error}") from error
-        engine_type(self._settings.engine)  # what is missing is said here, not at the first call
+        check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
@@ -181,7 +181,7 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     """
     settings = _load(values)
     try:
-        engine_type(settings.engine)
+        check_installed(settings.engine)
     except ImportError as error:
         raise MissingExtra.of(f"backend = {settings.backend}", error) from error
     return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))

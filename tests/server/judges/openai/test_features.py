@@ -27,7 +27,7 @@ from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.opening import open_stores
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 from gradewire_server.triton.client import TritonLink
 from gradewire_server.triton.errors import Kind, TritonError
 
@@ -122,7 +122,7 @@ async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
 
 async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(tmp_path: Path) -> None:
     config = CacheConfig(disk=DiskConfig(tmp_path, 1 << 22, 1 << 22, 1 << 22))
-    stores = await open_stores(config, EngineTelemetry(CollectorRegistry()))
+    stores = await open_stores(config, StorageTelemetry(CollectorRegistry()))
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers]) as server:
 
