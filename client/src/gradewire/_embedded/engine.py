@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,8 +14,6 @@ from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotRe
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
-from gradewire_server.lexicon.thesaurus import usual_directory
-from gradewire_server.lexicon.wordnet import WordNet
 from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.errors import ERROR_TABLE
@@ -28,7 +25,6 @@ __all__ = [
     "EmbeddedTransport",
     "SettingInfo",
     "models_group",
-    "open_wordnet",
     "print_settings",
     "run_server",
     "settings_of_server",
@@ -185,25 +181,6 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     except ImportError as error:
         raise MissingExtra.of(f"backend = {settings.backend}", error) from error
     return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
-
-
-def open_wordnet(directory: Path | None) -> WordNet:
-    """WordNet's files.
-
-    Args:
-        directory: Where they are; None: where a server with the same settings looks for them.
-
-    Raises:
-        InvalidRequest: They are not there, or are no such files.
-    """
-    place = directory or Settings.load().engine.wordnet_directory or usual_directory()
-    try:
-        return WordNet(place.expanduser())
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(
-            f"WordNet's files in {place} cannot be read ({error}): install them (Debian: apt-get install wordnet-base) "
-            "or name their directory"
-        ) from error
 
 
 def _load(values: Mapping[str, Any]) -> Settings:

@@ -28,7 +28,7 @@ from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import StorageTelemetry
-from gradewire_server.triton.client import TritonLink
+from gradewire_server.triton.client import TritonClient
 from gradewire_server.triton.errors import Kind, TritonError
 
 GOOD = completion("2", [{"2": -0.7, "1": -1.1, "3": -1.8}])
@@ -231,7 +231,7 @@ async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None
     async with OddServer(answers=[Server()]) as server, opened(server.url) as judge:
         await judge.choose(choose("odd private words"), deadline_s=None)
         await judge.generate(generate(prediction="odd private words"), deadline_s=None)
-    triton = TritonServer(TritonLink(TritonConfig("127.0.0.1:1")), "m")
+    triton = TritonServer(TritonClient(TritonConfig("127.0.0.1:1")), "m")
     assert triton._translated(TritonError(Kind.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
     assert "rejects" in caplog.text
     assert "in Triton: failed" in caplog.text

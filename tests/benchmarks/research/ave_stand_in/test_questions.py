@@ -1,10 +1,9 @@
 """What questions ask for."""
 
 import pytest
+from benchmarks.research.ave_stand_in.questions import asked
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gradewire.agreement.papers.ave_standin.questions import asked
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A thesaurus of a few words, as WordNet has them, and the lexicon."""
 
-from gradewire.agreement.papers.ave_standin import WordForms
+from benchmarks.research.ave_stand_in import WordForms
 
 WORDS = WordForms()
 _SENSES = {

@@ -83,7 +83,7 @@ class WordForms:
 
 
 def _lexicon() -> ModuleType:
-    import lemminflect  # noqa: PLC0415 - of the extra `server`, and slow to load
+    import lemminflect
 
     module: ModuleType = lemminflect
     return module

@@ -1,11 +1,10 @@
 """References in another form."""
 
 import pytest
+from benchmarks.research.ave_stand_in.shifts import KEPT, Shift, shifted
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.agreement.papers.ave_standin.words import WORDS, FewWords
-
-from gradewire.agreement.papers.ave_standin.shifts import KEPT, Shift, shifted
+from tests.benchmarks.research.ave_stand_in.words import WORDS, FewWords
 
 
 def shifts(reference: str, *, of_person: bool = False) -> set[tuple[str, str]]:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from tests.client.agreement.papers.ave_standin.words import WORDS, FewWords
+from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, exact_match, stand_in
+from tests.benchmarks.research.ave_stand_in.words import WORDS, FewWords
 
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.papers.ave_standin import LabelledAnswer, StandIn, exact_match, stand_in
 
 ROW = LabelledAnswer(
     id="7",

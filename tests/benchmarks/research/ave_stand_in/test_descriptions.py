@@ -1,13 +1,12 @@
 """Sentences that say an answer."""
 
 import pytest
+from benchmarks.research.ave_stand_in.descriptions import described
+from benchmarks.research.ave_stand_in.questions import asked
+from benchmarks.research.ave_stand_in.templates import PLAIN, WORDY
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.agreement.papers.ave_standin.words import WORDS
-
-from gradewire.agreement.papers.ave_standin.descriptions import described
-from gradewire.agreement.papers.ave_standin.questions import asked
-from gradewire.agreement.papers.ave_standin.templates import PLAIN, WORDY
+from tests.benchmarks.research.ave_stand_in.words import WORDS
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from benchmarks.research.ave_stand_in.descriptions import described
+from benchmarks.research.ave_stand_in.questions import asked
+from benchmarks.research.ave_stand_in.shifts import KEPT, shifted
+
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.papers.ave_standin.descriptions import described
-from gradewire.agreement.papers.ave_standin.questions import asked
-from gradewire.agreement.papers.ave_standin.shifts import KEPT, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gradewire.agreement.papers.ave_standin.words import Thesaurus, WordForms
+    from benchmarks.research.ave_stand_in.words import Thesaurus, WordForms
 
 # Changes when the same rows and seed give other texts.
 VERSION = 1

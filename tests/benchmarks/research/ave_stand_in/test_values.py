@@ -1,10 +1,9 @@
 """Dates and numbers in another form, which a person would call the same."""
 
 import pytest
+from benchmarks.research.ave_stand_in.values import other_value_form
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gradewire.agreement.papers.ave_standin.values import other_value_form
 
 
 @pytest.mark.parametrize(

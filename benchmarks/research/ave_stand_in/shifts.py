@@ -7,12 +7,12 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradewire.agreement.papers.ave_standin.values import other_value_form
+from benchmarks.research.ave_stand_in.values import other_value_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradewire.agreement.papers.ave_standin.words import Thesaurus, WordForms
+    from benchmarks.research.ave_stand_in.words import Thesaurus, WordForms
 
 # "the birth of Jesus": what stands before one of these is the head, and has the number.
 _AFTER_THE_HEAD = frozenset(

@@ -1,11 +1,16 @@
-"""`gradewire bench ave-stand-in`: the file it makes, with the real WordNet."""
+"""The program: the file it makes, with the real WordNet, goes into `gradewire bench ave`."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.cli.conftest import Command, read_rows, write_rows
+from benchmarks.research.ave_stand_in.__main__ import main
+from click.testing import CliRunner, Result
+from tests.client.cli.conftest import answer, read_rows, write_rows
 from tests.support.debian.wordnet import wordnet_files
+
+from gradewire.cli.group import gradewire
+from gradewire.testing import StubTransport
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -39,10 +44,14 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_the_file_goes_into_bench_ave(command: Command, tmp_path: Path) -> None:
+def made(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def test_the_file_goes_into_bench_ave(tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "rows.jsonl", ROWS), tmp_path / "standin.jsonl"
     options = ("--where", "model=fid", "--out", out, "--wordnet", wordnet_files())
-    done = command("bench", "ave-stand-in", file, *options)
+    done = made(file, *options)
     assert done.exit_code == 0, done.output
     told = " ".join(done.stderr.split())
     assert "2 rows were left out: no label, or no text where one must be (first at line 4)" in told
@@ -55,9 +64,11 @@ def test_the_file_goes_into_bench_ave(command: Command, tmp_path: Path) -> None:
     assert first["shifted_references"][1] in {"UK", "U.K.", "Britain", "Great Britain"}
     assert (second["shifted_references"], second["shifts"]) == (["Doe, Jane"], ["name order"])
     again = tmp_path / "again.jsonl"
-    command("bench", "ave-stand-in", file, "--where", "model=fid", "--out", again, "--wordnet", wordnet_files())
+    made(file, "--where", "model=fid", "--out", again, "--wordnet", wordnet_files())
     assert again.read_bytes() == out.read_bytes()
-    figures = command("bench", "ave", out, "--metrics", "sbert", "--quiet")
+    figures = CliRunner().invoke(
+        gradewire, ["bench", "ave", str(out), "--metrics", "sbert", "--quiet"], obj=StubTransport(answer)
+    )
     assert figures.exit_code == 0, figures.output
 
 
@@ -72,16 +83,16 @@ def test_the_file_goes_into_bench_ave(command: Command, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said(
-    command: Command, tmp_path: Path, rows: list[dict[str, Any]], options: tuple[str, ...], message: str
+    tmp_path: Path, rows: list[dict[str, Any]], options: tuple[str, ...], message: str
 ) -> None:
     file, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "standin.jsonl"
-    done = command("bench", "ave-stand-in", file, "--out", out, "--wordnet", wordnet_files(), *options)
+    done = made(file, "--out", out, "--wordnet", wordnet_files(), *options)
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
     assert not out.exists()
 
 
-def test_the_input_is_not_written_over(command: Command, tmp_path: Path) -> None:
+def test_the_input_is_not_written_over(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "rows.jsonl", ROWS)
-    assert command("bench", "ave-stand-in", file, "--out", file, "--wordnet", wordnet_files()).exit_code == 2
+    assert made(file, "--out", file, "--wordnet", wordnet_files()).exit_code == 2
     assert len(read_rows(file.read_text())) == 6
