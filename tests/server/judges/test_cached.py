@@ -18,7 +18,7 @@ from gradewire_server.judges.queue_limit import QueueLimit
 from gradewire_server.judges.single_flight import SingleFlightJudge
 from gradewire_server.judges.verdicts import VerdictCache
 from gradewire_server.storage.lru import SegmentedLru
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def judge() -> ScriptedJudge:
 
 @pytest.fixture
 def verdicts() -> VerdictCache:
-    telemetry = EngineTelemetry(CollectorRegistry())
+    telemetry = StorageTelemetry(CollectorRegistry())
     return VerdictCache(SegmentedLru(1 << 20), None, telemetry, namespace="n", max_pending_writes=8)
 
 
