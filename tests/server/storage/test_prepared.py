@@ -13,7 +13,7 @@ from tests.server.conftest import OpenBackends
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore

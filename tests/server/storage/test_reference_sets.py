@@ -14,7 +14,7 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.needs import ReferenceEntries
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import DiskConfig, RedisConfig
+from gradewire_server.settings.cache import DiskConfig, RedisConfig
 from gradewire_server.storage import reference_sets
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared

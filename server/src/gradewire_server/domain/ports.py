@@ -69,13 +69,13 @@ class ModelStatus:
     name: str
     digest: str
     state: str  # "loaded" | "built" | "missing" | "broken"
-    message: str
-    how_to_get: str
-    is_default: bool
-    dims: int
-    max_tokens: int
-    licence: str
-    numeric_class: str
+    message: str = ""
+    how_to_get: str = ""
+    is_default: bool = False
+    dims: int = 0
+    max_tokens: int = 0
+    licence: str = ""
+    numeric_class: str = ""
     facts: ModelFacts = NO_MODEL
     kind: str = "encoder"  # or "judge"
     remarks: tuple[str, ...] = ()

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from pydantic import ByteSize, SecretStr
-from pydantic.fields import FieldInfo
+from pydantic import ByteSize
 
-ENV_PREFIX: Final = "GRADEWIRE_"
+from gradewire_server.settings.surface import ENV_PREFIX, Leaf
+from gradewire_server.settings.types import BYTE_UNITS, HIDDEN
+
 STARS: Final = "*****"
 
 
@@ -38,53 +39,58 @@ class SettingInfo:
     choices: tuple[str, ...] = ()
 
 
-_KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", str: "text", ByteSize: "bytes"}
+_KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", str: "text"}
 
 
-def setting_info(name: str, field: FieldInfo) -> SettingInfo:
-    """Describes one field of Settings."""
-    annotation = field.annotation
+def setting_info(leaf: Leaf) -> SettingInfo:
+    """Describes one setting."""
+    name = leaf.setting.name
+    base, *marks = get_args(leaf.kind)
     choices: tuple[str, ...] = ()
-    kind = _KINDS.get(annotation, "text")
-    if get_origin(annotation) is Literal:
-        kind, choices = "choice", get_args(annotation)
-    elif get_origin(annotation) is tuple:
+    kind = _KINDS.get(base, "text")
+    if get_origin(base) is Literal:
+        kind, choices = "choice", get_args(base)
+    elif get_origin(base) is tuple:
         kind = "list"
-    elif Path in get_args(annotation):
+    elif Path in {base, *get_args(base)}:
         kind = "path"
-    default = field.get_default(call_default_factory=True)
+    elif BYTE_UNITS in marks:
+        kind = "bytes"
     return SettingInfo(
         name=name,
         flag=f"--{name.replace('_', '-')}",
         variable=f"{ENV_PREFIX}{name.upper()}",
         kind=kind,
-        default=_default_text(default),
-        help=field.description or "",
-        secret="SecretStr" in repr(annotation),
+        default=_default_text(leaf.default(), kind),
+        help=leaf.setting.help,
+        secret=HIDDEN in marks,
         choices=choices,
     )
 
 
-def _default_text(default: Any) -> str:
-    if isinstance(default, ByteSize):
-        return default.human_readable()
-    if isinstance(default, tuple):
+def _default_text(default: Any, kind: str) -> str:
+    if kind == "bytes":
+        return ByteSize(default).human_readable()
+    if kind == "list":
         return ",".join(default)
-    if isinstance(default, bool):
+    if kind == "boolean":
         return str(default).lower()
     return "" if default is None else str(default)
 
 
-def plain(value: Any) -> Any:
+def shown(value: Any, *, secret: bool) -> Any:
     """A setting's value as TOML can hold it, secrets as stars."""
-    if value is None:
+    if not value and not isinstance(value, (bool, int, float, tuple)):
         return ""
-    if isinstance(value, SecretStr):
-        secret = value.get_secret_value()
-        return mask_url(secret) if "://" in secret else STARS
+    if secret:
+        return [STARS] * len(value) if isinstance(value, tuple) else _masked(value)
     if isinstance(value, tuple):
-        return [STARS if isinstance(part, SecretStr) else part for part in value]
+        return list(value)
     return value if isinstance(value, (bool, int, float)) else str(value)
+
+
+def _masked(secret: str) -> str:
+    return mask_url(secret) if "://" in secret else STARS
 
 
 def mask_url(url: str) -> str:

@@ -9,7 +9,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import CacheConfig, DiskConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.lmdb.vectors import DiskVectors

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_server.encoders.batching.workers import allowed_cores, usable_cores, worker_pool
+from gradewire_server.encoders.batching.workers import worker_pool
+from gradewire_server.settings.cores import allowed_cores, usable_cores
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.servers.valkey import ValkeyServer
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure
-from gradewire_server.settings.groups import CacheConfig, RedisConfig
+from gradewire_server.settings.cache import CacheConfig, RedisConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.redis import client as redis_link
 from gradewire_server.storage.redis.client import RedisAwayError, RedisClient

@@ -10,7 +10,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import DiskConfig
+from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.environment import open_environment
 from gradewire_server.storage.prepared import TAKEN, PreparedStore, differs

@@ -14,7 +14,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.settings.groups import DiskConfig
+from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.codec import Stored, unseal
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.lmdb.directory import StoreDirectory

@@ -16,7 +16,7 @@ from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from gradewire_server.concurrency.breaker import Breaker, BreakerState
-from gradewire_server.settings.groups import RedisConfig
+from gradewire_server.settings.cache import RedisConfig
 from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
