@@ -1,4 +1,4 @@
-"""Signs of illness lead to the right end: who is told what, when the breaker opens, when a model is loaded anew."""
+"""Evidence of illness leads to the right end: who is told what, when the breaker opens, when a model is loaded anew."""
 
 import asyncio
 import shutil

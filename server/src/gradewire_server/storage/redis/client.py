@@ -35,7 +35,7 @@ class RedisRefusedError(RedisAwayError):
     """The server answered that it will not: it is full, a replica, or we lack a permission."""
 
 
-class RedisLink:
+class RedisClient:
     """Connection pool, timeouts, breaker and probe of one server.
 
     A command that is cut off closes its connection, so its late reply cannot be taken for another command's.
