@@ -16,7 +16,7 @@ from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
 from gradewire_server.encoders.source import ModelSource
 from gradewire_server.judges.service import JudgeHealth, JudgeService
-from gradewire_server.judges.verdicts import VerdictCache
+from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.lexicon.thesaurus import Thesaurus
 from gradewire_server.settings.groups import EngineConfig
 from gradewire_server.storage.corpora import CorpusBook

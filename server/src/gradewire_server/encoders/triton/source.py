@@ -26,7 +26,7 @@ from gradewire_server.encoders.triton.supervisor import TritonKeeper
 from gradewire_server.encoders.vector_engine import VectorEngine
 from gradewire_server.judges.opening import open_judges
 from gradewire_server.judges.service import JudgeService
-from gradewire_server.judges.verdicts import VerdictCache
+from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.settings.groups import ComputeConfig, EngineConfig, TritonConfig
 from gradewire_server.storage.keys import ModelSpaces
 from gradewire_server.storage.opening import Stores, open_stores
