@@ -27,7 +27,7 @@ class JudgedTransport:
         self.engine.script.on_generate = says
         self.requests: list[references_pb2.PrepareRequest] = []
         self.trouble: Callable[[references_pb2.PrepareProgress], None] = lambda _step: None
-        self._dataplane = Dataplane(Scorer(self.engine), self.engine, limits=limits)
+        self._dataplane = Dataplane(Scorer(self.engine.ports), self.engine.ports, limits=limits)
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         return await self._dataplane.score(request, deadline_s=timeout_s)

@@ -146,7 +146,7 @@ def test_wrong_wishes_are_refused_at_once(client: Client, transport: JudgedTrans
 
 def test_client_and_server_name_a_set_alike() -> None:
     engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine), engine)
+    dataplane = Dataplane(Scorer(engine.ports), engine.ports)
     plan = plan_generation(dataplane, references_pb2.PrepareRequest(generate=references_pb2.SyntheticGeneration()))
     assert plan is not None
     messages = [

@@ -1,7 +1,7 @@
 """Puts the server together, starts it and stops it.
 
 Start: listen with health NOT_SERVING, load and warm up, flip. Stop: flip, go on serving through the drain window, take
-no more calls, let those in flight finish, close the engine.
+no more calls, let those in flight finish, close the backends.
 """
 
 import asyncio
@@ -16,9 +16,8 @@ from typing import Final
 from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.opening import open_engine
-from gradewire_server.encoders.vector_engine import VectorEngine
 from gradewire_server.requests.dataplane import Dataplane
 from gradewire_server.requests.prompts.directory import add_prompts
 from gradewire_server.rpc.admission import Admission
@@ -74,16 +73,16 @@ async def open_dataplane(settings: Settings, registry: CollectorRegistry | None 
 @asynccontextmanager
 async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> AsyncIterator[tuple[Dataplane, VectorEngine]]:
+) -> AsyncIterator[tuple[Dataplane, Backends]]:
     if settings.judge_prompt_directory is not None:
         await asyncio.to_thread(add_prompts, settings.judge_prompt_directory.expanduser())
-    engine = await open_engine(settings.engine_config(), registry)
+    backends = await Backends.open(settings.engine_config(), registry)
     try:
         admission = Admission(settings.capacity())
         telemetry.watch(admission)
         dataplane = Dataplane(
-            Scorer(engine),
-            engine,
+            Scorer(backends.ports),
+            backends.ports,
             limits=settings.limits(),
             deadlines=settings.deadlines(),
             admission=admission,
@@ -91,11 +90,11 @@ async def _open(
             count_synthetic=telemetry.synthetic.count,
         )
         try:
-            yield dataplane, engine
+            yield dataplane, backends
         finally:
             await dataplane.close()
     finally:
-        await engine.close()
+        await backends.close()
 
 
 async def serve(settings: Settings, *, started: Callable[[int], None] | None = None, stop: Stop | None = None) -> None:
@@ -142,12 +141,12 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):
             return
-        dataplane, engine = loading.result()
-        # Entered last, left first: whatever happens, no call runs into a closed engine.
+        dataplane, backends = loading.result()
+        # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
-        await _look(engine, lifecycle)
+        await _look(backends, lifecycle)
         await lifecycle.serving(dataplane)
-        observing = asyncio.create_task(_observe(engine, lifecycle))
+        observing = asyncio.create_task(_observe(backends, lifecycle))
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
         if started is not None:
@@ -188,18 +187,18 @@ async def _serve_with_signals(settings: Settings, started: Callable[[int], None]
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> tuple[Dataplane, VectorEngine]:
+) -> tuple[Dataplane, Backends]:
     """Opens the dataplane on `stack` and warms the default model up; without it, metrics that need none still work."""
-    dataplane, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
-    loaded = await engine.load("")
+    dataplane, backends = await stack.enter_async_context(_open(settings, registry, telemetry))
+    loaded = await backends.load("")
     if isinstance(loaded, Failure):
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
-    return dataplane, engine
+    return dataplane, backends
 
 
-async def _before_stop(loading: asyncio.Task[tuple[Dataplane, VectorEngine]], stop: Stop) -> bool:
+async def _before_stop(loading: asyncio.Task[tuple[Dataplane, Backends]], stop: Stop) -> bool:
     """Waits for `loading`, which is cut short only by an urgent stop: a store half open cannot be closed again.
 
     Returns:
@@ -218,15 +217,15 @@ async def _before_stop(loading: asyncio.Task[tuple[Dataplane, VectorEngine]], st
     return not stop.requested.is_set()
 
 
-async def _observe(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    """Carries the engine's state to health and metrics, again and again."""
+async def _observe(backends: Backends, lifecycle: Lifecycle) -> None:
+    """Carries the backends' state to health and metrics, again and again."""
     while True:
-        await _look(engine, lifecycle)
+        await _look(backends, lifecycle)
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
-async def _look(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    health = engine.health()
+async def _look(backends: Backends, lifecycle: Lifecycle) -> None:
+    health = backends.health()
     broken = [
         health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine, ListedModels
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
@@ -54,7 +54,7 @@ SPECS = st.one_of(
 
 def dataplane(engine: HashEngine | None = None, **parts: object) -> Dataplane:
     engine = engine or HashEngine()
-    return Dataplane(Scorer(engine), engine, **parts)  # type: ignore[arg-type]
+    return Dataplane(Scorer(engine.ports), engine.ports, **parts)  # type: ignore[arg-type]
 
 
 @settings(max_examples=150, deadline=None)
@@ -249,21 +249,20 @@ def test_the_name_of_a_set_follows_its_content(entries: list[references_pb2.Refe
 
 
 def test_what_is_missing_is_listed_with_how_to_get_it() -> None:
-    (status,) = HashEngine().models()
+    (status,) = HashEngine().encoder_statuses()
     missing = replace(status, state="missing", how_to_get="gradewire models build hash", digest="")
 
-    class Having(HashEngine):
-        def __init__(self, *statuses: ModelStatus) -> None:
-            super().__init__()
-            self.models = lambda: statuses  # type: ignore[method-assign]
+    def having(status: ModelStatus) -> ListedModels:
+        return ListedModels(lambda: (status,), "there is no {}")
 
-    reply = list_models(Having(missing), REGISTRY, Limits())
+    judges = HashEngine().ports.judge_models
+    reply = list_models(having(missing), judges, REGISTRY, Limits())
     assert reply.models[0].how_to_get == "gradewire models build hash"
     by_name = {metric.name: metric for metric in reply.metrics}
     assert not by_name["smile"].available
     assert "gradewire models build hash" in by_name["smile"].missing
     assert by_name["exact_match"].available
-    built = list_models(Having(replace(missing, state="built")), REGISTRY, Limits())
+    built = list_models(having(replace(missing, state="built")), judges, REGISTRY, Limits())
     assert built.models[0].how_to_get == ""
     assert all(metric.available for metric in built.metrics)
 

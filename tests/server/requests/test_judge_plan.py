@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
@@ -10,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine, ListedModels
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import types_pb2
@@ -88,7 +87,8 @@ def likeness(**fields: Any) -> types_pb2.MetricSpec:
 
 
 def planner(*judges: str) -> Planner:
-    return Planner(HashEngine(judges=judges or ("scripted", "other")), METRICS)
+    ports = HashEngine(judges=judges or ("scripted", "other")).ports
+    return Planner(ports.encoders, ports.judge_models, METRICS)
 
 
 def test_provenance_names_judge_and_prompt_and_can_be_sent_back() -> None:
@@ -167,25 +167,20 @@ def test_a_judge_is_no_encoder() -> None:
 
 
 def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
-    class Judgeless(HashEngine):
-        def judges(self) -> Sequence[ModelStatus]:
-            return ()
-
-        def judge(self, name: str) -> Failure:
-            del name
-            return Failure(Status.MODEL_UNAVAILABLE, "judge_backend is none")
-
-    mine = Planner(Judgeless(), METRICS)
+    judgeless = ListedModels(tuple, "judge_backend is none")
+    encoders = HashEngine().ports.encoders
+    mine = Planner(encoders, judgeless, METRICS)
     with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*here: hash"):
         mine.plan([likeness()], "metrics")
-    listed = {metric.name: metric for metric in list_models(Judgeless(), METRICS, Limits()).metrics}
+    listed = {metric.name: metric for metric in list_models(encoders, judgeless, METRICS, Limits()).metrics}
     assert not listed["judge_similarity"].available
     assert listed["judge_similarity"].missing == "judge_backend is none"
     assert listed["smile"].available
 
 
 def test_judges_and_their_metrics_are_listed_with_what_to_know_of_them() -> None:
-    reply = list_models(HashEngine(), METRICS, Limits())
+    ports = HashEngine().ports
+    reply = list_models(ports.encoders, ports.judge_models, METRICS, Limits())
     kinds = {model.name: (model.kind, list(model.remarks), model.is_default) for model in reply.models}
     assert kinds == {"hash": ("encoder", [], True), "scripted": ("judge", ["says what a test wrote"], True)}
     listed = {metric.name: metric for metric in reply.metrics}["judge_similarity"]
@@ -202,7 +197,7 @@ def test_a_bad_prompt_fails_its_metric_alone() -> None:
 
 async def test_a_judge_that_was_replaced_ends_the_stream_that_named_it() -> None:
     engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine), engine, metrics=METRICS)
+    dataplane = Dataplane(Scorer(engine.ports), engine.ports, metrics=METRICS)
     plans = dataplane.plan([likeness()])
     dataplane.check_models(plans)
     engine.digests["scripted"] = "0" * 64
@@ -212,7 +207,7 @@ async def test_a_judge_that_was_replaced_ends_the_stream_that_named_it() -> None
 
 async def test_a_mixed_request_is_answered_with_provenance_of_both() -> None:
     engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine), engine, metrics=METRICS)
+    dataplane = Dataplane(Scorer(engine.ports), engine.ports, metrics=METRICS)
     reply = await dataplane.score(request(item("cat"), item("dog"), metrics=(SMILE, likeness())))
     assert [provenance.model for provenance in reply.provenance] == ["hash", "scripted"]
     assert [[result.status for result in each.results] for each in reply.items] == [[types_pb2.STATUS_OK] * 2] * 2
@@ -235,7 +230,7 @@ async def test_long_prompt_files_are_read_while_others_have_their_turn() -> None
 
     read_file = PROMPTS.find
     with mock.patch.object(PROMPTS, "find", find):
-        reply = await Dataplane(Scorer(engine), engine).score(request(item("cat"), metrics=(spec,)))
+        reply = await Dataplane(Scorer(engine.ports), engine.ports).score(request(item("cat"), metrics=(spec,)))
     assert reply.provenance[0].prompt == "mine/1"
     assert reply.items[0].results[0].status == types_pb2.STATUS_OK
     assert len(threads) == 2  # read on one of the pool, found on ours

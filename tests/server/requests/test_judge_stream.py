@@ -40,7 +40,7 @@ class Judging:
         self.gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.engine.before = lambda model: asyncio.shield(self.gate) if model == "scripted" else None
         self.plane = Dataplane(
-            Scorer(self.engine), self.engine, limits=Limits(stream_window_items=window), deadlines=deadlines
+            Scorer(self.engine.ports), self.engine.ports, limits=Limits(stream_window_items=window), deadlines=deadlines
         )
         self.results: dict[tuple[int, int], types_pb2.MetricResult] = {}
 

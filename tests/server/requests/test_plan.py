@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine, ListedModels
 from tests.support.servers.wire import EXACT, SBERT, SMILE
 
 from gradewire_proto.v1 import types_pb2
@@ -23,8 +23,12 @@ def smile(**fields: object) -> types_pb2.MetricSpec:
     return types_pb2.MetricSpec(smile=types_pb2.SmileParameters(**fields))  # type: ignore[arg-type]
 
 
+def planner_of(engine: HashEngine) -> Planner:
+    return Planner(engine.ports.encoders, engine.ports.judge_models, REGISTRY)
+
+
 def planner() -> Planner:
-    return Planner(HashEngine(models=("hash", "other")), REGISTRY)
+    return planner_of(HashEngine(models=("hash", "other")))
 
 
 def failure_of(spec: types_pb2.MetricSpec) -> Failure:
@@ -111,15 +115,15 @@ def test_a_missing_model_fails_the_call_only_when_nothing_else_is_asked_for() ->
     ("state", "words"), [("missing", "not built here; get it"), ("broken", "broken here; replace it")]
 )
 def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state: str, words: str) -> None:
-    class Unusable(HashEngine):
-        def models(self) -> tuple[ModelStatus, ...]:
-            return tuple(replace(status, state=state, how_to_get="get it so") for status in super().models())
+    def unusable() -> tuple[ModelStatus, ...]:
+        return tuple(replace(each, state=state, how_to_get="get it so") for each in HashEngine().encoder_statuses())
 
-        def model(self, name: str) -> Failure:
+    class Unusable(ListedModels):
+        def status(self, name: str) -> Failure:
             return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not in /secret/place")
 
     with pytest.raises(NothingLoadedError) as caught:
-        Planner(Unusable(), REGISTRY).plan([smile(model=model)], "metrics")
+        Planner(Unusable(unusable, ""), HashEngine().ports.judge_models, REGISTRY).plan([smile(model=model)], "metrics")
     assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -150,7 +154,7 @@ def test_the_same_metric_twice_keeps_both() -> None:
 
 def test_what_is_remembered_follows_the_models() -> None:
     engine = HashEngine()
-    planning = Planner(engine, REGISTRY)
+    planning = planner_of(engine)
     before = planning.plan([SMILE], "metrics")[0]
     assert planning.plan([SMILE], "metrics")[0] is before
     engine._names = ("new",)

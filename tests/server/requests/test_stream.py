@@ -33,8 +33,8 @@ def items(*messages: types_pb2.Item) -> Request:
 def dataplane(engine: HashEngine | None = None, *, window: int = 512, in_flight: int = 4096) -> Dataplane:
     engine = engine or HashEngine()
     return Dataplane(
-        Scorer(engine),
-        engine,
+        Scorer(engine.ports),
+        engine.ports,
         limits=Limits(stream_window_items=window),
         admission=Admission(Capacity(max_items=in_flight)),
     )
@@ -254,7 +254,7 @@ async def test_a_defect_in_scoring_ends_the_stream_and_gives_permits_back() -> N
             raise ZeroDivisionError
 
     engine = HashEngine()
-    plane = Dataplane(Defective(engine), engine)
+    plane = Dataplane(Defective(engine.ports), engine.ports)
     replies = plane.score_stream(sent([config(), items(item())]))
     await anext(replies)
     with pytest.raises(ZeroDivisionError):

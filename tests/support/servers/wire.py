@@ -89,8 +89,8 @@ async def wire_server(
     admission = Admission(capacity or Capacity())
     telemetry.watch(admission)
     dataplane = make_dataplane(
-        Scorer(engine),
-        engine,
+        Scorer(engine.ports),
+        engine.ports,
         limits=limits,
         deadlines=deadlines,
         admission=admission,

@@ -14,7 +14,7 @@ from gradewire._transport.forks import keep_for_good
 from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_dataplane, run
-from gradewire_server.encoders.opening import engine_type
+from gradewire_server.encoders.opening import check_installed
 from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
 from gradewire_server.requests.dataplane import Dataplane
@@ -51,7 +51,7 @@ class EmbeddedTransport:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
             raise InvalidRequest(f"embedded: {error}") from error
-        engine_type(self._settings.engine_config())  # what is missing is said here, not at the first call
+        check_installed(self._settings.engine_config())  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
@@ -179,7 +179,7 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     """
     settings = _load(values)
     try:
-        engine_type(settings.engine_config())
+        check_installed(settings.engine_config())
     except ImportError as error:
         raise MissingExtra.of(f"backend = {settings.backend}", error) from error
     return run(settings, started=lambda port: ready(f"{settings.host}:{port}"))

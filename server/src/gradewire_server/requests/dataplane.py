@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.metric import Metric
-from gradewire_server.domain.ports import Engine, ModelStatus
+from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_item, read_reference_set
@@ -40,7 +40,7 @@ class Dataplane:
     def __init__(  # noqa: PLR0913 - the parts are independent, and all but two have defaults
         self,
         scorer: Scorer,
-        engine: Engine,
+        ports: Ports,
         *,
         limits: Limits | None = None,
         deadlines: Deadlines | None = None,
@@ -50,25 +50,20 @@ class Dataplane:
         count_synthetic: CountSynthetic | None = None,
     ) -> None:
         self._scorer = scorer
-        self._engine = engine
+        self._ports = ports
         self.limits = limits or Limits()
         self.deadlines = deadlines or Deadlines()
         self.admission = admission or Admission(Capacity())
         self.count_result = count_result
         self.count_synthetic = count_synthetic
         self._metrics = metrics
-        self._planner = Planner(engine, metrics)
+        self._planner = Planner(ports.encoders, ports.judge_models, metrics)
         self._unwinding: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
         """Waits for cancelled work to end; to be called before the engine is closed."""
         if self._unwinding:
             await asyncio.wait(self._unwinding)
-
-    @property
-    def engine(self) -> Engine:
-        """What vectors come from."""
-        return self._engine
 
     async def score(
         self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None = None, size_bytes: int | None = None
@@ -117,10 +112,16 @@ class Dataplane:
 
     async def list_models(self) -> models_pb2.ListModelsResponse:
         """Models, metrics and limits of this server."""
-        # Asked for none, the engine says whether it could look any up.
-        synonyms = await self._engine.synonyms(())
+        # Asked for none, the lexicon says whether it could look any up.
+        synonyms = await self._ports.lexicon.synonyms(())
         without_synonyms = synonyms.message if isinstance(synonyms, Failure) else ""
-        return list_models(self._engine, self._metrics, self.limits, without_synonyms=without_synonyms)
+        return list_models(
+            self._ports.encoders,
+            self._ports.judge_models,
+            self._metrics,
+            self.limits,
+            without_synonyms=without_synonyms,
+        )
 
     def plan(self, metrics: Any, path: str = "metrics") -> list[MetricPlan]:
         """Resolves the metrics of a call that names at least one; errors as `score`."""
@@ -143,8 +144,8 @@ class Dataplane:
             provenance = plan.provenance
             if not provenance.model_digest:
                 continue
-            find = self._engine.judge if plan.judged else self._engine.model
-            now = find(provenance.model)
+            models = self._ports.judge_models if plan.judged else self._ports.encoders
+            now = models.status(provenance.model)
             if not isinstance(now, Failure) and now.digest != provenance.model_digest:
                 raise ModelReplacedError(
                     f"model {provenance.model} was replaced: its digest was {provenance.model_digest}, it is "

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
-from gradewire_server.domain.ports import Engine, ModelStatus
+from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.smile.windows import MAX_WINDOWS, MAX_WORDS
 from gradewire_server.requests.limits import Limits
@@ -16,21 +16,27 @@ USABLE_STATES = frozenset({"loaded", "built"})
 
 
 def list_models(
-    engine: Engine, metrics: Mapping[str, Metric[Any]], limits: Limits, *, without_synonyms: str = ""
+    encoders: ModelIndex,
+    judges: ModelIndex,
+    metrics: Mapping[str, Metric[Any]],
+    limits: Limits,
+    *,
+    without_synonyms: str = "",
 ) -> models_pb2.ListModelsResponse:
     """Encoders and judges with how to get the missing ones, metrics with whether they can run now, and limits.
 
     Args:
-        engine: Knows its models.
+        encoders: Which there are.
+        judges: Likewise.
         metrics: By name.
         limits: Of one request.
         without_synonyms: Why synonyms cannot be looked up and what to do; empty when they can.
     """
-    models = engine.models()
-    judges = engine.judges()
-    missing = _Missing(_without_encoder(models), _without_judge(engine, judges), without_synonyms)
+    models = encoders.statuses()
+    judge_models = judges.statuses()
+    missing = _Missing(_without_encoder(models), _without_judge(judges, judge_models), without_synonyms)
     return models_pb2.ListModelsResponse(
-        models=[_model(status, metrics) for status in (*models, *judges)],
+        models=[_model(status, metrics) for status in (*models, *judge_models)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_items_per_request=limits.max_items_per_request,
@@ -121,8 +127,8 @@ def _without_encoder(models: Sequence[ModelStatus]) -> str:
     return f"no encoder is here; get the default one with: {hint}"
 
 
-def _without_judge(engine: Engine, judges: Sequence[ModelStatus]) -> str:
-    default = engine.judge("")
+def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
+    default = index.status("")
     if not isinstance(default, Failure) or any(judge.state in USABLE_STATES for judge in judges):
         return ""
     return default.message

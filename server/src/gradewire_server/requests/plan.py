@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelFacts, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
-from gradewire_server.domain.ports import Engine, ModelStatus
+from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.models import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
@@ -66,20 +66,12 @@ class MetricPlan:
         return named
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a metric's model is looked for among: encoders or judges."""
-
-    one: Callable[[str], ModelStatus | Failure]
-    all: Callable[[], Sequence[ModelStatus]]
-
-
 class Planner:
-    """Reads metric specs against the registry and the engine's models; remembers what it has read."""
+    """Reads metric specs against the registry and the models that there are; remembers what it has read."""
 
-    def __init__(self, engine: Engine, metrics: Mapping[str, Metric[Any]]) -> None:
-        self._encoders = _Known(engine.model, engine.models)
-        self._judges = _Known(engine.judge, engine.judges)
+    def __init__(self, encoders: ModelIndex, judges: ModelIndex, metrics: Mapping[str, Metric[Any]]) -> None:
+        self._encoders = encoders
+        self._judges = judges
         self._metrics = metrics
         self._cache: OrderedDict[tuple[bytes, str, ModelFacts], MetricPlan] = OrderedDict()
         self._cache_bytes = 0
@@ -98,7 +90,7 @@ class Planner:
         plans = [self._plan(spec, f"{path}[{index}]") for index, spec in enumerate(specs)]
         failures = [plan.request for plan in plans if isinstance(plan.request, Failure)]
         if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
-            known = (*self._encoders.all(), *self._judges.all())
+            known = (*self._encoders.statuses(), *self._judges.statuses())
             usable = [model.name for model in known if model.state in USABLE_STATES]
             raise NothingLoadedError(
                 f"nothing that the call asks for can be computed here: {'; '.join(f.message for f in failures)}. "
@@ -158,13 +150,13 @@ class Planner:
             return self._find(message.model, path, self._judges)
         return self._find(message.model, path, self._encoders) if info.needs_model else None
 
-    def _find(self, written: str, path: str, known: _Known) -> ModelStatus | Failure:
+    def _find(self, written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
         match = _MODEL.fullmatch(written)
         if match is None:
             raise ParameterError("model", f"{written!r} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits")
-        model = known.one(match["name"])
+        model = known.status(match["name"])
         if isinstance(model, Failure):
-            return Failure(model.status, f"{path}: {_why_unusable(match['name'], model, known.all())}")
+            return Failure(model.status, f"{path}: {_why_unusable(match['name'], model, known.statuses())}")
         wanted = (match["digest"] or "").lower()
         if not model.digest.startswith(wanted):
             return Failure(

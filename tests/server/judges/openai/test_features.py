@@ -26,9 +26,9 @@ from gradewire_server.judges.triton.server import TritonServer
 from gradewire_server.settings.groups import CacheConfig, DiskConfig, TritonConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.storage.opening import open_stores
-from gradewire_server.storage.telemetry import EngineTelemetry
-from gradewire_server.triton.client import TritonLink
-from gradewire_server.triton.errors import Kind, TritonError
+from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.triton.client import TritonClient
+from gradewire_server.triton.errors import Fault, TritonError
 
 GOOD = completion("2", [{"2": -0.7, "1": -1.1, "3": -1.8}])
 SURE = completion("2")
@@ -121,7 +121,7 @@ async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
 
 async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(tmp_path: Path) -> None:
     config = CacheConfig(disk=DiskConfig(tmp_path, 1 << 22, 1 << 22, 1 << 22))
-    stores = await open_stores(config, EngineTelemetry(CollectorRegistry()))
+    stores = await open_stores(config, StorageTelemetry(CollectorRegistry()))
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers]) as server:
 
@@ -230,8 +230,8 @@ async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None
     async with OddServer(answers=[Server()]) as server, opened(server.url) as judge:
         await judge.choose(choose("odd private words"), deadline_s=None)
         await judge.generate(generate(prediction="odd private words"), deadline_s=None)
-    triton = TritonServer(TritonLink(TritonConfig("127.0.0.1:1")), "m")
-    assert triton._translated(TritonError(Kind.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
+    triton = TritonServer(TritonClient(TritonConfig("127.0.0.1:1")), "m")
+    assert triton._translated(TritonError(Fault.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
     assert "rejects" in caplog.text
     assert "in Triton: failed" in caplog.text
     assert "private" not in caplog.text

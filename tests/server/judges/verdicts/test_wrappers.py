@@ -19,7 +19,7 @@ from gradewire_server.judges.verdicts.queue_limit import QueueLimit
 from gradewire_server.judges.verdicts.single_flight import SingleFlightJudge
 from gradewire_server.judges.verdicts.stored import StoreCachedJudge
 from gradewire_server.storage.lru import SegmentedLru
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def judge() -> ScriptedJudge:
 
 @pytest.fixture
 def verdicts() -> VerdictCache:
-    telemetry = EngineTelemetry(CollectorRegistry())
+    telemetry = StorageTelemetry(CollectorRegistry())
     return VerdictCache(SegmentedLru(1 << 20), None, telemetry, namespace="n", max_pending_writes=8)
 
 

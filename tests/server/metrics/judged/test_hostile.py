@@ -77,7 +77,7 @@ async def test_neighbours_are_right() -> None:
     def emit(item: int, _metric: int, scored: ScoredResult) -> None:
         results[item] = scored
 
-    await Scorer(engine).score(items, [MetricRequest(Lave(), PARAMETERS, NO_MODEL)], emit=emit)
+    await Scorer(engine.ports).score(items, [MetricRequest(Lave(), PARAMETERS, NO_MODEL)], emit=emit)
     for place, case in enumerate(CASES):
         assert results[3 * place].result.status is Status[case.status], case.name
         assert [results[3 * place + n].result.score for n in (1, 2)] == [1.0, 0.0], case.name

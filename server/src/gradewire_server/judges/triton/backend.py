@@ -5,7 +5,7 @@ from gradewire_server.judges.remote.backend import RemoteBackend
 from gradewire_server.judges.triton.server import TritonServer
 from gradewire_server.settings.groups import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
-from gradewire_server.triton.client import TritonLink
+from gradewire_server.triton.client import TritonClient
 
 
 class TritonJudges(RemoteBackend):
@@ -26,4 +26,4 @@ class TritonJudges(RemoteBackend):
             raise ValueError(
                 "judge_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
             ) from error
-        super().__init__("triton", config, observer, lambda: TritonServer(TritonLink(triton), config.model))
+        super().__init__("triton", config, observer, lambda: TritonServer(TritonClient(triton), config.model))

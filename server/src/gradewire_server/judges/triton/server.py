@@ -21,12 +21,12 @@ from gradewire_server.judges.remote.errors import (
 )
 from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.triton.answers import answer_from, request_tensors
-from gradewire_server.triton.client import TritonLink
-from gradewire_server.triton.errors import Kind, TritonError
+from gradewire_server.triton.client import TritonClient
+from gradewire_server.triton.errors import Fault, TritonError
 
 _log = logging.getLogger(__name__)
 
-_LOGGED: Final = frozenset({Kind.FAILED, Kind.REFUSED, Kind.WRONG_ANSWER})
+_LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
 _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
 
 
@@ -38,7 +38,7 @@ class TritonServer(Server):
         model: The model's name there.
     """
 
-    def __init__(self, client: TritonLink, model: str) -> None:
+    def __init__(self, client: TritonClient, model: str) -> None:
         self._client = client
         self._model = model
         self._inputs: frozenset[str] = frozenset()
@@ -94,19 +94,19 @@ class TritonServer(Server):
 
     def _translated(self, error: TritonError) -> RemoteError:
         words = str(error)
-        if error.kind is Kind.FAILED and says_too_long(words):
+        if error.kind is Fault.FAILED and says_too_long(words):
             return too_long()
         if error.kind in _LOGGED:
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
         return {
-            Kind.UNREACHABLE: unreachable(),
-            Kind.NOT_READY: self._not_ready(),
-            Kind.QUEUE_FULL: rate_limited(None),
-            Kind.QUEUE_TIMEOUT: rate_limited(None),
-            Kind.LATE: late(self._client.timeout_s),
-            Kind.DENIED: refused("the judge's Triton refuses the credentials: judge_token must be one that it takes"),
-            Kind.REFUSED: rejected(400),
-            Kind.FAILED: server_error(),
+            Fault.UNREACHABLE: unreachable(),
+            Fault.NOT_READY: self._not_ready(),
+            Fault.QUEUE_FULL: rate_limited(None),
+            Fault.QUEUE_TIMEOUT: rate_limited(None),
+            Fault.LATE: late(self._client.timeout_s),
+            Fault.DENIED: refused("the judge's Triton refuses the credentials: judge_token must be one that it takes"),
+            Fault.REFUSED: rejected(400),
+            Fault.FAILED: server_error(),
         }.get(error.kind, unreadable("something else than the vLLM backend's tensors"))

@@ -11,11 +11,11 @@ from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.verdicts.codec import canonical, decode_answer, encode_answer
 from gradewire_server.storage.codec import with_tier
-from gradewire_server.storage.keys import KeySpace, Kind
+from gradewire_server.storage.keys import EntryKind, KeySpace
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.second_level import SecondLevel, Write
-from gradewire_server.storage.telemetry import EngineTelemetry
-from gradewire_server.storage.write_behind import WriteBack
+from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.storage.write_behind import WriteBehind
 
 _NO_DIMS = 0  # a verdict is no vector
 _OFF_LOOP_CHARACTERS = 64_000
@@ -44,7 +44,7 @@ class VerdictCache:
         self,
         lru: SegmentedLru,
         second: SecondLevel | None,
-        telemetry: EngineTelemetry,
+        telemetry: StorageTelemetry,
         *,
         namespace: str,
         max_pending_writes: int,
@@ -54,7 +54,7 @@ class VerdictCache:
         self._namespace = namespace
         self._spaces: dict[str, KeySpace] = {}
         self._writer = (
-            WriteBack(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
+            WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
         )
 
     async def key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
@@ -73,7 +73,7 @@ class VerdictCache:
         """Looks in the second level; what is found is kept in memory."""
         if self._second is None:
             return None
-        (body,) = await self._second.read([key.stored], _NO_DIMS, kind=Kind.VERDICT)
+        (body,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
         answer = None if body is None else decode_answer(need, body)
         if body is None or answer is None:
             return None
@@ -86,7 +86,7 @@ class VerdictCache:
         self._lru.put(key.name, body, pinned=True)
         # Where a prompt is cut depends on settings, which a store outlives.
         if self._writer is not None and not answer.truncated:
-            self._writer.add(key.name, Write(key.stored, body, Tier.PREDICTION, _NO_DIMS, Kind.VERDICT))
+            self._writer.add(key.name, Write(key.stored, body, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
         """Returns when everything that was kept is written, or has failed to be."""
@@ -96,7 +96,7 @@ class VerdictCache:
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
         space = self._spaces.get(judge.digest)
         if space is None:
-            space = KeySpace(namespace=self._namespace, model_digest=judge.digest, kind=Kind.VERDICT)
+            space = KeySpace(namespace=self._namespace, model_digest=judge.digest, kind=EntryKind.VERDICT)
             self._spaces[judge.digest] = space
         (name,) = space.hashes([canonical(need, judge.numeric_class)])
         return VerdictKey(name, space.stored(name))

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from gradewire_server.storage.telemetry import BreakerState
+from gradewire_server.concurrency.breaker import BreakerState
 
 
 class TritonTelemetry:

@@ -1,7 +1,6 @@
 """The breaker opens on failures within a window, and a probe decides when it closes."""
 
-from gradewire_server.storage.breaker import Breaker
-from gradewire_server.storage.telemetry import BreakerState
+from gradewire_server.concurrency.breaker import Breaker, BreakerState
 
 
 class Bench:

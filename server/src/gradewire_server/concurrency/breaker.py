@@ -2,8 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
+from enum import StrEnum
 
-from gradewire_server.storage.telemetry import BreakerState
+
+class BreakerState(StrEnum):
+    """State of a breaker."""
+
+    CLOSED = "closed"
+    HALF_OPEN = "half_open"
+    OPEN = "open"
 
 
 class Breaker:
