@@ -12,7 +12,7 @@ from gradewire_server.encoders.blob_cache import BlobCache
 from gradewire_server.encoders.opening import open_encoders
 from gradewire_server.judges.opening import open_judges
 from gradewire_server.judges.service import JudgeHealth
-from gradewire_server.judges.verdicts import VerdictCache
+from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.lexicon.thesaurus import Thesaurus
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.lru import SegmentedLru

@@ -9,7 +9,7 @@ from tests.support.judges.scripted import ScriptedJudges
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
 from gradewire_server.judges.service import JudgeService
 from gradewire_server.judges.telemetry import JudgeTelemetry
-from gradewire_server.judges.verdicts import VerdictCache
+from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.second_level import SecondLevel

@@ -1,14 +1,10 @@
-"""The protocols of a judge and of a judge backend, and the base class of wrappers around a judge."""
+"""The protocols of a judge and of a judge backend."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Protocol
 
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeNeed
-from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
+from gradewire_server.domain.ports import Judges, ModelStatus
 from gradewire_server.domain.result import Failure
-
-Ask: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
-"""Asks the judge behind a wrapper; takes a deadline in `time.monotonic()` seconds."""
 
 
 class JudgeUnavailableError(Exception):
@@ -50,45 +46,3 @@ class JudgeBackend(Protocol):
 
     async def close(self) -> None:
         """Gives back what it holds; all its judges are closed by then."""
-
-
-class JudgeWrapper:
-    """A `Judge` around another one. Subclasses add to it in `_answer`, which handles choices and texts alike.
-
-    Args:
-        judge: The judge behind it; closed with it.
-    """
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-
-    @property
-    def status(self) -> ModelStatus:
-        """How the judge behind it is shown."""
-        return self._judge.status
-
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Has the judge choose."""
-        return await self._answer(need, lambda until_s: self._judge.choose(need, deadline_s=until_s), deadline_s)
-
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """Has the judge write."""
-        return await self._answer(need, lambda until_s: self._judge.generate(need, deadline_s=until_s), deadline_s)
-
-    def trouble(self) -> str:
-        """Why the judge cannot answer now; empty when it can."""
-        return self._judge.trouble()
-
-    async def close(self) -> None:
-        """Closes the judge behind it."""
-        await self._judge.close()
-
-    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
-        """Answers a need.
-
-        Args:
-            need: What is asked.
-            ask: Asks the judge behind it.
-            deadline_s: In `time.monotonic()` seconds.
-        """
-        raise NotImplementedError

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gradewire_server.domain.ports import ModelStatus
     from gradewire_server.judges.backend import Judge
-    from gradewire_server.judges.verdicts import VerdictCache
+    from gradewire_server.judges.verdicts.cache import VerdictCache
     from gradewire_server.settings.judge import JudgeConfig
 
 

@@ -29,7 +29,7 @@ from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import StorageTelemetry
 from gradewire_server.triton.client import TritonClient
-from gradewire_server.triton.errors import Kind, TritonError
+from gradewire_server.triton.errors import Fault, TritonError
 
 GOOD = completion("2", [{"2": -0.7, "1": -1.1, "3": -1.8}])
 SURE = completion("2")
@@ -232,7 +232,7 @@ async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None
         await judge.choose(choose("odd private words"), deadline_s=None)
         await judge.generate(generate(prediction="odd private words"), deadline_s=None)
     triton = TritonServer(TritonClient(TritonConfig("127.0.0.1:1")), "m")
-    assert triton._translated(TritonError(Kind.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
+    assert triton._translated(TritonError(Fault.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
     assert "rejects" in caplog.text
     assert "in Triton: failed" in caplog.text
     assert "private" not in caplog.text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
-from gradewire_server.judges.verdict_codec import canonical, decode_answer, encode_answer, why_no_answer
+from gradewire_server.judges.verdicts.codec import canonical, decode_answer, encode_answer, why_no_answer
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 COUNT = st.integers(0, 2**32 - 1)

@@ -3,8 +3,8 @@
 import pytest
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges import queue_limit
-from gradewire_server.judges.queue_limit import QueueLimit
+from gradewire_server.judges.verdicts import queue_limit
+from gradewire_server.judges.verdicts.queue_limit import QueueLimit
 
 
 def test_it_refuses_what_is_too_much_until_something_leaves() -> None:

@@ -1,6 +1,6 @@
 """Where verdicts are kept: memory, then the second level that vectors use. A judge costs a thousand times an encoder.
 
-It only finds and keeps; `cached` asks a judge for what is not there.
+It only finds and keeps; the wrappers `memory` and `stored` ask a judge for what is not there.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.judges.verdict_codec import canonical, decode_answer, encode_answer
+from gradewire_server.judges.verdicts.codec import canonical, decode_answer, encode_answer
 from gradewire_server.storage.codec import with_tier
 from gradewire_server.storage.keys import EntryKind, KeySpace
 from gradewire_server.storage.lru import SegmentedLru

@@ -10,8 +10,8 @@ from gradewire_server.domain.judge import JudgeNeed
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.backend import Ask, JudgeWrapper
-from gradewire_server.judges.verdict_codec import why_no_answer
+from gradewire_server.judges.verdicts.codec import why_no_answer
+from gradewire_server.judges.verdicts.wrapper import Ask, JudgeWrapper
 
 _log = logging.getLogger(__name__)
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item; the server's log has the details")

@@ -11,8 +11,8 @@ from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.queue_limit import QueueLimit
-from gradewire_server.judges.single_flight import SingleFlightJudge
+from gradewire_server.judges.verdicts.queue_limit import QueueLimit
+from gradewire_server.judges.verdicts.single_flight import SingleFlightJudge
 
 
 async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None:

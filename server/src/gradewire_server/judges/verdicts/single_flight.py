@@ -16,8 +16,9 @@ from gradewire_server.domain.judge import JudgeNeed
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.backend import Ask, Judge, JudgeWrapper
-from gradewire_server.judges.queue_limit import QueueLimit
+from gradewire_server.judges.backend import Judge
+from gradewire_server.judges.verdicts.queue_limit import QueueLimit
+from gradewire_server.judges.verdicts.wrapper import Ask, JudgeWrapper
 
 TIMED_OUT: Final = Failure(
     Status.TIMEOUT, "the deadline passed before the judge was done; allow more time or send less"
