@@ -19,9 +19,9 @@ from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
 from gradewire_server.requests.dataplane import Dataplane
 from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
+from gradewire_server.settings.info import SettingInfo
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.settings.text import SettingInfo
 
 __all__ = [
     "EmbeddedTransport",
