@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.common.rows import Row, read_rows, sample_rows
 from prometheus_client import CollectorRegistry
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier, TokenVectors
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.metrics.embedding.bertscore_match import match
 from gradewire_server.settings.engine import EngineConfig
 
@@ -32,12 +32,14 @@ Vectors = dict[int, dict[str, TokenVectors]]
 """Token vectors by layer and text."""
 
 
-async def vectors_of(engine: EmbeddedEngine, texts: Sequence[str], layers: Sequence[int]) -> Vectors:
+async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[int]) -> Vectors:
     """Token vectors of distinct texts, all layers from one pass."""
     found: Vectors = {layer: {} for layer in layers}
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
-        asked = (engine.embed_tokens("", some, [Tier.WINDOW] * len(some), layer=layer) for layer in layers)
+        asked = (
+            engine.ports.embeddings.embed_tokens("", some, [Tier.WINDOW] * len(some), layer=layer) for layer in layers
+        )
         for layer, reply in zip(layers, await asyncio.gather(*asked), strict=True):
             for text, item in zip(some, reply.items, strict=True):
                 if isinstance(item, Failure):
@@ -46,7 +48,7 @@ async def vectors_of(engine: EmbeddedEngine, texts: Sequence[str], layers: Seque
     return found
 
 
-async def agreement(engine: EmbeddedEngine, rows: Sequence[Row], layers: Sequence[int]) -> dict[int, dict[str, float]]:
+async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]) -> dict[int, dict[str, float]]:
     """Pearson's correlation of the best reference's F1 with the label, by layer and cell."""
     values: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
@@ -62,9 +64,7 @@ async def agreement(engine: EmbeddedEngine, rows: Sequence[Row], layers: Sequenc
     return found
 
 
-async def baselines(
-    engine: EmbeddedEngine, rows: Sequence[Row], layers: Sequence[int], pairs: int
-) -> dict[int, list[float]]:
+async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int], pairs: int) -> dict[int, list[float]]:
     """Mean precision, recall and F1 of predictions to different questions, by layer."""
     draw = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
     drawn: list[tuple[str, str]] = []
@@ -98,8 +98,8 @@ async def main() -> None:
         for _, each in sorted(cells.items())
         for row in sample_rows(each, min(given.rows_per_cell, len(each)), _SEED)
     ]
-    engine = await EmbeddedEngine.open(EngineConfig(given.repository, default_model=given.model), CollectorRegistry())
-    status = engine.model("")
+    engine = await Backends.open(EngineConfig(given.repository, default_model=given.model), CollectorRegistry())
+    status = engine.ports.encoders.status("")
     assert not isinstance(status, Failure), status
     layers = [layer.number for layer in status.facts.token_layers]
     base = await baselines(engine, rows, layers, given.pairs)

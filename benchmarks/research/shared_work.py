@@ -7,6 +7,7 @@ tokens that went through the encoder, by its own counters, and the distinct text
 import argparse
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from benchmarks.common.rows import DEFAULT_DATA, read_rows, sample_rows
 from prometheus_client import CollectorRegistry
 
 from gradewire_models.repository.built import default_repository
+from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.needs import Corpus, Tier
-from gradewire_server.domain.ports import EmbedReply, TokensReply
+from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
 from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
@@ -40,40 +41,40 @@ METRICS: dict[str, tuple[Any, Any]] = {
 
 
 class Asked:
-    """An engine that notes which texts are asked for."""
+    """Embeddings that note which texts are asked for."""
 
-    def __init__(self, engine: EmbeddedEngine) -> None:
-        self._engine = engine
+    def __init__(self, embeddings: Embeddings) -> None:
+        self._embeddings = embeddings
+        self.token_ids = embeddings.token_ids
         self.texts: set[str] = set()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
     async def embed(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> EmbedReply:
-        """As `Engine.embed`."""
+        """As `Embeddings.embed`."""
         self.texts.update(texts)
-        return await self._engine.embed(model, texts, tiers, **given)
+        return await self._embeddings.embed(model, texts, tiers, **given)
 
     async def embed_tokens(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> TokensReply:
-        """As `Engine.embed_tokens`."""
+        """As `Embeddings.embed_tokens`."""
         self.texts.update(texts)
-        return await self._engine.embed_tokens(model, texts, tiers, **given)
+        return await self._embeddings.embed_tokens(model, texts, tiers, **given)
 
 
 async def run(items: Sequence[Item], names: Sequence[str]) -> tuple[int, int, int, int]:
     """Texts and real tokens through the encoder, texts asked for, and the tokens that those have."""
     registry = CollectorRegistry()
-    engine = await EmbeddedEngine.open(EngineConfig(default_repository(), preload=("",)), registry)
-    asked = Asked(engine)
-    status = engine.model("")
+    engine = await Backends.open(EngineConfig(default_repository(), preload=("",)), registry)
+    asked = Asked(engine.ports.embeddings)
+    status = engine.ports.encoders.status("")
     assert not isinstance(status, Failure), status
     requests = [
         MetricRequest(metric, parameters.resolved(status.facts), status.facts)
         for metric, parameters in (METRICS[name] for name in names)
     ]
-    await Scorer(asked).score(items, requests, emit=lambda _item, _metric, _scored: None)  # type: ignore[arg-type] # delegates
+    await Scorer(replace(engine.ports, embeddings=asked)).score(
+        items, requests, emit=lambda _item, _metric, _scored: None
+    )
     texts = sorted(asked.texts)
-    ids = await engine.token_ids("", texts)
+    ids = await engine.ports.embeddings.token_ids("", texts)
     assert not isinstance(ids, Failure), ids
     labels = {"model": status.name}
     computed = registry.get_sample_value("gradewire_engine_batch_texts_sum", labels) or 0

@@ -20,15 +20,15 @@ from benchmarks.common.rows import DEFAULT_DATA, read_rows
 
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_server.domain.result import Failure
-from gradewire_server.judges.local.source import EmbeddedJudges
-from gradewire_server.metrics.judged.prompts import PROMPTS, read_prompt
+from gradewire_server.judges.local.backend import EmbeddedJudges
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.scoring.synthetic.sentence import Writing, Written, write_sentence
 from gradewire_server.scoring.synthetic.writing import SENTENCES_AT_ONCE
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:
     from gradewire_server.judges.local.judge import EmbeddedJudge
-    from gradewire_server.judges.local.observer import JudgeRun
+    from gradewire_server.judges.observers import ModelRun
 
 REFERENCES_PER_QUESTION = 2
 TICKS_S = os.sysconf("SC_CLK_TCK")
@@ -42,7 +42,7 @@ class Tokens:
     decode: int = 0
     reused: int = 0
 
-    def ran(self, run: JudgeRun) -> None:
+    def ran(self, run: ModelRun) -> None:
         """Adds a run."""
         self.prefill += run.prefill_tokens
         self.decode += run.decode_tokens
@@ -90,7 +90,7 @@ async def write(judge: EmbeddedJudge, writing: Writing, told: Told, room: asynci
             except StopIteration as stop:
                 told.written = stop.value
                 return
-            answer, _ = await judge.generate(need, deadline_s=None)
+            answer = (await judge.generate(need, deadline_s=None)).answer
             if isinstance(answer, Failure):
                 raise SystemExit(f"{told.reference}: {answer.message}")
             told.said.append(answer.text)
@@ -116,7 +116,7 @@ async def main() -> None:
         "--show", type=int, default=0, help="first tries to print, beside all second tries and fallbacks"
     )
     arguments = parser.parse_args()
-    prompt = read_prompt(arguments.prompt.read_bytes()) if arguments.prompt else PROMPTS.find("synthetic", "")
+    prompt = read_prompt(arguments.prompt.read_bytes()) if arguments.prompt else PACKAGE_PROMPTS.find("synthetic", "")
     drawn = draw(arguments.data, arguments.references, arguments.seed)
     tokens = Tokens()
     judge = await EmbeddedJudges(EmbeddedJudgeConfig(arguments.repository), tokens).open(arguments.judge)

@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 from tests.oracle.oracle import PRESETS, Encoder, Reference, references_of
 from tests.oracle.rows import Row, oracle_rows
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, ScoredResult
-from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.engine import EngineConfig
 
@@ -38,7 +38,7 @@ def grade(minilm: Path, rows: list[Row]) -> Iterator[Grade]:
     """The project's word: grades all rows with a metric and a preset, over the real engine."""
     loop = asyncio.new_event_loop()
     config = EngineConfig(model_repository=minilm)
-    engine = loop.run_until_complete(EmbeddedEngine.open(config, CollectorRegistry()))
+    engine = loop.run_until_complete(Backends.open(config, CollectorRegistry()))
     items = [Item(str(index), "", row.references, row.prediction) for index, row in enumerate(rows)]
 
     def run(metric: Any, preset: str) -> list[MetricResult]:
@@ -48,7 +48,7 @@ def grade(minilm: Path, rows: list[Row]) -> Iterator[Grade]:
             results[item] = scored.result
 
         request = MetricRequest(metric, metric.parameters_type(preset=preset, model=MODEL), NO_MODEL)
-        loop.run_until_complete(Scorer(engine).score(items, [request], emit=emit))
+        loop.run_until_complete(Scorer(engine.ports).score(items, [request], emit=emit))
         return [results[index] for index in range(len(items))]
 
     yield run

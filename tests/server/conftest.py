@@ -3,23 +3,18 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.support.servers.valkey import ValkeyServer
 from tests.support.servers.wire import Wire, wire_server
 
-from gradewire_server.encoders.local.source import EmbeddedEngine
+from gradewire_server.backends import Backends
 from gradewire_server.settings.cache import CacheConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
-# How long an example takes says nothing on a machine that does other things as well.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
-
-OpenEngine = Callable[..., Awaitable[EmbeddedEngine]]
+OpenBackends = Callable[..., Awaitable[Backends]]
 
 
 @pytest.fixture
@@ -28,24 +23,24 @@ def registry() -> CollectorRegistry:
 
 
 @pytest.fixture
-def telemetry(registry: CollectorRegistry) -> EngineTelemetry:
-    return EngineTelemetry(registry)
+def telemetry(registry: CollectorRegistry) -> StorageTelemetry:
+    return StorageTelemetry(registry)
 
 
 @pytest.fixture
-async def open_engine(minilm: Path) -> AsyncIterator[OpenEngine]:
+async def open_backends(minilm: Path) -> AsyncIterator[OpenBackends]:
     """Opens engines on the default encoder and closes them at the end; closing one twice is allowed."""
-    engines: list[EmbeddedEngine] = []
+    engines: list[Backends] = []
 
     async def open_(
         cache: CacheConfig | None = None,
         compute: ComputeConfig | None = None,
         registry: CollectorRegistry | None = None,
-    ) -> EmbeddedEngine:
+    ) -> Backends:
         config = EngineConfig(
             minilm, preload=("",), cache=cache or CacheConfig(), compute=compute or ComputeConfig(workers=2)
         )
-        engine = await EmbeddedEngine.open(config, registry or CollectorRegistry())
+        engine = await Backends.open(config, registry or CollectorRegistry())
         engines.append(engine)
         return engine
 

@@ -1,7 +1,7 @@
 """Puts the server together, starts it and stops it.
 
 Start: listen with health NOT_SERVING, load and warm up, flip. Stop: flip, go on serving through the drain window, take
-no more calls, let those in flight finish, close the engine.
+no more calls, let those in flight finish, close the backends.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from typing import Final
 from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.opening import open_engine
-from gradewire_server.encoders.vector_engine import VectorEngine
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.prompts.directory import add_prompts
-from gradewire_server.rpc.admission import Admission
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
@@ -35,28 +35,28 @@ from gradewire_server.settings.server import Settings
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Less than a judge's process takes to come back: who watches health is to see that it was away."""
+"""Less than a judge's process takes to restart, so that health shows each restart."""
 _QUIET_S: Final = 0.2
-"""Nobody has called for so long: callers have noticed."""
+"""Seconds without a call after which all callers are taken to know that the server stops."""
 _MAX_QUIET_WAIT_S: Final = 3.0
-_LAST_WORDS_S: Final = 0.5
-"""Time for what is left once our own calls are done: health watchers would wait for ever."""
+_REMAINING_CALLS_S: Final = 0.5
+"""Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
 
 
 class Stop:
-    """The wish to stop: the first asks for an orderly end, the second for an end at once."""
+    """Requests to stop: the first asks for an orderly end, the second for an end at once."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.urgent = asyncio.Event()
 
     def request(self) -> None:
-        """Asks once more."""
+        """Asks to stop; a second time: at once."""
         (self.urgent if self.requested.is_set() else self.requested).set()
 
 
 @asynccontextmanager
-async def open_dataplane(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Dataplane]:
+async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
     """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
 
     Args:
@@ -67,35 +67,37 @@ async def open_dataplane(settings: Settings, registry: CollectorRegistry | None 
         OSError: A directory or store cannot be used at all.
     """
     registry = registry or CollectorRegistry()
-    async with _open(settings, registry, RpcTelemetry(registry)) as (dataplane, _):
-        yield dataplane
+    async with _open(settings, registry, RpcTelemetry(registry)) as (handlers, _):
+        yield handlers
 
 
 @asynccontextmanager
 async def _open(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> AsyncIterator[tuple[Dataplane, VectorEngine]]:
-    if settings.judge_prompt_directory is not None:
-        await asyncio.to_thread(add_prompts, settings.judge_prompt_directory)
-    engine = await open_engine(settings.engine, registry)
+) -> AsyncIterator[tuple[Handlers, Backends]]:
+    directory = settings.judge_prompt_directory
+    prompts = await asyncio.to_thread(open_prompts, directory)
+    backends = await Backends.open(settings.engine, registry)
     try:
         admission = Admission(settings.capacity)
         telemetry.watch(admission)
-        dataplane = Dataplane(
-            Scorer(engine),
-            engine,
+        context = RequestContext(
+            Scorer(backends.ports),
+            backends.ports,
+            prompts=prompts,
             limits=settings.limits,
             deadlines=settings.deadlines,
             admission=admission,
             count_result=telemetry.results.count,
             count_synthetic=telemetry.synthetic.count,
         )
+        handlers = Handlers(context)
         try:
-            yield dataplane, engine
+            yield handlers, backends
         finally:
-            await dataplane.close()
+            await handlers.close()
     finally:
-        await engine.close()
+        await backends.close()
 
 
 async def serve(settings: Settings, *, started: Callable[[int], None] | None = None, stop: Stop | None = None) -> None:
@@ -140,12 +142,12 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):
             return
-        dataplane, engine = loading.result()
-        # Entered last, left first: whatever happens, no call runs into a closed engine.
+        handlers, backends = loading.result()
+        # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
-        await _look(engine, lifecycle)
-        await lifecycle.serving(dataplane)
-        observing = asyncio.create_task(_observe(engine, lifecycle))
+        await _observe_once(backends, lifecycle)
+        await lifecycle.serving(handlers)
+        observing = asyncio.create_task(_observe(backends, lifecycle))
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
         if started is not None:
@@ -166,7 +168,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
         The exit code: 0, or 1 where it cannot start.
     """
     _configure_log(settings.log.level)
-    # A time beside every counter doubles what is scraped and tells nobody anything.
+    # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
         asyncio.run(_serve_with_signals(settings, started))
@@ -186,22 +188,22 @@ async def _serve_with_signals(settings: Settings, started: Callable[[int], None]
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
-) -> tuple[Dataplane, VectorEngine]:
-    """Opens the dataplane on `stack` and warms the default model up; without it, metrics that need none still work."""
-    dataplane, engine = await stack.enter_async_context(_open(settings, registry, telemetry))
-    loaded = await engine.load("")
+) -> tuple[Handlers, Backends]:
+    """Opens the handlers on `stack` and warms the default model up; without it, metrics that need none still work."""
+    handlers, backends = await stack.enter_async_context(_open(settings, registry, telemetry))
+    loaded = await backends.load("")
     if isinstance(loaded, Failure):
         _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
-    return dataplane, engine
+    return handlers, backends
 
 
-async def _before_stop(loading: asyncio.Task[tuple[Dataplane, VectorEngine]], stop: Stop) -> bool:
-    """Waits for `loading`, which is cut short only by an urgent stop: a store half open cannot be closed again.
+async def _before_stop(loading: asyncio.Task[tuple[Handlers, Backends]], stop: Stop) -> bool:
+    """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
 
     Returns:
-        Whether to serve; False where the wish to stop came first.
+        Whether to serve; False where a request to stop came first.
     """
     urgent = asyncio.create_task(stop.urgent.wait())
     try:
@@ -212,19 +214,19 @@ async def _before_stop(loading: asyncio.Task[tuple[Dataplane, VectorEngine]], st
             loading.cancel()
         await asyncio.wait((loading,))
     if not loading.cancelled():
-        loading.result()  # what went wrong is told even to who wants to stop
+        loading.result()  # raises what went wrong, even where the server is to stop
     return not stop.requested.is_set()
 
 
-async def _observe(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    """Carries the engine's state to health and metrics, again and again."""
+async def _observe(backends: Backends, lifecycle: Lifecycle) -> None:
+    """Shows the backends' state in health and metrics, again and again."""
     while True:
-        await _look(engine, lifecycle)
+        await _observe_once(backends, lifecycle)
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
-async def _look(engine: VectorEngine, lifecycle: Lifecycle) -> None:
-    health = engine.health()
+async def _observe_once(backends: Backends, lifecycle: Lifecycle) -> None:
+    health = backends.health()
     broken = [
         health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
     ]
@@ -254,11 +256,11 @@ async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, set
     finally:
         settling.cancel()
         urgent.cancel()
-    await server.stop(None if stop.urgent.is_set() else _LAST_WORDS_S)
+    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
 async def _settle(calls: Calls, grace_s: float) -> None:
-    """Waits for the calls in flight, then for those who have not noticed yet that nobody is served any more."""
+    """Waits for the calls in flight, then for callers that have not noticed yet that the server stops."""
     with suppress(TimeoutError):
         async with asyncio.timeout(grace_s):
             await calls.idle()

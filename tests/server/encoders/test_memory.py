@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 from tests.support.models.tiny_models import make_package
 
 from gradewire_models.build import build_model
+from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier
-from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.settings.cache import CacheConfig
 from gradewire_server.settings.engine import EngineConfig
 
@@ -22,7 +22,7 @@ def anonymous_bytes() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
-async def feed(engine: EmbeddedEngine, chance: random.Random, texts: int) -> None:
+async def feed(engine: Backends, chance: random.Random, texts: int) -> None:
     done = 0
     while done < texts:
         calls = []
@@ -33,7 +33,11 @@ async def feed(engine: EmbeddedEngine, chance: random.Random, texts: int) -> Non
             ]
             batch = list(dict.fromkeys(f"{text} {chance.random()}" for text in batch))
             tiers = chance.choices(list(Tier), k=len(batch))
-            calls.append((engine.embed_tokens if chance.random() < 0.1 else engine.embed)("", batch, tiers))
+            calls.append(
+                (engine.ports.embeddings.embed_tokens if chance.random() < 0.1 else engine.ports.embeddings.embed)(
+                    "", batch, tiers
+                )
+            )
             done += len(batch)
         await asyncio.gather(*calls)
 
@@ -47,13 +51,14 @@ async def test_it_does_not_creep(tmp_path: Path) -> None:
         preload=("",),
         cache=CacheConfig(memory_max_bytes=2 << 20),
     )
-    engine = await EmbeddedEngine.open(config, CollectorRegistry())
+    registry = CollectorRegistry()
+    engine = await Backends.open(config, registry)
     chance = random.Random(1)  # noqa: S311 - nothing secret
     await feed(engine, chance, 8000)
     before = anonymous_bytes()
     await feed(engine, chance, 8000)
     grown = anonymous_bytes() - before
-    assert engine._lru.counters.evicted_entries > 8000
-    assert engine._cache.in_flight == 0
+    assert engine._blobs._lru.counters.evicted_entries > 8000
+    assert registry.get_sample_value("gradewire_engine_in_flight_texts") == 0
     assert grown < 2 << 20  # 8 000 texts that left 256 bytes each would show
     await engine.close()

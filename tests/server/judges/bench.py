@@ -13,7 +13,7 @@ from gradewire_server.judges.verdicts import VerdictCache
 from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.second_level import SecondLevel
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 FIXED = (Turn(Role.SYSTEM, "Grade."), Turn(Role.USER, "right?"), Turn(Role.ASSISTANT, "yes"))
 CONFIG = JudgeConfig(max_queue_items=3)  # where judges come from is the source's affair
@@ -37,7 +37,7 @@ class Bench:
         self.source = ScriptedJudges("scripted", "other") if source is None else source
         lru = SegmentedLru(1 << 20)
         verdicts = VerdictCache(
-            lru, second, EngineTelemetry(self.registry), namespace=caching.get("namespace", "n"), max_pending_writes=64
+            lru, second, StorageTelemetry(self.registry), namespace=caching.get("namespace", "n"), max_pending_writes=64
         )
         self.service = JudgeService(
             self.source, config, verdicts, JudgeTelemetry(self.registry), default=config.default or "scripted"

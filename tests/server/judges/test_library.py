@@ -10,7 +10,7 @@ from tests.support.judges.scripted import ScriptedJudges, judge_status
 
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges import library as shelf
+from gradewire_server.judges import library
 from gradewire_server.judges.opening import NoJudges
 from gradewire_server.judges.service import JudgeHealth
 from gradewire_server.rpc.request_log import request_id
@@ -38,7 +38,7 @@ async def test_a_judge_that_cannot_be_opened_says_why_and_is_tried_again_later(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(bench.service._shelf, "_clock", lambda: now)
+    monkeypatch.setattr(bench.service._library, "_clock", lambda: now)
     why = bench.source.failures["scripted"] = Failure(Status.MODEL_UNAVAILABLE, "broken: gradewire models build it")
     assert (await bench.service.choose(choose())).answer == why
     assert (await bench.service.choose(choose())).answer == why
@@ -54,7 +54,7 @@ async def test_the_default_judge_is_tried_again_while_nobody_asks(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else who routes by health would send nobody any more, and it would stay down for ever."""
-    monkeypatch.setattr(shelf, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(library, "_LOOK_AGAIN_S", 0.01)
     bench.source.failures["scripted"] = Failure(Status.UNAVAILABLE, "its server is away", retry_after_s=2.0)
     await bench.service.choose(choose())
     assert not bench.service.health().ready
@@ -73,7 +73,7 @@ async def test_unknown_judges_are_refused_and_none_is_remembered(bench: Bench) -
         refused = (await bench.service.choose(choose(model=name))).answer
         assert isinstance(refused, Failure)
     assert bench.source.opened == ["scripted"]
-    unknown = bench.service.judge("nobody")
+    unknown = bench.service.status("nobody")
     assert isinstance(unknown, Failure)
     assert "scripted, other" in unknown.message
 
@@ -91,8 +91,8 @@ async def test_without_a_judge_everything_says_how_to_get_one() -> None:
     assert isinstance(refused, Failure)
     assert refused.status is Status.MODEL_UNAVAILABLE
     assert "judge_backend" in refused.message
-    assert bench.service.judge("") == refused
-    assert list(bench.service.judges()) == []
+    assert bench.service.status("") == refused
+    assert list(bench.service.statuses()) == []
     assert bench.service.health() == JudgeHealth(configured=False, ready=False)
     await bench.service.close()
 

@@ -6,25 +6,25 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_models.judges import default_judge
+from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 
 NOWHERE = RemoteJudgeConfig(url="http://127.0.0.1:1/v1", model="some/model-7b")
 
 
-async def engine_with(tmp_path: Path, judge: JudgeConfig) -> EmbeddedEngine:
-    return await EmbeddedEngine.open(EngineConfig(tmp_path, judge=judge), CollectorRegistry())
+async def engine_with(tmp_path: Path, judge: JudgeConfig) -> Backends:
+    return await Backends.open(EngineConfig(tmp_path, judge=judge), CollectorRegistry())
 
 
 async def test_the_catalogs_judge_is_the_default_one_and_says_how_to_get_it(tmp_path: Path) -> None:
     engine = await engine_with(tmp_path, JudgeConfig("embedded", embedded=EmbeddedJudgeConfig(tmp_path)))
-    default = engine.judge("")
+    default = engine.ports.judge_models.status("")
     assert isinstance(default, Failure)
     assert default.status is Status.MODEL_UNAVAILABLE
     assert f"gradewire models build {default_judge().name}" in default.message
-    assert {judge.name: judge.state for judge in engine.judges() if judge.is_default} == {
+    assert {judge.name: judge.state for judge in engine.ports.judge_models.statuses() if judge.is_default} == {
         default_judge().name: "missing"
     }
     health = engine.health().judge
@@ -36,7 +36,7 @@ async def test_the_catalogs_judge_is_the_default_one_and_says_how_to_get_it(tmp_
 async def test_a_judge_behind_a_server_is_there_before_it_is_reached(backend: str, tmp_path: Path) -> None:
     remote = NOWHERE if backend == "openai" else RemoteJudgeConfig(url="127.0.0.1:1", model="some/model-7b")
     engine = await engine_with(tmp_path, JudgeConfig(backend, remote=remote))  # type: ignore[arg-type]
-    (judge,) = engine.judges()
+    (judge,) = engine.ports.judge_models.statuses()
     assert (judge.name, judge.kind, judge.is_default) == ("some/model-7b", "judge", True)
     assert engine.health().judge.ready
     await engine.close()
@@ -44,8 +44,8 @@ async def test_a_judge_behind_a_server_is_there_before_it_is_reached(backend: st
 
 async def test_without_one_the_engine_says_which_setting_turns_it_on(tmp_path: Path) -> None:
     engine = await engine_with(tmp_path, JudgeConfig())
-    assert list(engine.judges()) == []
-    none = engine.judge("")
+    assert list(engine.ports.judge_models.statuses()) == []
+    none = engine.ports.judge_models.status("")
     assert isinstance(none, Failure)
     assert "judge_backend" in none.message
     await engine.close()

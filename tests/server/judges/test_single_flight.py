@@ -5,12 +5,14 @@ import time
 from typing import Any
 
 from tests.server.judges.bench import Bench, choose, held
-from tests.support.judges.scripted import preferring
+from tests.support.judges.scripted import ScriptedJudges, preferring
 
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import Source
+from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.single_flight import JudgeFlights, Landed
+from gradewire_server.judges.queue_limit import QueueLimit
+from gradewire_server.judges.single_flight import SingleFlightJudge
 
 
 async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None:
@@ -54,11 +56,13 @@ async def test_the_last_one_who_leaves_ends_the_work(bench: Bench) -> None:
 
 
 async def test_who_asks_the_same_while_left_work_ends_is_not_turned_away() -> None:
-    flights = JudgeFlights(max_open=1)
+    judge = ScriptedJudges("scripted").known["scripted"]
+    single = SingleFlightJudge(judge, QueueLimit(1))
     begun, ending, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    said = JudgeReply(Choice((0.5, 0.5), 0.9, 1), Source.COMPUTED, Timing())
 
-    async def slow_to_end(deadline_s: float | None) -> Landed:
-        del deadline_s
+    async def slow_to_end(need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        del need, deadline_s
         begun.set()
         try:
             return await asyncio.Future()
@@ -66,18 +70,20 @@ async def test_who_asks_the_same_while_left_work_ends_is_not_turned_away() -> No
             ending.set()
             await ended.wait()
 
-    async def quick(deadline_s: float | None) -> Landed:
-        del deadline_s
-        return Landed("answer", Source.COMPUTED, Timing())
+    async def quick(need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        del need, deadline_s
+        return said
 
-    first = asyncio.create_task(flights.join(b"same", slow_to_end, deadline_s=None))
+    judge.choose = slow_to_end  # type: ignore[method-assign]
+    first = asyncio.create_task(single.choose(choose()))
     await begun.wait()
     first.cancel()
     await ending.wait()
-    second = asyncio.create_task(flights.join(b"same", quick, deadline_s=None))
+    judge.choose = quick  # type: ignore[method-assign]
+    second = asyncio.create_task(single.choose(choose()))
     await asyncio.wait((first,))
     ended.set()
-    assert await second == Landed("answer", Source.COMPUTED, Timing())
+    assert await second == said
 
 
 async def test_a_deadline_ends_the_wait_and_not_the_work_of_those_with_more_time(bench: Bench) -> None:
@@ -101,8 +107,8 @@ async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
         asked.append(deadline_s)
         if deadline_s is not None and deadline_s < 1e9:
             await asyncio.wait((first,))
-            return Failure(Status.TIMEOUT, "too late"), Timing()
-        return preferring("yes")(need), Timing()
+            return JudgeReply(Failure(Status.TIMEOUT, "too late"), Source.COMPUTED, Timing())
+        return JudgeReply(preferring("yes")(need), Source.COMPUTED, Timing())
 
     await bench.service.load()
     judge.choose = choose_by_then

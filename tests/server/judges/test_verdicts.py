@@ -15,7 +15,7 @@ from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import Source
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.opening import open_stores
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def open_disk(tmp_path: Path) -> Callable[[], Any]:
     config = CacheConfig(disk=DiskConfig(tmp_path, 1 << 22, 1 << 22, 1 << 22))
 
     async def opened() -> Any:
-        return await open_stores(config, EngineTelemetry(CollectorRegistry()))
+        return await open_stores(config, StorageTelemetry(CollectorRegistry()))
 
     return opened
 
@@ -49,7 +49,7 @@ async def test_verdicts_outlive_the_process_and_stay_the_same(open_disk: Callabl
 
 
 async def test_servers_share_verdicts_over_redis(valkey: ValkeyServer) -> None:
-    telemetry = EngineTelemetry(CollectorRegistry())
+    telemetry = StorageTelemetry(CollectorRegistry())
     stores = await open_stores(CacheConfig(redis=RedisConfig(url=valkey.url)), telemetry)
     cold, _ = await asked_again(stores, choose())
     warm, asked = await asked_again(stores, choose())

@@ -5,15 +5,17 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.engines.hash_engine import HashEngine, ListedModels
+from tests.support.servers.handlers import planner_over
 from tests.support.servers.wire import EXACT, SBERT, SMILE
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.plan import Planner
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest
 
 DIGEST = hashlib.sha256(b"hash").hexdigest()
@@ -24,7 +26,7 @@ def smile(**fields: object) -> types_pb2.MetricSpec:
 
 
 def planner() -> Planner:
-    return Planner(HashEngine(models=("hash", "other")), REGISTRY)
+    return planner_over(HashEngine(models=("hash", "other")), REGISTRY)
 
 
 def failure_of(spec: types_pb2.MetricSpec) -> Failure:
@@ -111,15 +113,17 @@ def test_a_missing_model_fails_the_call_only_when_nothing_else_is_asked_for() ->
     ("state", "words"), [("missing", "not built here; get it"), ("broken", "broken here; replace it")]
 )
 def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state: str, words: str) -> None:
-    class Unusable(HashEngine):
-        def models(self) -> tuple[ModelStatus, ...]:
-            return tuple(replace(status, state=state, how_to_get="get it so") for status in super().models())
+    def unusable() -> tuple[ModelStatus, ...]:
+        return tuple(replace(each, state=state, how_to_get="get it so") for each in HashEngine().encoder_statuses())
 
-        def model(self, name: str) -> Failure:
+    class Unusable(ListedModels):
+        def status(self, name: str) -> Failure:
             return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not in /secret/place")
 
     with pytest.raises(NothingLoadedError) as caught:
-        Planner(Unusable(), REGISTRY).plan([smile(model=model)], "metrics")
+        Planner(Unusable(unusable, ""), HashEngine().ports.judge_models, REGISTRY, PACKAGE_PROMPTS).plan(
+            [smile(model=model)], "metrics"
+        )
     assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -150,7 +154,7 @@ def test_the_same_metric_twice_keeps_both() -> None:
 
 def test_what_is_remembered_follows_the_models() -> None:
     engine = HashEngine()
-    planning = Planner(engine, REGISTRY)
+    planning = planner_over(engine, REGISTRY)
     before = planning.plan([SMILE], "metrics")[0]
     assert planning.plan([SMILE], "metrics")[0] is before
     engine._names = ("new",)

@@ -7,17 +7,17 @@ from tests.support.engines.hash_engine import HashEngine, token_vectors
 from gradewire_server.domain.needs import Tier, Vectors
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import EmbedCall, TokensCall
-from gradewire_server.scoring.program_run import Job
+from gradewire_server.scoring.program_run import ProgramRun
 
 TEXTS = st.lists(st.sampled_from([f"text {i}" for i in range(9)]), max_size=5)
 NEED = st.tuples(TEXTS, st.sampled_from(list(Tier)))
 ROUNDS = st.lists(st.lists(NEED, min_size=1, max_size=3), min_size=1, max_size=6)
 
 
-def fill(call: EmbedCall | TokensCall, rounds: list[list[tuple[list[str], Tier]]]) -> list[Job[int, None]]:
+def fill(call: EmbedCall | TokensCall, rounds: list[list[tuple[list[str], Tier]]]) -> list[ProgramRun[int, None]]:
     jobs = []
     for key, needs in enumerate(rounds):
-        job: Job[int, None] = Job(key, program=iter(()))  # type: ignore[arg-type] # never run here
+        job: ProgramRun[int, None] = ProgramRun(key, program=iter(()))  # type: ignore[arg-type] # never run here
         job.answers = [Failure(Status.INTERNAL, "awaited")] * len(needs)
         job.missing = len(needs)
         for slot, (texts, tier) in enumerate(needs):
@@ -31,7 +31,7 @@ async def test_everyone_gets_the_vectors_of_their_own_texts(rounds: list[list[tu
     engine = HashEngine()
     call = EmbedCall("hash")
     jobs = fill(call, rounds)
-    await call.ask(engine, deadline_s=None)
+    await call.ask(engine.ports, deadline_s=None)
     assert list(call.deliver()) == jobs
     for job, needs in zip(jobs, rounds, strict=True):
         for answer, (texts, _) in zip(job.answers, needs, strict=True):
@@ -50,10 +50,10 @@ async def test_hits_count_each_jobs_distinct_texts(rounds: list[list[tuple[list[
         if known:
             warm_up = make("hash")
             fill(warm_up, [[(sorted(known), Tier.WINDOW)]])
-            await warm_up.ask(engine, deadline_s=None)
+            await warm_up.ask(engine.ports, deadline_s=None)
         call = make("hash")
         jobs = fill(call, rounds)
-        await call.ask(engine, deadline_s=None)
+        await call.ask(engine.ports, deadline_s=None)
         list(call.deliver())
         for job, needs in zip(jobs, rounds, strict=True):
             mine = {text for texts, _ in needs for text in texts}
@@ -68,7 +68,7 @@ async def test_a_failed_text_fails_the_needs_that_hold_it(rounds: list[list[tupl
         failure = engine.failures[bad] = Failure(Status.UNAVAILABLE, "queue full")
         call = make("hash")
         jobs = fill(call, rounds)
-        await call.ask(engine, deadline_s=None)
+        await call.ask(engine.ports, deadline_s=None)
         list(call.deliver())
         for job, needs in zip(jobs, rounds, strict=True):
             assert [answer is failure for answer in job.answers] == [bad in texts for texts, _ in needs]

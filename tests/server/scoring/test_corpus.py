@@ -15,8 +15,7 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
 from gradewire_server.metrics.overlap.cider_ngrams import ngrams
-from gradewire_server.scoring import MetricRequest, Scorer, corpus
-from gradewire_server.scoring import program_runner as drive
+from gradewire_server.scoring import MetricRequest, Scorer, corpus, program_runner
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora, entries_of
 from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
 
@@ -60,7 +59,7 @@ def counted(answer: DocumentFrequencies | Failure) -> DocumentFrequencies:
 
 
 async def test_any_order_of_items_gives_the_same_scores_and_name(engine: HashEngine, request_for: Make) -> None:
-    cider, scorer = request_for("cider"), Scorer(engine)
+    cider, scorer = request_for("cider"), Scorer(engine.ports)
     one = await score(scorer, ITEMS, [cider])
     other = await score(scorer, ITEMS[::-1], [cider])
     assert one == other
@@ -75,7 +74,7 @@ async def test_any_order_of_items_gives_the_same_scores_and_name(engine: HashEng
 
 async def test_items_that_no_metric_grades_are_left_out(engine: HashEngine, request_for: Make) -> None:
     bad = [Item("5", "q", (), "x"), Item("6", "q", ("x", "\u200b"), "x")]
-    scorer, cider = Scorer(engine), request_for("cider")
+    scorer, cider = Scorer(engine.ports), request_for("cider")
     alone, beside = await score(scorer, ITEMS, [cider]), await score(scorer, [*bad, *ITEMS], [cider])
     assert {key: beside[key] for key in alone} == alone
     assert [beside[key].status for key in ("5", "6")] == [Status.INVALID_INPUT] * 2
@@ -86,13 +85,15 @@ async def test_items_that_no_metric_grades_are_left_out(engine: HashEngine, requ
 
 
 async def test_a_request_without_any_references_has_no_corpus() -> None:
-    answer = await RequestCorpora(Corpora(HashEngine()), [Item("1", "q", (), "x")], reference_set="").count(TOKENS)
+    answer = await RequestCorpora(Corpora(HashEngine().ports), [Item("1", "q", (), "x")], reference_set="").count(
+        TOKENS
+    )
     assert isinstance(answer, Failure)
     assert answer.status is Status.INVALID_INPUT
 
 
 async def test_one_item_is_no_corpus_and_fails(engine: HashEngine, request_for: Make) -> None:
-    results = await score(Scorer(engine), ITEMS[:1], [request_for("cider")])
+    results = await score(Scorer(engine.ports), ITEMS[:1], [request_for("cider")])
     assert results["1"].status is Status.INVALID_PARAMETER
 
 
@@ -107,9 +108,9 @@ async def test_a_request_counts_once_however_many_ask(
 
     original = corpus.document_frequencies
     monkeypatch.setattr(corpus, "document_frequencies", count)
-    monkeypatch.setattr(drive, "MAX_TEXTS_PER_CALL", 1)  # so that the items ask in many calls
+    monkeypatch.setattr(program_runner, "MAX_TEXTS_PER_CALL", 1)  # so that the items ask in many calls
     items = [Item(str(n), f"q{n}", (f"answer {n}",), f"answer {n}") for n in range(50)]
-    results = await score(Scorer(engine), items, [request_for("cider"), request_for("cider")])
+    results = await score(Scorer(engine.ports), items, [request_for("cider"), request_for("cider")])
     assert {result.score for result in results.values()} == {5.0}
     assert calls["ngrams"] == 1
 
@@ -124,10 +125,10 @@ async def test_large_corpora_are_counted_beside_the_loop(
         return work()
 
     monkeypatch.setattr(asyncio, "to_thread", to_thread)
-    small = await score(Scorer(engine), ITEMS, [request_for("cider")])
+    small = await score(Scorer(engine.ports), ITEMS, [request_for("cider")])
     assert threads == []
     long = [Item(str(n), "q" * 4_000, ("a", "b"), "a") for n in range(2)]
-    corpora = RequestCorpora(Corpora(engine), long, reference_set="")
+    corpora = RequestCorpora(Corpora(engine.ports), long, reference_set="")
     counted(await corpora.count(TOKENS))
     assert threads == []
     counted(await corpora.count(ASKED))
@@ -136,12 +137,12 @@ async def test_large_corpora_are_counted_beside_the_loop(
         threads.clear()
         with monkeypatch.context() as patch:
             patch.setattr(corpus, bound, 2)
-            assert await score(Scorer(engine), ITEMS, [request_for("cider")]) == small
+            assert await score(Scorer(engine.ports), ITEMS, [request_for("cider")]) == small
         assert threads == ["one"]
 
 
 async def test_a_prepared_set_is_read_once_until_it_grows(engine: HashEngine, request_for: Make) -> None:
-    cider, scorer = request_for("cider", corpus="prepared"), Scorer(engine)
+    cider, scorer = request_for("cider", corpus="prepared"), Scorer(engine.ports)
     assert await prepared(scorer, ITEMS[:3], cider, "set") == []
     first = await score(scorer, ITEMS, [cider], "set")
     assert first["1"].parts.corpus.startswith("set:3:")  # type: ignore[union-attr]
@@ -160,20 +161,20 @@ async def test_a_prepared_set_is_read_once_until_it_grows(engine: HashEngine, re
     names = [results["1"].parts.corpus.split(":", 1)[1] for results in (request, grown)]  # type: ignore[union-attr]
     assert names[0] == names[1]
     # And another process that reads it, in another order, says the same.
-    assert await score(Scorer(engine), ITEMS, [cider], "set") == grown
+    assert await score(Scorer(engine.ports), ITEMS, [cider], "set") == grown
 
 
 async def test_without_a_set_or_its_entries_it_is_not_prepared(engine: HashEngine, request_for: Make) -> None:
     cider = request_for("cider", corpus="prepared")
     for name in ("", "unknown"):
-        results = await score(Scorer(engine), ITEMS, [cider], name)
+        results = await score(Scorer(engine.ports), ITEMS, [cider], name)
         assert {result.status for result in results.values()} == {Status.NOT_PREPARED}
         assert "References.Prepare" in results["1"].message
-    assert "gradewire prepare FILE" in (await score(Scorer(engine), ITEMS, [cider]))["1"].message
+    assert "gradewire prepare FILE" in (await score(Scorer(engine.ports), ITEMS, [cider]))["1"].message
 
 
 async def test_only_metrics_with_a_prepared_corpus_store_entries(engine: HashEngine, request_for: Make) -> None:
-    scorer = Scorer(engine)
+    scorer = Scorer(engine.ports)
     for request in (request_for("cider"), request_for("easy_match")):
         assert await prepared(scorer, ITEMS, request, "set") == []
     assert engine.corpora == {}
@@ -185,13 +186,13 @@ async def test_only_metrics_with_a_prepared_corpus_store_entries(engine: HashEng
 
 async def test_a_store_that_refuses_fails_the_entries_of_its_chunk(engine: HashEngine, request_for: Make) -> None:
     failure = engine.failures["the king"] = Failure(Status.UNAVAILABLE, "full")
-    failures = await prepared(Scorer(engine), ITEMS, request_for("cider", corpus="prepared"), "set")
+    failures = await prepared(Scorer(engine.ports), ITEMS, request_for("cider", corpus="prepared"), "set")
     assert failures == [failure] * len(ITEMS)
 
 
 async def test_tokens_are_counted_by_distinct_reference(engine: HashEngine) -> None:
     items = [*ITEMS, Item("5", "other", ("the king",), "x")]
-    corpora = RequestCorpora(Corpora(engine), items, reference_set="")
+    corpora = RequestCorpora(Corpora(engine.ports), items, reference_set="")
     answer, same = await asyncio.gather(corpora.count(TOKENS), corpora.count(TOKENS))
     assert same is answer, "who asks meanwhile waits for the same count"
     assert [kind for kind, *_ in engine.calls] == ["ids"]
@@ -202,13 +203,13 @@ async def test_tokens_are_counted_by_distinct_reference(engine: HashEngine) -> N
     expected = Counter(number for text in texts for number in set(token_vectors(text, 64).ids.tolist()))
     assert answer.counts == expected
     engine.failures["the king"] = failure = Failure(Status.MODEL_UNAVAILABLE, "gone")
-    assert await RequestCorpora(Corpora(engine), items, reference_set="").count(TOKENS) == failure
+    assert await RequestCorpora(Corpora(engine.ports), items, reference_set="").count(TOKENS) == failure
 
 
 async def test_behind_questions_documents_are_the_texts_that_are_compared(engine: HashEngine) -> None:
     entries = [("who?", ("a king", "a king", "two men")), ("which?", ("a king",)), ("who? a", ("king",)), (" ", ("x",))]
     items = [Item(str(n), question, references, "y") for n, (question, references) in enumerate(entries)]
-    corpora = RequestCorpora(Corpora(engine), items, reference_set="")
+    corpora = RequestCorpora(Corpora(engine.ports), items, reference_set="")
     bare, asked = counted(await corpora.count(TOKENS)), counted(await corpora.count(ASKED))
     # Two entries make the same text, and one without a question none that would be compared.
     texts = {"who? a king", "who? two men", "which? a king"}
@@ -221,7 +222,7 @@ async def test_behind_questions_documents_are_the_texts_that_are_compared(engine
 async def test_a_set_is_counted_with_and_without_questions(engine: HashEngine) -> None:
     await engine.store_entries("set", entries_of((item.question, item.references) for item in ITEMS))
     await engine.store_entries("bare", entries_of([("", ("a", "b"))]))
-    corpora = Corpora(engine)
+    corpora = Corpora(engine.ports)
     bare, asked = counted(await corpora.of_set("set", TOKENS)), counted(await corpora.of_set("set", ASKED))
     assert bare.counts != asked.counts
     assert asked.name.startswith("set:6:")
@@ -234,7 +235,7 @@ async def test_a_set_is_counted_with_and_without_questions(engine: HashEngine) -
 
 async def test_a_request_that_gives_up_does_not_waste_the_count(engine: HashEngine) -> None:
     await engine.store_entries("set", entries_of((item.question, item.references) for item in ITEMS))
-    corpora = Corpora(engine)
+    corpora = Corpora(engine.ports)
     first = asyncio.create_task(corpora.of_set("set", NGRAMS))
     second = asyncio.create_task(corpora.of_set("set", NGRAMS))
     for _ in range(3):
@@ -247,7 +248,7 @@ async def test_a_request_that_gives_up_does_not_waste_the_count(engine: HashEngi
 
 async def test_what_is_remembered_is_bounded_in_terms() -> None:
     engine = HashEngine()
-    corpora = Corpora(engine, max_terms=5)
+    corpora = Corpora(engine.ports, max_terms=5)
     for name in ("one", "two"):
         pairs = [(f"{name} {n}", ("a b", "b")) for n in range(3)]  # terms in several documents: a, b, (a b)
         await engine.store_entries(name, entries_of(pairs))

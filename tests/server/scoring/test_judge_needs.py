@@ -16,8 +16,7 @@ from gradewire_server.domain.metric import NO_MODEL, PlainParameters
 from gradewire_server.domain.needs import Embed, Tier, ask
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.scoring import program_runner as drive
+from gradewire_server.scoring import MetricRequest, Scorer, program_runner
 
 FIXED = (Turn(Role.SYSTEM, "Grade."), Turn(Role.USER, "right?"), Turn(Role.ASSISTANT, "yes"))
 
@@ -69,7 +68,7 @@ async def score(engine: HashEngine, *args: Any, **kw: Any) -> dict[tuple[int, in
         assert (item, metric) not in results
         results[item, metric] = scored
 
-    await Scorer(engine).score(*args, emit=emit, **kw)
+    await Scorer(engine.ports).score(*args, emit=emit, **kw)
     return results
 
 
@@ -113,7 +112,7 @@ async def test_each_is_resumed_as_soon_as_its_own_answer_is_there(engine: HashEn
     all_there = held(engine, gates)
     told: asyncio.Queue[int] = asyncio.Queue()
     running = asyncio.create_task(
-        Scorer(engine).score(items(3), [verdict()], emit=lambda item, _metric, _scored: told.put_nowait(item))
+        Scorer(engine.ports).score(items(3), [verdict()], emit=lambda item, _metric, _scored: told.put_nowait(item))
     )
     await all_there.wait()
     for position in (2, 0, 1):
@@ -125,9 +124,9 @@ async def test_each_is_resumed_as_soon_as_its_own_answer_is_there(engine: HashEn
 async def test_embedding_results_are_all_out_while_the_judge_still_works(
     engine: HashEngine, request_for: Callable[..., MetricRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drive, "MAX_TEXTS_PER_CALL", 50)  # many calls, none of which may count a judge's needs
-    monkeypatch.setattr(drive, "MAX_CALLS", 2)
-    monkeypatch.setattr(drive, "MAX_JUDGE_CALLS", 5)
+    monkeypatch.setattr(program_runner, "MAX_TEXTS_PER_CALL", 50)  # many calls, none of which may count a judge's needs
+    monkeypatch.setattr(program_runner, "MAX_CALLS", 2)
+    monkeypatch.setattr(program_runner, "MAX_JUDGE_CALLS", 5)
     gate = asyncio.get_running_loop().create_future()
     engine.before = lambda model: gate if model == "scripted" else None
     seen: set[tuple[int, int]] = set()
@@ -139,7 +138,7 @@ async def test_embedding_results_are_all_out_while_the_judge_still_works(
             quick.set()
 
     requests = [verdict(), request_for("smile"), verdict(reasons=True), request_for("sbert")]
-    running = asyncio.create_task(Scorer(engine).score(items(100), requests, emit=emit))
+    running = asyncio.create_task(Scorer(engine.ports).score(items(100), requests, emit=emit))
     await quick.wait()
     assert seen == {(item, metric) for item in range(100) for metric in (1, 3)}
     assert engine.running == 5  # of the judge's needs, no more than may be under way
@@ -149,7 +148,7 @@ async def test_embedding_results_are_all_out_while_the_judge_still_works(
 
 
 async def test_few_needs_are_under_way_at_a_time(engine: HashEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive, "MAX_JUDGE_CALLS", 7)
+    monkeypatch.setattr(program_runner, "MAX_JUDGE_CALLS", 7)
     most = 0
 
     def note(_model: str) -> None:

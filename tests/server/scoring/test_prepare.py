@@ -14,7 +14,7 @@ Make = Callable[..., MetricRequest]
 
 
 async def prepare(engine: HashEngine, entries: Any, requests: Any, reference_set: str = "set") -> list[PreparedChunk]:
-    return [chunk async for chunk in Scorer(engine).prepare(entries, requests, reference_set=reference_set)]
+    return [chunk async for chunk in Scorer(engine.ports).prepare(entries, requests, reference_set=reference_set)]
 
 
 async def test_progress_adds_up_chunk_by_chunk(engine: HashEngine, request_for: Make) -> None:
@@ -51,7 +51,7 @@ async def test_scoring_after_it_computes_no_reference(engine: HashEngine, reques
     await prepare(engine, [entry], requests)
     before = set(engine.computed)
     statuses = []
-    await Scorer(engine).score(
+    await Scorer(engine.ports).score(
         [item], requests, reference_set="set", emit=lambda _i, _m, result: statuses.append(result.result.status)
     )
     assert statuses == [Status.OK] * 4

@@ -16,8 +16,7 @@ from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.ports import EmbedReply
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.scoring import program_runner as drive
+from gradewire_server.scoring import MetricRequest, Scorer, program_runner
 
 Make = Callable[..., MetricRequest]
 Results = dict[tuple[int, int], ScoredResult]
@@ -42,7 +41,7 @@ async def score(
         assert (item, metric) not in results, "a result is emitted once"
         results[item, metric] = result
 
-    await Scorer(engine).score(items, requests, emit=emit, **kw)
+    await Scorer(engine.ports).score(items, requests, emit=emit, **kw)
     return results
 
 
@@ -87,8 +86,8 @@ async def test_calls_are_cut_and_bounded_without_a_change_of_scores(
 ) -> None:
     requests = [request_for("smile"), request_for("smile", preset="fast")]
     whole = await score(engine, ITEMS * 5, requests)
-    monkeypatch.setattr(drive, "MAX_TEXTS_PER_CALL", 20)
-    monkeypatch.setattr(drive, "MAX_CALLS", 2)
+    monkeypatch.setattr(program_runner, "MAX_TEXTS_PER_CALL", 20)
+    monkeypatch.setattr(program_runner, "MAX_CALLS", 2)
     small = HashEngine()
     most = 0
 
@@ -116,7 +115,7 @@ async def test_a_metric_never_waits_for_anothers_slower_model(engine: HashEngine
         if len(seen) == 4:
             quick_ones_done.set()
 
-    running = asyncio.create_task(Scorer(engine).score(ITEMS[:2], requests, emit=emit))
+    running = asyncio.create_task(Scorer(engine.ports).score(ITEMS[:2], requests, emit=emit))
     await quick_ones_done.wait()
     assert set(seen) == {(i, m) for i in range(2) for m in (1, 2)}
     assert not running.done()
@@ -231,7 +230,7 @@ async def test_the_deadline_reaches_the_engine(request_for: Make) -> None:
 async def test_other_tasks_get_their_turn_in_long_stretches(
     engine: HashEngine, request_for: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drive, "SLICE_S", 0.0)
+    monkeypatch.setattr(program_runner, "SLICE_S", 0.0)
     turns = 0
 
     async def other() -> None:

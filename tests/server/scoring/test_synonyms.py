@@ -19,7 +19,7 @@ async def score(engine: HashEngine, requests: Sequence[MetricRequest]) -> dict[t
     def emit(item: int, metric: int, scored: ScoredResult) -> None:
         results[item, metric] = scored.result
 
-    await Scorer(engine).score(ITEMS, requests, emit=emit)
+    await Scorer(engine.ports).score(ITEMS, requests, emit=emit)
     return results
 
 

@@ -13,7 +13,7 @@ from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingsError
 from gradewire_server.settings.types import HIDDEN
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Tier
 from gradewire_server.storage import codec
-from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.token_codec import encode_tokens, is_whole
 
 _DIMS = 8
@@ -22,16 +22,16 @@ def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def bodies_of(rows: NDArray[np.float32], truncated: list[bool] | None = None) -> list[bytes]:
+def blobs_of(rows: NDArray[np.float32], truncated: list[bool] | None = None) -> list[bytes]:
     rounded, good = codec.round_vectors(rows)
     assert good.all()
-    return codec.encode_bodies(rounded, np.array(truncated or [False] * len(rows)))
+    return codec.encode_blobs(rounded, np.array(truncated or [False] * len(rows)))
 
 
 @given(_ROWS, st.data())
 def test_a_body_gives_the_rounded_vector_back(rows: NDArray[np.float32], data: st.DataObject) -> None:
     truncated = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    values, flags = codec.decode_bodies(bodies_of(unit(rows), truncated), _DIMS)
+    values, flags = codec.decode_blobs(blobs_of(unit(rows), truncated), _DIMS)
     assert values.dtype == np.float32
     assert np.allclose(np.linalg.norm(values, axis=1), 1, atol=1e-6)
     assert np.abs(values - unit(rows)).max() < 1e-3  # float16 keeps 11 bits
@@ -40,15 +40,15 @@ def test_a_body_gives_the_rounded_vector_back(rows: NDArray[np.float32], data: s
 
 @given(_ROWS)
 def test_decoding_does_not_depend_on_the_batch(rows: NDArray[np.float32]) -> None:
-    bodies = bodies_of(unit(rows))
-    together, _ = codec.decode_bodies(bodies, _DIMS)
-    for row, body in enumerate(bodies):
-        alone, _ = codec.decode_bodies([body], _DIMS)
+    blobs = blobs_of(unit(rows))
+    together, _ = codec.decode_blobs(blobs, _DIMS)
+    for row, blob in enumerate(blobs):
+        alone, _ = codec.decode_blobs([blob], _DIMS)
         assert np.abs(alone[0] - together[row]).max() <= 1e-7
 
 
 def test_nothing_decodes_to_nothing() -> None:
-    values, truncated = codec.decode_bodies([], _DIMS)
+    values, truncated = codec.decode_blobs([], _DIMS)
     assert values.shape == (0, _DIMS)
     assert truncated.shape == (0,)
 
@@ -57,18 +57,18 @@ def test_nothing_decodes_to_nothing() -> None:
 def test_a_sealed_value_opens_with_its_key(
     key: bytes, rows: NDArray[np.float32], *, truncated: bool, expires_unix_s: int
 ) -> None:
-    body = bodies_of(unit(rows)[:1], [truncated])[0]
-    stored = codec.unseal(key, codec.seal(key, body, _DIMS, expires_unix_s), _DIMS)
+    blob = blobs_of(unit(rows)[:1], [truncated])[0]
+    stored = codec.unseal(key, codec.seal(key, blob, _DIMS, expires_unix_s), _DIMS)
     assert stored is not None
     assert stored.expires_unix_s == expires_unix_s
     tier = Tier.PREDICTION if expires_unix_s else Tier.REFERENCE
-    assert stored.body == codec.with_tier(body, tier)
-    assert stored.body[-1] == tier
+    assert stored.blob == codec.with_tier(blob, tier)
+    assert stored.blob[-1] == tier
 
 
 @given(st.data(), _ROWS)
 def test_no_changed_bit_passes(data: st.DataObject, rows: NDArray[np.float32]) -> None:
-    value = codec.seal(b"key", bodies_of(unit(rows)[:1])[0], _DIMS, 7)
+    value = codec.seal(b"key", blobs_of(unit(rows)[:1])[0], _DIMS, 7)
     bit = data.draw(st.integers(0, 8 * len(value) - 1))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
@@ -82,19 +82,19 @@ def test_garbage_is_a_miss(value: bytes) -> None:
 
 @given(_ROWS, st.integers(0, 60))
 def test_torn_or_padded_values_are_misses(rows: NDArray[np.float32], size: int) -> None:
-    value = codec.seal(b"key", bodies_of(unit(rows)[:1])[0], _DIMS, 0)
+    value = codec.seal(b"key", blobs_of(unit(rows)[:1])[0], _DIMS, 0)
     torn = (value + b"\0" * 60)[:size] if size != len(value) else value + b"\0"
     assert codec.unseal(b"key", torn, _DIMS) is None
 
 
 @given(_ROWS, st.binary(max_size=20), st.binary(max_size=20))
 def test_another_keys_value_is_a_miss(rows: NDArray[np.float32], mine: bytes, theirs: bytes) -> None:
-    value = codec.seal(theirs, bodies_of(unit(rows)[:1])[0], _DIMS, 0)
+    value = codec.seal(theirs, blobs_of(unit(rows)[:1])[0], _DIMS, 0)
     assert (codec.unseal(mine, value, _DIMS) is None) == (mine != theirs)
 
 
 def test_other_dimensions_are_a_miss() -> None:
-    value = codec.seal(b"key", bodies_of(np.ones((1, _DIMS), np.float32))[0], _DIMS, 0)
+    value = codec.seal(b"key", blobs_of(np.ones((1, _DIMS), np.float32))[0], _DIMS, 0)
     assert codec.unseal(b"key", value, _DIMS - 1) is None
 
 
@@ -107,8 +107,8 @@ def test_broken_rows_are_told_from_good_ones(bad: float) -> None:
 
 
 def test_a_sentence_is_never_read_as_tokens_nor_tokens_as_a_sentence() -> None:
-    sentence = bodies_of(np.ones((1, _DIMS), np.float32))[0]
-    for written, read in ((Kind.SENTENCE, Kind.TOKENS), (Kind.TOKENS, Kind.SENTENCE)):
+    sentence = blobs_of(np.ones((1, _DIMS), np.float32))[0]
+    for written, read in ((EntryKind.SENTENCE, EntryKind.TOKENS), (EntryKind.TOKENS, EntryKind.SENTENCE)):
         value = codec.seal(b"key", sentence, _DIMS, 0, kind=written)
         assert codec.unseal(b"key", value, _DIMS, kind=written) is not None
         assert codec.unseal(b"key", value, _DIMS, kind=read) is None
@@ -116,17 +116,17 @@ def test_a_sentence_is_never_read_as_tokens_nor_tokens_as_a_sentence() -> None:
 
 @given(st.integers(0, 5), st.data())
 def test_no_changed_bit_of_token_vectors_passes(count: int, data: st.DataObject) -> None:
-    sentence = bodies_of(np.ones((1, _DIMS), np.float32))[0]
+    sentence = blobs_of(np.ones((1, _DIMS), np.float32))[0]
     vectors = np.linspace(-2, 2, count * _DIMS, dtype=np.float32).reshape(count, _DIMS)
-    body = encode_tokens(sentence, vectors, np.zeros((count, 2), np.int32), np.arange(count, dtype=np.int32))
-    assert body is not None
-    value = codec.seal(b"key", body, _DIMS, 0, kind=Kind.TOKENS)
-    stored = codec.unseal(b"key", value, _DIMS, kind=Kind.TOKENS)
+    blob = encode_tokens(sentence, vectors, np.zeros((count, 2), np.int32), np.arange(count, dtype=np.int32))
+    assert blob is not None
+    value = codec.seal(b"key", blob, _DIMS, 0, kind=EntryKind.TOKENS)
+    stored = codec.unseal(b"key", value, _DIMS, kind=EntryKind.TOKENS)
     assert stored is not None
-    assert stored.body == codec.with_tier(body, Tier.REFERENCE)
-    assert is_whole(stored.body[:-2], _DIMS)
-    assert not is_whole(stored.body[:-4], _DIMS)
+    assert stored.blob == codec.with_tier(blob, Tier.REFERENCE)
+    assert is_whole(stored.blob[:-2], _DIMS)
+    assert not is_whole(stored.blob[:-4], _DIMS)
     bit = data.draw(st.integers(0, 8 * len(value) - 1))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
-    assert codec.unseal(b"key", bytes(changed), _DIMS, kind=Kind.TOKENS) is None
+    assert codec.unseal(b"key", bytes(changed), _DIMS, kind=EntryKind.TOKENS) is None

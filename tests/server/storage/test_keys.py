@@ -5,13 +5,13 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.storage.keys import HASH_BYTES, KeySpace, Kind
+from gradewire_server.storage.keys import HASH_BYTES, EntryKind, KeySpace
 
 _TEXT = st.text(st.characters(codec="utf-8"))
 
 
 def space(
-    *, namespace: str = "a", model_digest: str = "0" * 64, kind: Kind = Kind.SENTENCE, input_prefix: str = ""
+    *, namespace: str = "a", model_digest: str = "0" * 64, kind: EntryKind = EntryKind.SENTENCE, input_prefix: str = ""
 ) -> KeySpace:
     return KeySpace(namespace=namespace, model_digest=model_digest, kind=kind, input_prefix=input_prefix)
 
@@ -21,7 +21,7 @@ def test_every_ingredient_changes_both_names() -> None:
         space(),
         space(namespace="b"),
         space(model_digest="1" * 64),
-        space(kind=Kind.TOKENS),
+        space(kind=EntryKind.TOKENS),
         space(input_prefix="q: "),
     ]
     for one, other in combinations(spaces, 2):

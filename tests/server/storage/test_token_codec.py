@@ -11,7 +11,7 @@ _DIMS = 4
 
 def sentence(value: float) -> bytes:
     rounded, _ = codec.round_vectors(np.array([[value, 1, 0, 0]], np.float32))
-    return codec.encode_bodies(rounded, np.array([True]))[0]
+    return codec.encode_blobs(rounded, np.array([True]))[0]
 
 
 @given(st.integers(0, 9), st.integers(0, 2**32 - 1))
@@ -20,24 +20,24 @@ def test_round_trip(count: int, seed: int) -> None:
     tokens = random.normal(size=(count, _DIMS)).astype(np.float32)
     offsets = random.integers(0, 1000, (count, 2)).astype(np.int32)
     ids = random.integers(0, 30_000, count).astype(np.int32)
-    body = token_codec.encode_tokens(sentence(0.5), tokens, offsets, ids)
-    assert body is not None
-    read = token_codec.decode_tokens(body, _DIMS)
+    blob = token_codec.encode_tokens(sentence(0.5), tokens, offsets, ids)
+    assert blob is not None
+    read = token_codec.decode_tokens(blob, _DIMS)
     assert np.array_equal(read.tokens, tokens.astype(np.float16).astype(np.float32))
     assert np.array_equal(read.offsets, offsets)
     assert np.array_equal(read.ids, ids)
     assert read.truncated
-    assert np.array_equal(read.sentence, codec.decode_bodies([sentence(0.5)], _DIMS)[0][0])
-    assert token_codec.sentence_of(body, _DIMS) == sentence(0.5)
+    assert np.array_equal(read.sentence, codec.decode_blobs([sentence(0.5)], _DIMS)[0][0])
+    assert token_codec.sentence_of(blob, _DIMS) == sentence(0.5)
 
 
 def test_the_sentence_can_be_replaced_by_the_cached_one() -> None:
-    body = token_codec.encode_tokens(
+    blob = token_codec.encode_tokens(
         sentence(0.5), np.ones((2, _DIMS), np.float32), np.zeros((2, 2), np.int32), np.zeros(2, np.int32)
     )
-    assert body is not None
-    changed = token_codec.decode_tokens(token_codec.with_sentence(body, sentence(0.1)), _DIMS)
-    assert np.array_equal(changed.sentence, codec.decode_bodies([sentence(0.1)], _DIMS)[0][0])
+    assert blob is not None
+    changed = token_codec.decode_tokens(token_codec.with_sentence(blob, sentence(0.1)), _DIMS)
+    assert np.array_equal(changed.sentence, codec.decode_blobs([sentence(0.1)], _DIMS)[0][0])
     assert np.array_equal(changed.tokens, np.ones((2, _DIMS), np.float32))
 
 

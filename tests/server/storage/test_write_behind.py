@@ -7,10 +7,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.second_level import Write
-from gradewire_server.storage.telemetry import EngineTelemetry
-from gradewire_server.storage.write_behind import WriteBack
+from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.storage.write_behind import WriteBehind
 
 
 class Store:
@@ -23,7 +23,9 @@ class Store:
         self.gate = asyncio.Event()
         self.chunks: list[list[Write]] = []
 
-    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
         del dims, kind
         return [None] * len(keys)
 
@@ -41,10 +43,10 @@ class Store:
 
 @pytest.mark.parametrize(("size", "fitting"), [(100, 10), (5 * 2048, 2), (10 * 2048 + 1, 0)])
 async def test_entries_and_bytes_are_bounded(
-    size: int, fitting: int, telemetry: EngineTelemetry, registry: CollectorRegistry
+    size: int, fitting: int, telemetry: StorageTelemetry, registry: CollectorRegistry
 ) -> None:
     store, written = Store(), []
-    writer = WriteBack(store, telemetry, max_pending=10, written=lambda name, tier: written.append((name, tier)))
+    writer = WriteBehind(store, telemetry, max_pending=10, written=lambda name, tier: written.append((name, tier)))
     names = [b"%d" % number for number in range(12)]
     for name in names:
         writer.add(name, Write(name, bytes(size), Tier.REFERENCE, 1))
@@ -59,11 +61,11 @@ async def test_entries_and_bytes_are_bounded(
         assert written[-1][0] == b"later", "what was written made room"
 
 
-async def test_large_entries_are_written_in_small_chunks(telemetry: EngineTelemetry) -> None:
+async def test_large_entries_are_written_in_small_chunks(telemetry: StorageTelemetry) -> None:
     store = Store()
-    writer = WriteBack(store, telemetry, max_pending=65_536, written=lambda _name, _tier: None)
+    writer = WriteBehind(store, telemetry, max_pending=65_536, written=lambda _name, _tier: None)
     for number in range(20):
-        writer.add(b"%d" % number, Write(b"%d" % number, bytes(1 << 20), Tier.REFERENCE, 1, Kind.TOKENS))
+        writer.add(b"%d" % number, Write(b"%d" % number, bytes(1 << 20), Tier.REFERENCE, 1, EntryKind.TOKENS))
     store.gate.set()
     await writer.flush()
     assert sum(map(len, store.chunks)) == 20

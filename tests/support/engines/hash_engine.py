@@ -1,4 +1,4 @@
-"""An engine without a model: vectors are sums of hashed words, so equal words mean close vectors."""
+"""Ports without a model: vectors are sums of hashed words, so equal words mean close vectors."""
 
 import asyncio
 import hashlib
@@ -15,7 +15,7 @@ from tests.support.judges.scripted import Script, judge_status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import ModelFacts, TokenLayer
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
-from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, TokensReply
+from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
 
 DIMS = 48
@@ -59,10 +59,30 @@ def with_special(vectors: TokenVectors, layer: int) -> TokenVectors:
     )
 
 
+class ListedModels:
+    """A ModelIndex over what `statuses` says.
+
+    Args:
+        statuses: All models, as they are now.
+        missing: What is said of a name that is not among them, which `{}` stands for.
+    """
+
+    def __init__(self, statuses: Callable[[], Sequence[ModelStatus]], missing: str) -> None:
+        self.statuses = statuses
+        self._missing = missing
+
+    def status(self, name: str) -> ModelStatus | Failure:
+        for status in self.statuses():
+            if status.name == name or (not name and status.is_default):
+                return status
+        return Failure(Status.MODEL_UNAVAILABLE, self._missing.format(name))
+
+
 class HashEngine:
-    """Implements the Engine protocol.
+    """Stands behind all ports: `Scorer(engine.ports)`.
 
     Attributes:
+        ports: What scoring and requests ask.
         calls: Every call so far: (kind, model, texts, tiers); kind is "embed", "tokens" or "prepared".
         computed: How often each (kind, text) was computed; a text is computed once, then remembered.
         failures: Texts that fail, with their failure.
@@ -97,6 +117,14 @@ class HashEngine:
         self.versions: dict[str, int] = {}
         self.unreadable: tuple[tuple[str, str], ...] = ()
         self.running = 0
+        self.ports = Ports(
+            embeddings=self,
+            encoders=ListedModels(self.encoder_statuses, "{} is not built"),
+            judges=self,
+            judge_models=ListedModels(self.judge_statuses, "there is no judge {!r} here"),
+            reference_sets=self,
+            lexicon=self,
+        )
         self.digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (*models, *judges)}
 
     async def embed(
@@ -206,7 +234,7 @@ class HashEngine:
         self.corpora.setdefault(reference_set, set()).update(entries)
         return None
 
-    def models(self) -> Sequence[ModelStatus]:
+    def encoder_statuses(self) -> Sequence[ModelStatus]:
         return tuple(
             ModelStatus(
                 name=name,
@@ -231,12 +259,6 @@ class HashEngine:
             )
             for name in self._names
         )
-
-    def model(self, name: str) -> ModelStatus | Failure:
-        for status in self.models():
-            if status.name == name or (not name and status.is_default):
-                return status
-        return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not built")
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         known = await self._turn(need, deadline_s)
@@ -268,13 +290,7 @@ class HashEngine:
             self.running -= 1
         return self._said.get(need)
 
-    def judges(self) -> Sequence[ModelStatus]:
+    def judge_statuses(self) -> Sequence[ModelStatus]:
         return tuple(
             judge_status(name, digest=self.digests[name], is_default=name == self._judges[0]) for name in self._judges
         )
-
-    def judge(self, name: str) -> ModelStatus | Failure:
-        for status in self.judges():
-            if status.name == name or (not name and status.is_default):
-                return status
-        return Failure(Status.MODEL_UNAVAILABLE, f"there is no judge {name!r} here")

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.needs import Source
+from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.judges.source import JudgeUnavailableError
+from gradewire_server.judges.backend import JudgeUnavailableError
 
 A = TypeVar("A")
 
@@ -103,10 +104,7 @@ def judge_status(name: str, *, digest: str = "", is_default: bool = False, state
         name=name,
         digest=digest or hashlib.sha256(name.encode()).hexdigest(),
         state=state,
-        message="",
-        how_to_get="",
         is_default=is_default,
-        dims=0,
         max_tokens=4096,
         licence="Apache-2.0",
         numeric_class="scripted",
@@ -140,15 +138,15 @@ class ScriptedJudge:
     def status(self) -> ModelStatus:
         return self._status
 
-    async def choose(self, need: Choose, *, deadline_s: float | None) -> tuple[Choice | Failure, Timing]:
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         del deadline_s
         await self._held()
-        return self.script.choose(need), Timing(queue_s=0.25, inference_s=0.5)
+        return JudgeReply(self.script.choose(need), Source.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
 
-    async def generate(self, need: Generate, *, deadline_s: float | None) -> tuple[Generated | Failure, Timing]:
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         del deadline_s
         await self._held()
-        return self.script.generate(need), Timing(queue_s=0.25, inference_s=2.0)
+        return JudgeReply(self.script.generate(need), Source.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
 
     def trouble(self) -> str:
         return self.why
@@ -170,7 +168,7 @@ class ScriptedJudge:
 
 
 class ScriptedJudges:
-    """Implements the JudgeSource protocol.
+    """Implements the JudgeBackend protocol.
 
     Attributes:
         known: Judges by name; putting in another one is building it anew.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 
 class Role(StrEnum):
@@ -110,3 +111,7 @@ class Generated:
     prompt_tokens: int
     generated_tokens: int
     truncated: bool = False
+
+
+JudgeNeed: TypeAlias = Choose | Generate
+JudgeAnswer: TypeAlias = Choice | Generated

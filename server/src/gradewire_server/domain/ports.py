@@ -1,8 +1,8 @@
-"""What the scorer asks of an engine: the seam between scoring and backends."""
+"""What scoring and requests ask of the rest of the server: the seam before encoders, judges, stores and lexicon."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
-from gradewire_server.domain.result import Failure, Timing
+from gradewire_server.domain.result import Failure, Status, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,9 @@ class TokensReply:
 
 A = TypeVar("A", Choice, Generated)
 
+REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
+"""Where NAME@DIGEST names a model that another one of the name has taken the place of."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(Generic[A]):
@@ -61,18 +64,18 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """One model as the engine sees it; fields as gradewire.v1.Model."""
+    """One model as the server sees it; fields as gradewire.v1.Model."""
 
     name: str
     digest: str
     state: str  # "loaded" | "built" | "missing" | "broken"
-    message: str
-    how_to_get: str
-    is_default: bool
-    dims: int
-    max_tokens: int
-    licence: str
-    numeric_class: str
+    message: str = ""
+    how_to_get: str = ""
+    is_default: bool = False
+    dims: int = 0
+    max_tokens: int = 0
+    licence: str = ""
+    numeric_class: str = ""
     facts: ModelFacts = NO_MODEL
     kind: str = "encoder"  # or "judge"
     remarks: tuple[str, ...] = ()
@@ -177,82 +180,3 @@ class Ports:
     judge_models: ModelIndex
     reference_sets: ReferenceSets
     lexicon: Lexicon
-
-
-class Engine(Protocol):
-    """Turns what metrics need into vectors. All calls are safe to cancel and safe to run at once."""
-
-    async def embed(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
-    ) -> EmbedReply:
-        """Sentence vectors of distinct `texts`.
-
-        Never raises for a backend's sake: what failed stands in `failures`.
-
-        Args:
-            model: NAME, "" for the default one, or NAME@DIGEST with all 64 digits: then a model that has been replaced
-                since fails with UNAVAILABLE, so that rounds of one item never mix two models.
-            texts: NFC, not blank.
-            tiers: One per text.
-            deadline_s: In `time.monotonic()` seconds.
-        """
-
-    async def embed_tokens(
-        self,
-        model: str,
-        texts: Sequence[str],
-        tiers: Sequence[Tier],
-        *,
-        layer: int = 0,
-        deadline_s: float | None = None,
-    ) -> TokensReply:
-        """Token vectors of distinct `texts`, of `layer` as in `EmbedTokens`; otherwise as `embed`."""
-
-    async def prepared_answers(
-        self, reference_set: str, question: str, references: Sequence[str]
-    ) -> PreparedAnswers | Failure:
-        """Synthetic answers stored for the references of a question in a set."""
-
-    async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
-        """Token ids of each text as `embed_tokens` numbers them, special ones left out, cut where the model cuts."""
-
-    async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        """Synonyms by word, of WordNet's files where they are; MODEL_UNAVAILABLE says what to install."""
-
-    async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
-        """The questions and references that a set's corpus was prepared with; NOT_PREPARED where there are none."""
-
-    async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Differs once `entries` would answer otherwise, and costs next to nothing; NOT_PREPARED as there."""
-
-    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
-        """Adds entries to a set's corpus, durably; one that is there already changes nothing."""
-
-    async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """Stores synthetic answers by reference, durably (no time to live); the same content again changes nothing.
-
-        What the set holds is never replaced: another answer for one of its references is INVALID_INPUT.
-        """
-
-    def models(self) -> Sequence[ModelStatus]:
-        """All known models; the default one is marked."""
-
-    def model(self, name: str) -> ModelStatus | Failure:
-        """One model by name ("" is the default one), or why it cannot be used (MODEL_UNAVAILABLE)."""
-
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Has a judge choose. Never raises for a backend's sake; equal needs under way at the same time run once.
-
-        Args:
-            need: What to ask. A model that has been replaced, or is not there, fails as in `embed`.
-            deadline_s: In `time.monotonic()` seconds.
-        """
-
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """Has a judge write; otherwise as `choose`."""
-
-    def judges(self) -> Sequence[ModelStatus]:
-        """All known judges; the default one is marked."""
-
-    def judge(self, name: str) -> ModelStatus | Failure:
-        """One judge by name ("" is the default one), or why it cannot be used (MODEL_UNAVAILABLE)."""

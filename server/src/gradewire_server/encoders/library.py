@@ -4,24 +4,27 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
+
+from typing_extensions import override
 
 from gradewire_models.catalog.loading import default_model, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel
+from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelFacts, TokenLayer
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.encoder import Encoder, EncoderParts
+from gradewire_server.encoders.cache import CachedEncoder
+from gradewire_server.encoders.encoder import Encoder
 from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
 
 _log = logging.getLogger(__name__)
 
 _Stamp: TypeAlias = tuple[str, int, int]
-
-REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +32,15 @@ class LoadedModel:
     """A model that is ready.
 
     Attributes:
-        encoder: Runs it.
+        encoder: Runs it, behind the cache.
         status: Its public face.
     """
 
-    encoder: Encoder
+    encoder: CachedEncoder
     status: ModelStatus
 
 
-class ModelLibrary:
+class ModelLibrary(ModelIndex):
     """The models of a source and of the catalog.
 
     A call refers to a model as NAME, as NAME@DIGEST (that one or none), or by "" for the default one.
@@ -46,7 +49,7 @@ class ModelLibrary:
         source: Where models come from.
         default: Name that "" stands for; empty for the catalog's default.
         namespace: See `CacheConfig.namespace`.
-        assemble: Makes an encoder of a model that was opened; called on the event loop.
+        wrap: Puts the cache around an encoder that was opened.
 
     Attributes:
         default: The default model's name.
@@ -56,17 +59,17 @@ class ModelLibrary:
     """
 
     def __init__(
-        self, source: ModelSource, *, default: str, namespace: str, assemble: Callable[[EncoderParts], Encoder]
+        self, source: ModelSource, *, default: str, namespace: str, wrap: Callable[[Encoder], CachedEncoder]
     ) -> None:
         self._source = source
         self.default = default or default_model().name
         self._namespace = namespace
-        self._assemble = assemble
+        self._wrap = wrap
         self.loaded: dict[str, LoadedModel] = {}
         self.awaited: dict[str, Failure] = {}
         self.unusable: dict[str, str] = {}
         self._by_reference: dict[str, LoadedModel] = {}
-        self._loading: dict[str, asyncio.Task[LoadedModel | Failure]] = {}
+        self._loading: SingleFlight[str, LoadedModel | Failure] = SingleFlight()
         self._retiring: set[asyncio.Task[None]] = set()
         self._broken: dict[str, tuple[_Stamp, str]] = {}
         self._described: dict[str, ModelStatus] = {}
@@ -87,14 +90,11 @@ class ModelLibrary:
 
     async def reload(self, name: str) -> LoadedModel | Failure:
         """Opens a model anew: it takes the place of the one that is loaded, which is gone also where that fails."""
-        task = self._loading.get(name)
-        if task is None:
-            task = self._loading[name] = asyncio.get_running_loop().create_task(self._load(name))
-            task.add_done_callback(lambda _: self._loading.pop(name, None))
-        return await asyncio.shield(task)
+        return await self._loading.result(name, partial(self._load, name))
 
+    @override
     def status(self, name: str) -> ModelStatus | Failure:
-        """One model by name, or why it cannot be used. Of a loaded or awaited one without touching the disk."""
+        # Of a loaded or awaited one without touching the disk.
         name = name or self.default
         loaded = self.loaded.get(name)
         if loaded is not None:
@@ -118,8 +118,9 @@ class ModelLibrary:
             f"there is no model {name!r}; known are: {', '.join(status.name for status in self.statuses())}",
         )
 
+    @override
     def statuses(self) -> list[ModelStatus]:
-        """Catalog first, then what else is built; variants of a model only where they are built."""
+        # Catalog first, then what else is built; variants of a model only where they are built.
         built = {model.name: model for model in self._source.listed()}
         known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
         names = dict.fromkeys([*known, *built, *self.loaded])
@@ -127,8 +128,7 @@ class ModelLibrary:
 
     async def close(self) -> None:
         """Waits for what is loading, then ends all encoders."""
-        if self._loading:
-            await asyncio.wait(self._loading.values())
+        await self._loading.wait()
         for loaded in self.loaded.values():
             await loaded.encoder.close()
         if self._retiring:
@@ -136,7 +136,7 @@ class ModelLibrary:
 
     async def _load(self, name: str) -> LoadedModel | Failure:
         try:
-            parts = await self._source.open(name, namespace=self._namespace)
+            encoder = await self._source.open(name, namespace=self._namespace)
         except NotNowError as error:
             if self.awaited.get(name) != error.failure:
                 _log.warning("model %s cannot be used now: %s", name, error.failure.message)
@@ -152,8 +152,8 @@ class ModelLibrary:
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
             return self._unusable(name, f"model {name!r} cannot be loaded; the server's log says why")
-        status = _status(parts.model, state="loaded", is_default=name == self.default)
-        loaded = LoadedModel(self._assemble(parts), status)
+        status = _status(encoder.model, state="loaded", is_default=name == self.default)
+        loaded = LoadedModel(self._wrap(encoder), status)
         self._put(name, loaded)
         self.awaited.pop(name, None)
         self._broken.pop(name, None)

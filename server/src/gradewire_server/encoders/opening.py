@@ -1,42 +1,69 @@
-"""Opens the engine that the settings ask for; the other one is not even imported."""
+"""Makes the encoder service that the settings ask for; the backend that is not asked for is not even imported."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
+
+from gradewire_server.encoders.cache import CachedEncoder
+from gradewire_server.encoders.library import ModelLibrary
+from gradewire_server.encoders.pending import PendingTexts
+from gradewire_server.encoders.service import EncoderService
+from gradewire_server.encoders.telemetry import EncoderTelemetry
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from gradewire_server.encoders.local.source import EmbeddedEngine
-    from gradewire_server.encoders.triton.source import TritonEngine
-    from gradewire_server.encoders.vector_engine import VectorEngine
+    from gradewire_server.encoders.blob_cache import BlobCache
+    from gradewire_server.encoders.source import ModelSource
     from gradewire_server.settings.engine import EngineConfig
 
 
-def engine_type(config: EngineConfig) -> type[EmbeddedEngine | TritonEngine]:
-    """The engine that is asked for, imported now.
+def check_installed(config: EngineConfig) -> None:
+    """Imports what encoders run on.
 
     Raises:
-        ImportError: What it runs on is not installed; its `name` says what.
+        ImportError: It is not installed; its `name` says what.
     """
-    if config.triton is not None:
-        from gradewire_server.encoders.triton.source import TritonEngine  # noqa: PLC0415 - an extra that others need not have
-
-        return TritonEngine
-    from gradewire_server.encoders.local.source import EmbeddedEngine  # noqa: PLC0415 - brings ONNX Runtime
-
-    return EmbeddedEngine
+    import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton'}.source")
 
 
-async def open_engine(config: EngineConfig, registry: CollectorRegistry) -> VectorEngine:
-    """Opens stores and preloads models; what cannot be had is shown by `VectorEngine.health`.
+def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
+    """The service; no model is loaded yet.
 
     Args:
         config: See `EngineConfig`.
-        registry: Where the engine registers its metrics; one engine per registry.
+        blobs: What is kept of vectors.
+        registry: Where metrics are registered; one service per registry.
 
     Raises:
         OSError: A certificate cannot be read.
-        ImportError: As `engine_type`.
+        ImportError: As `check_installed`.
     """
-    return await engine_type(config).open(config, registry)
+    telemetry = EncoderTelemetry(registry)
+    pending = PendingTexts()
+    telemetry.watch(in_flight=lambda: len(pending))
+
+    def library_of(source: ModelSource) -> ModelLibrary:
+        return ModelLibrary(
+            source,
+            default=config.default_model,
+            namespace=config.cache.namespace,
+            wrap=lambda encoder: CachedEncoder(encoder, blobs, pending, telemetry),
+        )
+
+    if config.triton is None:
+        from gradewire_server.encoders.local.source import SessionSource  # noqa: PLC0415 - brings ONNX Runtime
+
+        local = SessionSource(config.model_repository, config.compute, telemetry)
+        return EncoderService(local, library_of(local), telemetry, preload=config.preload)
+    from gradewire_server.encoders.triton.source import TritonSource  # noqa: PLC0415 - an extra that others need not have
+    from gradewire_server.encoders.triton.supervisor import TritonSupervisor  # noqa: PLC0415 - likewise
+    from gradewire_server.encoders.triton.telemetry import TritonTelemetry  # noqa: PLC0415 - likewise
+
+    counters = TritonTelemetry(registry)
+    remote = TritonSource(config.model_repository, config.compute, config.triton, telemetry, counters)
+    library = library_of(remote)
+    supervisor = TritonSupervisor(library, remote, config.triton, counters)
+    remote.supervise(supervisor)
+    return EncoderService(remote, library, telemetry, preload=config.preload, supervisor=supervisor)

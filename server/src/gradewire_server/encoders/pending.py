@@ -1,7 +1,8 @@
-"""Single flight: a vector that several calls want at the same time is worked out once.
+"""Pending texts: a vector that several calls want at the same time is worked out once.
 
-The engine owns a flight; calls only subscribe. So a cancelled call never takes work away from another one, and a flight
-that nobody waits for any more is dropped when its turn comes. A call costs one future, however many texts it has.
+A pending text belongs to no call; calls only subscribe. So a cancelled call never takes work away from another one, and
+a text that nobody waits for any more is dropped when its turn comes. A call costs one future, however many texts it
+has.
 """
 
 import asyncio
@@ -12,21 +13,21 @@ from collections.abc import Iterable
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.encoders.tokenizer import Tokenized  # noqa: TC001 - one way of importing types, everywhere
-from gradewire_server.storage.vector_kind import SENTENCE, Bodies, Part
+from gradewire_server.storage.vector_kind import SENTENCE, Blobs, VectorKind
 
 _TIMED_OUT = Failure(Status.TIMEOUT, "the deadline passed before the encoder was done; allow more time or send less")
 _ABANDONED = Failure(Status.UNAVAILABLE, "everyone who asked for this text went away")
 
 
-class Call:
-    """One engine call and what it still waits for.
+class VectorCall:
+    """One call and what it still waits for.
 
     Args:
         size: Number of texts.
         deadline_s: In `time.monotonic()` seconds; None for none.
 
     Attributes:
-        results: By position: a body, a failure, or None while it is open.
+        results: By position: a blob, a failure, or None while it is open.
         sources: By position, `Source` of each result.
         timing: Filled by those who work for the call.
         open: Whether anybody waits for it.
@@ -97,46 +98,46 @@ class Call:
             self._future.set_result(None)
 
 
-class Flight:
+class PendingText:
     """One text on its way to vectors: all that is wanted of it comes from one pass, where it is wanted in time.
 
     Attributes:
         name: In-process name of its sentence's entry (`KeySpace.hashes`).
         text: The model input without prefix.
         tier: The strongest tier that a subscriber asked for.
-        parts: What is wanted of it.
+        kinds: What is wanted of it.
         taken: Of these, what the run at work was asked for; None before it began.
         tokens: The text as the model reads it, once tokenized.
         queued_s: When it entered the encoder's queue, `time.monotonic()` seconds.
         subscribers: Who waits, at which position, for what.
     """
 
-    __slots__ = ("name", "parts", "queued_s", "subscribers", "taken", "text", "tier", "tokens")
+    __slots__ = ("kinds", "name", "queued_s", "subscribers", "taken", "text", "tier", "tokens")
 
     def __init__(self, name: bytes, text: str, tier: Tier) -> None:
         self.name = name
         self.text = text
         self.tier = tier
-        self.parts: frozenset[Part] = frozenset()
-        self.taken: frozenset[Part] | None = None
+        self.kinds: frozenset[VectorKind] = frozenset()
+        self.taken: frozenset[VectorKind] | None = None
         self.tokens: Tokenized | None = None
         self.queued_s = 0.0
-        self.subscribers: list[tuple[Call, int, Part]] = []
+        self.subscribers: list[tuple[VectorCall, int, VectorKind]] = []
 
     @property
-    def token_parts(self) -> frozenset[Part]:
+    def token_kinds(self) -> frozenset[VectorKind]:
         """Layers whose token vectors are wanted."""
-        return self.parts - {SENTENCE}
+        return self.kinds - {SENTENCE}
 
     @property
     def storable(self) -> bool:
         """Whether a second level may hold all that is wanted: token vectors are kept of references alone."""
-        return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_parts)
+        return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
-    def take(self) -> frozenset[Part]:
+    def take(self) -> frozenset[VectorKind]:
         """Settles what its run is asked for; what is wanted later takes another one. Any thread."""
         located = self.tokens is not None and self.tokens.kept is not None
-        self.taken = self.token_parts if located else frozenset()
+        self.taken = self.token_kinds if located else frozenset()
         return self.taken
 
     @property
@@ -153,67 +154,67 @@ class Flight:
         """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
-    def calls(self) -> Iterable[Call]:
+    def calls(self) -> Iterable[VectorCall]:
         """Everyone who subscribed."""
         return (call for call, _, _ in self.subscribers)
 
 
-class FlightTable:
-    """All flights of an engine, by name."""
+class PendingTexts:
+    """All texts that are being worked out, by name."""
 
     def __init__(self) -> None:
-        self._flights: dict[bytes, Flight] = {}
+        self._texts: dict[bytes, PendingText] = {}
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._texts)
 
-    def __contains__(self, flight: Flight) -> bool:
-        return self._flights.get(flight.name) is flight
+    def __contains__(self, pending: PendingText) -> bool:
+        return self._texts.get(pending.name) is pending
 
-    def join(self, name: bytes, call: Call, position: int, part: Part, tier: Tier) -> bool:
-        """Subscribes to the flight of `name` if there is one; says whether there was."""
-        flight = self._flights.get(name)
-        if flight is None:
+    def join(self, name: bytes, call: VectorCall, position: int, kind: VectorKind, tier: Tier) -> bool:
+        """Subscribes to the pending text of `name` if there is one; says whether there was."""
+        pending = self._texts.get(name)
+        if pending is None:
             return False
-        flight.tier = max(flight.tier, tier)
-        _subscribe(flight, call, position, part)
+        pending.tier = max(pending.tier, tier)
+        _subscribe(pending, call, position, kind)
         return True
 
-    def start(self, flight: Flight, call: Call, position: int, part: Part) -> None:
-        """Takes a new flight in, with its first subscriber."""
-        self._flights[flight.name] = flight
-        _subscribe(flight, call, position, part)
+    def start(self, pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
+        """Takes a new text in, with its first subscriber."""
+        self._texts[pending.name] = pending
+        _subscribe(pending, call, position, kind)
 
-    def land(self, flight: Flight, result: Bodies | Failure, source: Source) -> bool:
-        """Ends a flight: its first subscriber gets `source`, those that joined later JOINED.
+    def complete(self, pending: PendingText, result: Blobs | Failure, source: Source) -> bool:
+        """Ends the wait for a text: its first subscriber gets `source`, those that joined later JOINED.
 
         Returns:
             Whether everyone was served. Those who want what is not in `result` go on waiting, for another run of it.
         """
         served = False
-        waiting: list[tuple[Call, int, Part]] = []
-        for call, position, part in flight.subscribers:
-            body = result if isinstance(result, Failure) else result.get(part)
-            if body is None:
-                waiting.append((call, position, part))
+        waiting: list[tuple[VectorCall, int, VectorKind]] = []
+        for call, position, kind in pending.subscribers:
+            blob = result if isinstance(result, Failure) else result.get(kind)
+            if blob is None:
+                waiting.append((call, position, kind))
                 continue
-            call.settle(position, body, Source.JOINED if served else source)
+            call.settle(position, blob, Source.JOINED if served else source)
             served = True
-        flight.subscribers = waiting
-        flight.parts = frozenset(part for _, _, part in waiting)
-        flight.taken = None
+        pending.subscribers = waiting
+        pending.kinds = frozenset(kind for _, _, kind in waiting)
+        pending.taken = None
         if not waiting:
-            self._flights.pop(flight.name, None)
+            self._texts.pop(pending.name, None)
         return not waiting
 
-    def drop(self, flight: Flight) -> bool:
-        """Ends a flight that is not wanted any more; says whether a deadline was the reason."""
-        timed_out = any(call.open or call.deadline_s < math.inf for call in flight.calls())
-        self.land(flight, _TIMED_OUT if timed_out else _ABANDONED, Source.COMPUTED)
+    def drop(self, pending: PendingText) -> bool:
+        """Ends the wait for a text that is not wanted any more; says whether a deadline was the reason."""
+        timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
+        self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, Source.COMPUTED)
         return timed_out
 
 
-def _subscribe(flight: Flight, call: Call, position: int, part: Part) -> None:
-    flight.subscribers.append((call, position, part))
-    flight.parts |= {part}
+def _subscribe(pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
+    pending.subscribers.append((call, position, kind))
+    pending.kinds |= {kind}
     call.expect()

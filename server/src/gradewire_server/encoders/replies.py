@@ -9,19 +9,19 @@ import numpy as np
 from gradewire_server.domain.needs import Source, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.encoders.pending import Call
-from gradewire_server.storage.codec import decode_bodies
+from gradewire_server.encoders.pending import VectorCall
+from gradewire_server.storage.codec import decode_blobs
 from gradewire_server.storage.token_codec import decode_tokens
 
 _INLINE_BYTES: Final = 1 << 20
 """Of token vectors: half a millisecond of reading."""
 
 
-def sentence_reply(call: Call, dims: int) -> EmbedReply:
-    """Reply to `Engine.embed`; every result of `call` is settled."""
+def sentence_reply(call: VectorCall, dims: int) -> EmbedReply:
+    """Reply to `Embeddings.embed`; every result of `call` is settled."""
     failures = {i: result for i, result in enumerate(call.results) if isinstance(result, Failure)}
-    bodies = [result for result in call.results if isinstance(result, bytes)]
-    values, truncated = decode_bodies(bodies, dims)
+    blobs = [result for result in call.results if isinstance(result, bytes)]
+    values, truncated = decode_blobs(blobs, dims)
     if failures:
         good = np.array([isinstance(result, bytes) for result in call.results], np.bool_)
         all_values = np.zeros((len(good), dims), np.float32)
@@ -31,8 +31,8 @@ def sentence_reply(call: Call, dims: int) -> EmbedReply:
     return EmbedReply(values, truncated, np.frombuffer(call.sources, np.uint8), call.timing, failures)
 
 
-async def tokens_reply(call: Call, dims: int) -> TokensReply:
-    """Reply to `Engine.embed_tokens`; every result of `call` is settled. Much of it is read off the event loop."""
+async def tokens_reply(call: VectorCall, dims: int) -> TokensReply:
+    """Reply to `Embeddings.embed_tokens`; every result of `call` is settled. Much of it is read off the event loop."""
     results = [result for result in call.results if result is not None]
     size = sum(len(result) for result in results if isinstance(result, bytes))
     if size > _INLINE_BYTES:

@@ -1,11 +1,11 @@
-"""Where an engine's models come from and how they are run: all that differs between this process and Triton."""
+"""Where encoders come from and how they are run: all that differs between this process and Triton."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.encoder import EncoderParts
+from gradewire_server.encoders.encoder import Encoder
 
 
 class NotNowError(Exception):
@@ -36,7 +36,7 @@ class ModelSource(Protocol):
     def describe(self, name: str) -> BuiltModel:
         """One model; raises ModelNotBuiltError or ModelBrokenError."""
 
-    async def open(self, name: str, *, namespace: str) -> EncoderParts:
+    async def open(self, name: str, *, namespace: str) -> Encoder:
         """Gets a model ready to run.
 
         Args:

@@ -1,33 +1,67 @@
-"""What a second level holds of texts."""
+"""A second level before an encoder: what is stored is not computed."""
 
+import asyncio
+import time
 from collections.abc import Sequence
 
-from gradewire_server.encoders.pending import Flight
-from gradewire_server.storage.keys import Kind, ModelSpaces
+from gradewire_server.encoders.backend import Encoded, EncodedFuture, VectorBackend
+from gradewire_server.encoders.pending import PendingText
+from gradewire_server.storage.keys import EntryKind, ModelSpaces
 from gradewire_server.storage.second_level import SecondLevel
 from gradewire_server.storage.token_codec import is_whole
-from gradewire_server.storage.vector_kind import SENTENCE, Bodies, Part
+from gradewire_server.storage.vector_kind import SENTENCE, Blobs, VectorKind
 
 
-async def find_stored(spaces: ModelSpaces, second: SecondLevel, flights: Sequence[Flight]) -> Sequence[Bodies]:
-    """Bodies of each flight that are stored, by part; empty where there is none.
+class StoredFirst:
+    """Looks texts up in a second level, then asks another backend; see `VectorBackend`.
+
+    Args:
+        backend: Asked for what is not stored.
+        second: The second level.
+        spaces: Names of the model's entries.
+    """
+
+    def __init__(self, backend: VectorBackend, second: SecondLevel, spaces: ModelSpaces) -> None:
+        self._backend = backend
+        self._second = second
+        self._spaces = spaces
+
+    async def encode(self, texts: Sequence[PendingText], /) -> list[EncodedFuture]:
+        """Looks texts up, and has the backend work out the others."""
+        started_s = time.perf_counter()
+        found = await find_stored(self._spaces, self._second, texts)
+        took_s = time.perf_counter() - started_s
+        for call in {call for text in texts for call in text.calls()}:
+            call.timing.cache_s += took_s
+        left = [text for text, blobs in zip(texts, found, strict=True) if not blobs]
+        computed = iter(await self._backend.encode(left) if left else ())
+        return [self._done(blobs) if blobs else next(computed) for blobs in found]
+
+    def _done(self, blobs: Blobs) -> EncodedFuture:
+        future: EncodedFuture = asyncio.get_running_loop().create_future()
+        future.set_result(Encoded(blobs, self._second.source))
+        return future
+
+
+async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
+    """Blobs of each text that are stored, by kind; empty where there is none.
 
     Where token vectors are wanted the sentence is taken out of their entry: it is not looked for by itself, for a text
     of which something is missing is computed anyway.
     """
-    wanted = [flight.token_parts for flight in flights]
-    found: list[dict[Part, bytes]] = [{} for _ in flights]
-    plain = [index for index, parts in enumerate(wanted) if not parts]
-    keys = [spaces.sentence.stored(flights[index].name) for index in plain]
+    wanted = [text.token_kinds for text in texts]
+    found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
+    plain = [index for index, kinds in enumerate(wanted) if not kinds]
+    keys = [spaces.sentence.stored(texts[index].name) for index in plain]
     if keys:
-        for index, body in zip(plain, await second.read(keys, spaces.dims), strict=True):
-            if body is not None:
-                found[index][SENTENCE] = body
-    for part in sorted(frozenset().union(*wanted)):
-        space = spaces.of(part)
-        having = [index for index, parts in enumerate(wanted) if part in parts]
-        keys = [space.stored(name) for name in space.hashes([flights[index].text for index in having])]
-        for index, body in zip(having, await second.read(keys, spaces.dims, kind=Kind.TOKENS), strict=True):
-            if body is not None and is_whole(body[:-2], spaces.dims):
-                found[index][part] = body
+        for index, blob in zip(plain, await second.read(keys, spaces.dims), strict=True):
+            if blob is not None:
+                found[index][SENTENCE] = blob
+    for kind in sorted(frozenset().union(*wanted)):
+        space = spaces.of(kind)
+        having = [index for index, kinds in enumerate(wanted) if kind in kinds]
+        keys = [space.stored(name) for name in space.hashes([texts[index].text for index in having])]
+        for index, blob in zip(having, await second.read(keys, spaces.dims, kind=EntryKind.TOKENS), strict=True):
+            if blob is not None and is_whole(blob[:-2], spaces.dims):
+                found[index][kind] = blob
     return found

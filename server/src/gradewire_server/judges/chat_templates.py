@@ -35,4 +35,4 @@ def _chatml() -> ChatTemplate:
 
 
 TEMPLATES: Mapping[str, ChatTemplate] = MappingProxyType({"chatml": _chatml()})
-"""By the name that judges give in their description."""
+"""Templates by the name that stands in a judge's description."""

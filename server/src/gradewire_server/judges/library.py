@@ -1,4 +1,4 @@
-"""Judges by name: opened at their first use, once however many ask, and kept until the server ends."""
+"""Judges by name: opened at their first use, once for all who ask, and kept until the server ends."""
 
 import asyncio
 import contextvars
@@ -8,40 +8,50 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.domain.ports import ModelStatus
+from typing_extensions import override
+
+from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.library import REPLACED
-from gradewire_server.judges.source import Judge, JudgeSource, JudgeUnavailableError
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 
 _log = logging.getLogger(__name__)
 
 USABLE: Final = frozenset({"loaded", "built"})
 _LISTED_FOR_S: Final = 2.0
-"""How long a look at the repository is good for: health looks every second, and calls are planned far more often."""
+"""Seconds that a list of judges is used: health asks every second, and calls are planned far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
-"""Callers who come sooner after a failed try are told of that one."""
+"""Callers who come sooner after a failed attempt get the failure of that attempt."""
 _LOOK_AGAIN_S: Final = 30.0
-"""Between two tries to open the default judge while nobody asks: health must not stay down because it is down."""
+"""Between two attempts to open the default judge while nobody asks: health must not stay down because it is down."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
-    "this server has no judge: set judge_backend to embedded, triton or openai (docs/configuration.md)",
+    "this server has no judge: set judge_backend to embedded, triton or openai (docs/reference/settings.md)",
 )
 _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened; the server's log says why")
 
 
-class JudgeShelf:
+class JudgeLibrary(ModelIndex):
     """The judges of a process. Belongs to one event loop.
 
     Args:
-        source: Where they come from.
+        backend: Where they run; closed with this.
         default: Judge that "" stands for.
+        wrap: Called with each judge that was opened; what it returns is what callers get.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, source: JudgeSource, *, default: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        backend: JudgeBackend,
+        *,
+        default: str,
+        wrap: Callable[[Judge], Judge] = lambda judge: judge,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.default = default
         self.loaded: dict[str, Judge] = {}
-        self._source = source
+        self._backend = backend
+        self._wrap = wrap
         self._clock = clock
         self._opening: dict[str, asyncio.Task[Judge | Failure]] = {}
         self._failed: dict[str, tuple[float, Failure]] = {}
@@ -60,7 +70,7 @@ class JudgeShelf:
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Begins to open a judge, unless it is open, or being opened, or not there."""
+        """Begins to open a judge, unless it is open, being opened, or not available."""
         if name in self.loaded or name in self._opening:
             return
         status = self.status(name)
@@ -71,19 +81,20 @@ class JudgeShelf:
             self._start(name)
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """The judge that `get` would answer with, where it is loaded and the one that is meant."""
+        """The judge that `get` would return, where that is loaded already; else None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
 
+    @override
     def statuses(self) -> list[ModelStatus]:
-        """All known judges, as they are now; the default one is marked."""
         found = {status.name: status for status in self._listed()}
         found |= {name: judge.status for name, judge in self.loaded.items()}
         return [replace(status, is_default=status.name == self.default) for status in found.values()]
 
+    @override
     def status(self, name: str) -> ModelStatus | Failure:
-        """One judge, or why it cannot be used. Of one that is loaded without looking at the disk."""
+        # One that is loaded is answered without a look at the disk.
         name = name or self.default
         judge = self.loaded.get(name)
         if judge is not None:
@@ -110,7 +121,7 @@ class JudgeShelf:
         return status.message if isinstance(status, Failure) else ""
 
     async def close(self) -> None:
-        """Gives up what is being opened, closes what is open, then the source."""
+        """Cancels what is being opened, closes what is open, then the backend."""
         if self._looking is not None:
             self._looking.cancel()
         for task in self._opening.values():
@@ -118,7 +129,7 @@ class JudgeShelf:
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.gather(*(judge.close() for judge in self.loaded.values()), return_exceptions=True)
         self.loaded.clear()
-        await self._source.close()
+        await self._backend.close()
 
     async def _opened(self, name: str) -> Judge | Failure:
         task = self._opening.get(name)
@@ -143,7 +154,7 @@ class JudgeShelf:
     async def _open(self, name: str) -> Judge | Failure:
         started_s = self._clock()
         try:
-            judge: Judge = await self._source.open(name)
+            judge = self._wrap(await self._backend.open(name))
         except JudgeUnavailableError as error:
             failure = error.failure
             self._log_once(name, failure)
@@ -163,7 +174,7 @@ class JudgeShelf:
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Says why a judge cannot be used, and not again each time that it is tried."""
+        """Logs why a judge cannot be used; the same reason is logged once."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)
@@ -175,7 +186,7 @@ class JudgeShelf:
 
     def _listed(self) -> Sequence[ModelStatus]:
         if self._clock() >= self._known_until_s:
-            self._known = tuple(self._source.listed())
+            self._known = tuple(self._backend.listed())
             self._known_until_s = self._clock() + _LISTED_FOR_S
         return self._known
 

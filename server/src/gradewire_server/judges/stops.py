@@ -1,10 +1,15 @@
-"""Where a text that a judge writes ends."""
+"""Finds the end of a text that a judge writes."""
 
 from collections.abc import Callable, Sequence
 
 
+def first_stop(text: str, stops: Sequence[str]) -> int | None:
+    """Where the first of these texts begins, empty ones left out; None where none is in it."""
+    return min((at for at in (text.find(stop) for stop in stops if stop) if at >= 0), default=None)
+
+
 class TextEnd:
-    """The end of one answer.
+    """Finds the end of one answer.
 
     Args:
         text: Token ids to text.
@@ -25,17 +30,14 @@ class TextEnd:
             return False
         if ids[-1] in self._ends:
             return True
-        return bool(self._stop) and self._first_stop(self._text(ids[-self._tail :])) is not None
+        return bool(self._stop) and first_stop(self._text(ids[-self._tail :]), self._stop) is not None
 
     def read(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """The answer without what ended it, stripped, and whether anything did."""
+        """The answer without what ended it, stripped; and whether anything ended it."""
         ended = bool(ids) and ids[-1] in self._ends
         text = self._text(ids[:-1] if ended else ids)
-        at = self._first_stop(text)
+        at = first_stop(text, self._stop)
         if at is not None:
             return text[:at].strip(), True
         # A character whose last bytes were never written.
         return (text if ended else text.rstrip("\ufffd")).strip(), ended
-
-    def _first_stop(self, text: str) -> int | None:
-        return min((at for at in map(text.find, self._stop) if at >= 0), default=None)

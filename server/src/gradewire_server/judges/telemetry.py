@@ -1,13 +1,13 @@
-"""What judges tell Prometheus. Base units, bounded labels; docs/metrics.md lists the names."""
+"""The judges' Prometheus metrics: base units, bounded labels."""
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from typing_extensions import override
 
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Status, Timing
-from gradewire_server.judges.local.observer import JudgeRun
-from gradewire_server.judges.remote.observer import RemoteUsage
+from gradewire_server.judges.observers import LocalJudgeObserver, ModelRun, RemoteJudgeObserver, RequestUsage
 
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _SEQUENCES = (1, 2, 4, 8, 16, 32, 64)
@@ -15,8 +15,8 @@ _KIND_SOURCE = ("kind", "source")
 _TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
-class JudgeTelemetry:
-    """Counters, gauges and histograms of the judges; told by the service and by the backends.
+class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
+    """Counters, gauges and histograms of the judges, fed by the service and by the backends.
 
     Args:
         registry: Where they are registered; one per registry.
@@ -51,7 +51,7 @@ class JudgeTelemetry:
         )
 
     def watch(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
-        """Shows what is read when it is asked for."""
+        """Adds gauges that are read when Prometheus asks for them."""
         self._gauge("queue_items", "Needs that are not answered yet, those at work included.", queued)
         self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.", up)
 
@@ -66,8 +66,8 @@ class JudgeTelemetry:
         """Counts a need that was not answered."""
         self._failures.labels(status.name.lower()).inc()
 
-    def ran(self, run: JudgeRun) -> None:
-        """See `JudgeObserver.ran`."""
+    @override
+    def ran(self, run: ModelRun) -> None:
         self._run_sequences.observe(run.sequences)
         self._run_tokens.observe(run.prefill_tokens + run.decode_tokens)
         self._run_s.observe(run.duration_s)
@@ -75,35 +75,25 @@ class JudgeTelemetry:
         self._reused.inc(run.reused_tokens)
         self._decode.inc(run.decode_tokens)
 
+    @override
     def restarted(self) -> None:
-        """See `JudgeObserver.restarted`."""
         self._restarts.inc()
 
-    # Of RemoteObserver, which has a name of its own for what a server answers.
-    def remote_answered(self, usage: RemoteUsage) -> None:
-        """See `RemoteObserver.answered`."""
+    @override
+    def request_answered(self, usage: RequestUsage) -> None:
         self._remote_tokens.labels("prompt").inc(usage.prompt_tokens)
         self._remote_tokens.labels("cached").inc(usage.cached_tokens)
         self._remote_tokens.labels("generated").inc(usage.generated_tokens)
         self._remote_cost.inc(usage.cost)
         self._remote_s.observe(usage.duration_s)
 
-    def remote_retried(self, reason: str) -> None:
-        """See `RemoteObserver.retried`."""
+    @override
+    def request_retried(self, reason: str) -> None:
         self._remote_retries.labels(reason).inc()
 
-    def remote_in_flight(self, change: int) -> None:
-        """See `RemoteObserver.in_flight`."""
+    @override
+    def requests_in_flight(self, change: int) -> None:
         self._remote_in_flight.inc(change)
 
     def _gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
         Gauge(f"gradewire_judge_{name}", what, registry=self._registry).set_function(read)
-
-
-class RemoteTelemetry:
-    """Implements RemoteObserver on a `JudgeTelemetry`."""
-
-    def __init__(self, telemetry: JudgeTelemetry) -> None:
-        self.answered = telemetry.remote_answered
-        self.retried = telemetry.remote_retried
-        self.in_flight = telemetry.remote_in_flight

@@ -1,15 +1,11 @@
-"""What judges say, as bytes: exactly, so that a verdict that was kept equals the one that was first given."""
+"""Verdicts as bytes: exactly, so that a verdict that was kept equals the one that was first given."""
 
 import json
 import math
 import struct
-from typing import TypeAlias
 
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import Tier
-
-JudgeNeed: TypeAlias = Choose | Generate
-JudgeAnswer: TypeAlias = Choice | Generated
 
 _CHOICE = struct.Struct("<cIdH")  # kind, prompt tokens, mass (NaN: none), number of options; then float64 of each
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
@@ -20,7 +16,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 def canonical(need: JudgeNeed, numeric_class: str) -> str:
-    """Everything that decides an answer but the judge's digest, as one text: different needs have different texts."""
+    """What decides an answer, except the judge's digest, as one text; different needs have different texts."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
@@ -30,7 +26,7 @@ def canonical(need: JudgeNeed, numeric_class: str) -> str:
 
 
 def why_no_answer(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """What is wrong with an answer that must not become a score; empty where nothing is."""
+    """What is wrong with an answer, which then must not become a score; empty when it is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
     if isinstance(answer, Choice) and isinstance(need, Choose):
@@ -59,7 +55,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def encode_answer(answer: JudgeAnswer) -> bytes:
-    """Body of an answer that no second level keeps yet."""
+    """An answer as bytes, marked as not yet written to a second level."""
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
         count = len(answer.probabilities)
@@ -73,7 +69,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
 
 
 def decode_answer(need: JudgeNeed, body: bytes) -> JudgeAnswer | None:
-    """The answer that a body holds for a need, or None where it holds none."""
+    """The answer in these bytes; None where they hold no valid answer to the need."""
     try:
         answer = _decode(body)
     except (struct.error, UnicodeDecodeError):

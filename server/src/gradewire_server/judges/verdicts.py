@@ -1,41 +1,39 @@
-"""The cache of verdicts: memory, then the second level that vectors use. A judge costs a thousand times an encoder."""
+"""Where verdicts are kept: memory, then the second level that vectors use. A judge costs a thousand times an encoder.
+
+It only finds and keeps; `cached` asks a judge for what is not there.
+"""
 
 import asyncio
 from typing import NamedTuple
 
+from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.judges.verdict_codec import (
-    JudgeAnswer,
-    JudgeNeed,
-    canonical,
-    decode_answer,
-    encode_answer,
-)
+from gradewire_server.judges.verdict_codec import canonical, decode_answer, encode_answer
 from gradewire_server.storage.codec import with_tier
-from gradewire_server.storage.keys import KeySpace, Kind
+from gradewire_server.storage.keys import EntryKind, KeySpace
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.second_level import SecondLevel, Write
-from gradewire_server.storage.telemetry import EngineTelemetry
-from gradewire_server.storage.write_behind import WriteBack
+from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.storage.write_behind import WriteBehind
 
 _NO_DIMS = 0  # a verdict is no vector
 _OFF_LOOP_CHARACTERS = 64_000
-"""Of a prompt, above which naming it takes longer than a change of thread."""
+"""Length of a prompt from which hashing it takes longer than a change of thread."""
 
 
 class VerdictKey(NamedTuple):
-    """Name of a verdict in the process and in a store."""
+    """Key of a verdict."""
 
     name: bytes
     stored: bytes
 
 
 class VerdictCache:
-    """Answers of judges by everything that decides them. Lives on one event loop.
+    """Answers of judges, by everything that decides them. Lives on one event loop.
 
     Args:
-        lru: The first level, shared with the vectors. Verdicts go to its protected part at once, for they are dear.
+        lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
         second: The second level, or None; closed by its owner.
         telemetry: Counts what was not written.
         namespace: See `CacheConfig.namespace`.
@@ -46,7 +44,7 @@ class VerdictCache:
         self,
         lru: SegmentedLru,
         second: SecondLevel | None,
-        telemetry: EngineTelemetry,
+        telemetry: StorageTelemetry,
         *,
         namespace: str,
         max_pending_writes: int,
@@ -56,26 +54,26 @@ class VerdictCache:
         self._namespace = namespace
         self._spaces: dict[str, KeySpace] = {}
         self._writer = (
-            WriteBack(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
+            WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
         )
 
     async def key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
-        """Names the answer of a judge to a need."""
+        """The key of a judge's answer to a need."""
         prompt = need.prompt
         if len(prompt.lead) + len(prompt.prediction) + len(prompt.tail) > _OFF_LOOP_CHARACTERS:
             return await asyncio.to_thread(self._key, need, judge)
         return self._key(need, judge)
 
     def find(self, key: VerdictKey, need: JudgeNeed) -> JudgeAnswer | None:
-        """An answer in memory."""
+        """Looks in memory."""
         body = self._lru.get(key.name)
         return None if body is None else decode_answer(need, body)
 
     async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, Source] | None:
-        """An answer of the second level, which is in memory from then on."""
+        """Looks in the second level; what is found is kept in memory."""
         if self._second is None:
             return None
-        (body,) = await self._second.read([key.stored], _NO_DIMS, kind=Kind.VERDICT)
+        (body,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
         answer = None if body is None else decode_answer(need, body)
         if body is None or answer is None:
             return None
@@ -83,22 +81,22 @@ class VerdictCache:
         return answer, self._second.source
 
     def keep(self, key: VerdictKey, answer: JudgeAnswer) -> None:
-        """Keeps an answer, and writes it behind."""
+        """Keeps an answer in memory, and writes it to the second level in the background."""
         body = encode_answer(answer)
         self._lru.put(key.name, body, pinned=True)
         # Where a prompt is cut depends on settings, which a store outlives.
         if self._writer is not None and not answer.truncated:
-            self._writer.add(key.name, Write(key.stored, body, Tier.PREDICTION, _NO_DIMS, Kind.VERDICT))
+            self._writer.add(key.name, Write(key.stored, body, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
-        """Returns when all that was kept is written or given up."""
+        """Returns when everything that was kept is written, or has failed to be."""
         if self._writer is not None:
             await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
         space = self._spaces.get(judge.digest)
         if space is None:
-            space = KeySpace(namespace=self._namespace, model_digest=judge.digest, kind=Kind.VERDICT)
+            space = KeySpace(namespace=self._namespace, model_digest=judge.digest, kind=EntryKind.VERDICT)
             self._spaces[judge.digest] = space
         (name,) = space.hashes([canonical(need, judge.numeric_class)])
         return VerdictKey(name, space.stored(name))

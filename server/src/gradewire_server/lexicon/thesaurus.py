@@ -1,4 +1,4 @@
-"""WordNet's synonyms for the engine: opened once, off the event loop; what is missing is told in words."""
+"""WordNet's synonyms for metrics: opened once, off the event loop; what is missing is told in words."""
 
 import asyncio
 import logging
@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from gradewire_server.domain.needs import Synonyms
+from gradewire_server.domain.ports import Lexicon
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.lexicon.wordnet import WordNet
 
@@ -29,7 +32,7 @@ def usual_directory() -> Path:
     return _DEBIAN
 
 
-class Thesaurus:
+class Thesaurus(Lexicon):
     """Synonyms by word; lives on the event loop.
 
     Args:
@@ -41,8 +44,9 @@ class Thesaurus:
         self._opened: WordNet | None = None
         self._opening = asyncio.Lock()
 
+    @override
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        """See `Engine.synonyms`. Files that come later are found without a restart."""
+        # Files that come later are found without a restart.
         async with self._opening:
             if self._opened is None:
                 try:

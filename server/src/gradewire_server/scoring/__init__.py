@@ -1,4 +1,4 @@
-"""Drives the metrics of a request: merges what they need into engine calls and hands each its answers."""
+"""Runs the metrics of a request: merges what they need into calls of the ports and hands each its answers."""
 
 from gradewire_server.scoring.prepare import PreparedChunk
 from gradewire_server.scoring.scorer import Emit, MetricRequest, Scorer

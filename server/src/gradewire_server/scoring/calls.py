@@ -1,4 +1,4 @@
-"""Open needs of many generators, merged into one engine call per model and kind."""
+"""Open needs of many generators, merged into one call of a port per model and kind."""
 
 import asyncio
 import itertools
@@ -20,12 +20,12 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     Vectors,
 )
-from gradewire_server.domain.ports import EmbedReply, Engine, TokensReply
+from gradewire_server.domain.ports import EmbedReply, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
-from gradewire_server.scoring.program_run import Job
+from gradewire_server.scoring.program_run import ProgramRun
 
 T = TypeVar("T", bound=Hashable)
-AnyJob: TypeAlias = Job[Any, Any]
+AnyRun: TypeAlias = ProgramRun[Any, Any]
 Positions: TypeAlias = range | list[int]
 CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
 """Counts a corpus, or answers with what it counted before."""
@@ -33,7 +33,7 @@ _MAX_LOOKUPS_AT_ONCE = 64
 
 
 class Call(ABC, Generic[T]):
-    """Distinct texts (or look-ups) that go to the engine together, and who waits for which of them."""
+    """Distinct texts (or look-ups) that go to a port together, and who waits for which of them."""
 
     weight = 1
     """How many sentence vectors one answer is as large as."""
@@ -42,13 +42,13 @@ class Call(ABC, Generic[T]):
         self.model = model
         self._index: dict[T, int] = {}
         self._tiers: list[Tier] = []
-        self._asks: list[tuple[AnyJob, int, Positions]] = []
+        self._asks: list[tuple[AnyRun, int, Positions]] = []
 
     def __len__(self) -> int:
         return len(self._index)
 
-    def add(self, job: AnyJob, slot: int, texts: Sequence[T], tier: Tier) -> None:
-        """Notes that answer number `slot` of `job`'s round is for `texts`; the strongest tier of a text counts."""
+    def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
+        """Notes that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
         index = self._index
         before = len(index)
         found = [index.setdefault(text, len(index)) for text in texts]
@@ -56,64 +56,64 @@ class Call(ABC, Generic[T]):
         self._tiers.extend([tier] * new)
         if new == len(found):
             # All new: a range, so that the answer is a view and not a copy.
-            self._asks.append((job, slot, range(before, before + new)))
+            self._asks.append((run, slot, range(before, before + new)))
             return
         for position in found:
             self._tiers[position] = max(self._tiers[position], tier)
-        self._asks.append((job, slot, found))
+        self._asks.append((run, slot, found))
 
     @abstractmethod
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
-        """Gets everything from the engine; whatever the engine raises goes through."""
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
+        """Gets everything from the port that has it; whatever that raises goes through."""
 
     @abstractmethod
     def _answer(self, positions: Positions) -> Answer:
         """The answer to one need, after `ask`."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Source of every text and the seconds of the call, where the engine tells."""
+        """Source of every text and the seconds of the call, where the port tells."""
         return None
 
-    def deliver(self) -> Iterator[AnyJob]:
-        """Puts answers and costs into the jobs, after `ask`, one job per step; yields those whose round is complete.
+    def deliver(self) -> Iterator[AnyRun]:
+        """Puts answers and costs into the runs, after `ask`, one run per step; yields those whose round is complete.
 
         It can be left waiting between two steps: a large call must not keep the event loop from others.
         """
         bill = self._bill()
-        for job, asks in self._by_job():
+        for run, asks in self._by_run():
             if bill is not None:
-                _charge(job, [positions for _, _, positions in asks], *bill)
-            yield from self._settle(job, [(slot, self._answer(positions)) for _, slot, positions in asks])
+                _charge(run, [positions for _, _, positions in asks], *bill)
+            yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
 
-    def fail(self, failure: Failure) -> Iterator[AnyJob]:
+    def fail(self, failure: Failure) -> Iterator[AnyRun]:
         """Puts `failure` in place of every answer; otherwise as `deliver`."""
-        for job, asks in self._by_job():
-            yield from self._settle(job, [(slot, failure) for _, slot, _ in asks])
+        for run, asks in self._by_run():
+            yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
 
-    def _by_job(self) -> Iterator[tuple[AnyJob, list[tuple[AnyJob, int, Positions]]]]:
-        # A job's asks stand next to each other, because a round is added as a whole.
-        return ((job, list(asks)) for job, asks in itertools.groupby(self._asks, key=_job_of))
+    def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
+        # A run's asks stand next to each other, because a round is added as a whole.
+        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=_run_of))
 
-    def _settle(self, job: AnyJob, answers: list[tuple[int, Answer]]) -> Iterator[AnyJob]:
+    def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
         for slot, answer in answers:
-            job.answers[slot] = answer
-            job.missing -= 1
-        if not job.missing:
-            yield job
+            run.answers[slot] = answer
+            run.missing -= 1
+        if not run.missing:
+            yield run
 
 
-def _charge(job: AnyJob, used: list[Positions], sources: NDArray[np.uint8], timing: Timing) -> None:
+def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8], timing: Timing) -> None:
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
-        distinct = slice(new[0].start, new[-1].stop)  # new texts of one job have no gap between them
-        job.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
+        distinct = slice(new[0].start, new[-1].stop)  # new texts of one run have no gap between them
+        run.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
     else:
         texts = list(set().union(*used))
-        job.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
-    job.cost.add_timing(timing)
+        run.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
+    run.cost.add_timing(timing)
 
 
-def _job_of(ask: tuple[AnyJob, int, Positions]) -> AnyJob:
+def _run_of(ask: tuple[AnyRun, int, Positions]) -> AnyRun:
     return ask[0]
 
 
@@ -126,9 +126,9 @@ class EmbedCall(Call[str]):
 
     _reply: EmbedReply
 
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`."""
-        self._reply = await engine.embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
+        self._reply = await ports.embeddings.embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
 
     def _answer(self, positions: Positions) -> Vectors | Failure:
         reply = self._reply
@@ -153,9 +153,9 @@ class TokensCall(Call[str]):
         super().__init__(model)
         self._layer = layer
 
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`."""
-        self._reply = await engine.embed_tokens(
+        self._reply = await ports.embeddings.embed_tokens(
             self.model, tuple(self._index), self._tiers, layer=self._layer, deadline_s=deadline_s
         )
 
@@ -180,7 +180,7 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
         self._reference_set = reference_set
         self._found: list[PreparedAnswers | Failure] = []
 
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`; `deadline_s` is the store's own affair."""
         del deadline_s
         if not self._reference_set:
@@ -194,7 +194,10 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
         for start in range(0, len(lookups), _MAX_LOOKUPS_AT_ONCE):
             batch = lookups[start : start + _MAX_LOOKUPS_AT_ONCE]
             self._found += await asyncio.gather(
-                *(engine.prepared_answers(self._reference_set, question, references) for question, references in batch)
+                *(
+                    ports.reference_sets.prepared_answers(self._reference_set, question, references)
+                    for question, references in batch
+                )
             )
 
     def _answer(self, positions: Positions) -> PreparedAnswers | Failure:
@@ -208,10 +211,10 @@ class SynonymsCall(Call[str]):
         super().__init__(model="")
         self._found: Synonyms | Failure = {}
 
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`; looking words up takes no time to speak of."""
         del deadline_s
-        self._found = await engine.synonyms(tuple(self._index))
+        self._found = await ports.lexicon.synonyms(tuple(self._index))
 
     def _answer(self, positions: Positions) -> Synonyms | Failure:
         del positions
@@ -226,9 +229,9 @@ class StatisticsCall(Call[CorpusStatistics]):
         self._count = count
         self._found: list[DocumentFrequencies | Failure] = []
 
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`; counting has no deadline, for what is counted is of use to the next request."""
-        del engine, deadline_s
+        del ports, deadline_s
         self._found = await asyncio.gather(*map(self._count, self._index))
 
     def _answer(self, positions: Positions) -> DocumentFrequencies | Failure:

@@ -6,11 +6,13 @@ What was counted of a set is remembered until the set grows, so that the next re
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
+from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
-from gradewire_server.domain.ports import Engine
+from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.overlap.cider_ngrams import document_frequencies
@@ -43,22 +45,23 @@ class Corpora:
     """The prepared corpora of a process. Belongs to one event loop.
 
     Args:
-        engine: Keeps the sets and knows the tokens of models.
+        ports: Keep the sets and know the tokens of models.
         max_terms: See MAX_REMEMBERED_TERMS.
     """
 
-    def __init__(self, engine: Engine, *, max_terms: int = MAX_REMEMBERED_TERMS) -> None:
-        self._engine = engine
+    def __init__(self, ports: Ports, *, max_terms: int = MAX_REMEMBERED_TERMS) -> None:
+        self._reference_sets = ports.reference_sets
+        self._embeddings = ports.embeddings
         self._max_terms = max_terms
         self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
-        self._counting: dict[tuple[_Key, str], asyncio.Task[DocumentFrequencies | Failure]] = {}
+        self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     async def of_set(self, reference_set: str, need: CorpusStatistics) -> DocumentFrequencies | Failure:
         """What a prepared set counts now; NOT_PREPARED where there is none."""
         if not reference_set:
             return _UNNAMED
         key = (reference_set, need)
-        revision = await self._engine.entries_revision(reference_set)
+        revision = await self._reference_sets.entries_revision(reference_set)
         if isinstance(revision, Failure):
             return revision
         known = self._known.get(key)
@@ -66,12 +69,7 @@ class Corpora:
             self._known.move_to_end(key)
             return known[1]
         # The work belongs to the process: a request that gives up must not make the next one begin anew.
-        at_work = (key, revision)
-        task = self._counting.get(at_work)
-        if task is None:
-            task = self._counting[at_work] = asyncio.create_task(self._count_set(key, revision))
-            task.add_done_callback(lambda _: self._counting.pop(at_work, None))
-        return await asyncio.shield(task)
+        return await self._counting.result((key, revision), partial(self._count_set, key, revision))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
@@ -86,7 +84,7 @@ class Corpora:
         texts = await run(lambda: distinct_references(entries, with_question=with_question))
         if not texts:
             return _NO_QUESTION
-        ids = await self._engine.token_ids(need.model, texts)
+        ids = await self._embeddings.token_ids(need.model, texts)
         if isinstance(ids, Failure):
             return ids
         documents = len(texts)
@@ -99,7 +97,7 @@ class Corpora:
     async def _count_set(self, key: _Key, revision: str) -> DocumentFrequencies | Failure:
         reference_set, need = key
         # `revision` was read before the entries: a set that grows meanwhile is counted again by the next request.
-        entries = await self._engine.entries(reference_set)
+        entries = await self._reference_sets.entries(reference_set)
         if isinstance(entries, Failure):
             return entries
         counted = await self.count(reference_set, entries, need)

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Tier
-from gradewire_server.domain.ports import Engine, JudgeReply
+from gradewire_server.domain.ports import JudgeReply, Ports
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.scoring.calls import AnyJob, Call, Positions
+from gradewire_server.scoring.calls import AnyRun, Call, Positions
 
 JudgeNeed: TypeAlias = Choose | Generate
 
@@ -23,16 +23,16 @@ class JudgeCall(Call[JudgeNeed]):
         super().__init__(need.model)
         self.need = need
 
-    def wait(self, job: AnyJob, slot: int) -> None:
-        """Notes that answer number `slot` of `job`'s round is this one."""
-        self.add(job, slot, (self.need,), Tier.PREDICTION)
+    def wait(self, run: AnyRun, slot: int) -> None:
+        """Notes that answer number `slot` of `run`'s round is this one."""
+        self.add(run, slot, (self.need,), Tier.PREDICTION)
 
-    async def ask(self, engine: Engine, *, deadline_s: float | None) -> None:
+    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`."""
         if isinstance(self.need, Choose):
-            self._reply = await engine.choose(self.need, deadline_s=deadline_s)
+            self._reply = await ports.judges.choose(self.need, deadline_s=deadline_s)
         else:
-            self._reply = await engine.generate(self.need, deadline_s=deadline_s)
+            self._reply = await ports.judges.generate(self.need, deadline_s=deadline_s)
 
     def _answer(self, positions: Positions) -> Choice | Generated | Failure:
         del positions

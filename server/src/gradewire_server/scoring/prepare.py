@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.metric import Metric, Parameters
 from gradewire_server.domain.needs import Corpus
-from gradewire_server.domain.ports import Engine
+from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import CacheHits, Failure, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.smile.texts import check_synthetic
 from gradewire_server.scoring.corpus import entries_of
 from gradewire_server.scoring.program_run import Cost
-from gradewire_server.scoring.program_runner import Drive
+from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic.sentence import Writing
 from gradewire_server.scoring.synthetic.writing import AnswerWriter, WrittenChunk, WrittenCounts
 
@@ -58,7 +58,7 @@ class Preparer:
     """One preparation; `run` is to be called once.
 
     Args:
-        engine: Stores, embeds, and has a judge write.
+        ports: Store, embed, and have a judge write.
         metrics: What to get ready for; a Failure is the failure of every entry, the other metrics go on.
         reference_set: Name of the set.
         deadline_s: In `time.monotonic()` seconds, or None.
@@ -67,14 +67,14 @@ class Preparer:
 
     def __init__(
         self,
-        engine: Engine,
+        ports: Ports,
         metrics: Sequence[Preparing],
         *,
         reference_set: str,
         deadline_s: float | None,
         writing: Writing | None = None,
     ) -> None:
-        self._engine = engine
+        self._ports = ports
         self._metrics = metrics
         self._reference_set = reference_set
         self._deadline_s = deadline_s
@@ -83,7 +83,7 @@ class Preparer:
         self._writer = None
         if writing is not None:
             self._writer = AnswerWriter(
-                engine, writing, self._counts, reference_set=reference_set, deadline_s=deadline_s
+                ports, writing, self._counts, reference_set=reference_set, deadline_s=deadline_s
             )
 
     async def run(self, entries: Sequence[ReferenceEntry]) -> AsyncGenerator[PreparedChunk]:
@@ -126,10 +126,10 @@ class Preparer:
             if failure is not None:
                 failures.setdefault(index, failure)
 
-        drive = Drive(self._engine, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
+        runner = ProgramRunner(self._ports, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
         ready = [index for index in range(len(chunk)) if index not in failures]
         metrics = [metric for metric in self._metrics if not isinstance(metric, Failure)]
-        await drive.run((index, metric.prepare(chunk[index], values)) for index in ready for metric, values in metrics)
+        await runner.run((index, metric.prepare(chunk[index], values)) for index in ready for metric, values in metrics)
         not_kept = await self._store_corpus(chunk)
         for broken in (*self._metrics, not_kept):
             if isinstance(broken, Failure):
@@ -153,7 +153,7 @@ class Preparer:
         if all(values.corpus is not Corpus.PREPARED for _, values in metrics):
             return None
         entries = entries_of((entry.question, entry.references) for entry in chunk)
-        return await self._engine.store_entries(self._reference_set, entries) if entries else None
+        return await self._ports.reference_sets.store_entries(self._reference_set, entries) if entries else None
 
     async def _store_one(self, entry: ReferenceEntry) -> Failure | None:
         failure = check_references(entry.references) or check_synthetic(entry.references, entry.synthetic_answers)
@@ -166,7 +166,7 @@ class Preparer:
                     Status.INVALID_INPUT,
                     f"synthetic_answers[{index}]: its reference stands twice in the entry, with different answers",
                 )
-        return await self._engine.store_prepared(self._reference_set, entry.question, by_reference)
+        return await self._ports.reference_sets.store_prepared(self._reference_set, entry.question, by_reference)
 
 
 def entries_per_chunk(*, writing: bool) -> int:

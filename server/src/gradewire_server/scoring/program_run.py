@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """Texts by where they were answered from, and the engine's seconds, over all rounds of a generator."""
+    """Texts by where they were answered from, and the seconds of what answered, over all rounds of a generator."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
@@ -43,7 +43,7 @@ class Cost:
 
 
 @dataclass(slots=True, eq=False)
-class Job(Generic[K, R]):
+class ProgramRun(Generic[K, R]):
     """A generator between two rounds.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Runs many generators at once: merges their open needs into engine calls and resumes each as soon as it can go on."""
+"""Runs many generators at once: merges their open needs into calls of ports, resumes each as soon as it can go on."""
 
 import asyncio
 import logging
@@ -19,10 +19,10 @@ from gradewire_server.domain.needs import (
     PreparedSynthetic,
     Tier,
 )
-from gradewire_server.domain.ports import Engine
+from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import (
-    AnyJob,
+    AnyRun,
     Call,
     CountCorpus,
     EmbedCall,
@@ -32,7 +32,7 @@ from gradewire_server.scoring.calls import (
     TokensCall,
 )
 from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
-from gradewire_server.scoring.program_run import Done, Job, K, R
+from gradewire_server.scoring.program_run import Done, K, ProgramRun, R
 
 MAX_TEXTS_PER_CALL = 2048
 """Open texts at which calls are sent off while further generators are started; bounds the vectors held at a time."""
@@ -56,21 +56,21 @@ async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
     return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
 
 
-class Drive(Generic[K, R]):
+class ProgramRunner(Generic[K, R]):
     """One run over generators of one request; for `run` to be called once.
 
     Args:
-        engine: Answers the needs.
+        ports: Answer the needs.
         done: Told of each generator as it ends.
         reference_set: Where prepared synthetic answers are looked up; empty: nowhere.
-        deadline_s: In `time.monotonic()` seconds, for the engine; None: no deadline.
+        deadline_s: In `time.monotonic()` seconds, for all but judges; None: no deadline.
         judge_deadline_s: Likewise, for judges; None: the same one.
         count_corpus: Answers CorpusStatistics.
     """
 
     def __init__(  # noqa: PLR0913 - whom to ask and whom to tell, and four things of which each has a default
         self,
-        engine: Engine,
+        ports: Ports,
         done: Done[K, R],
         *,
         reference_set: str,
@@ -78,7 +78,7 @@ class Drive(Generic[K, R]):
         judge_deadline_s: float | None = None,
         count_corpus: CountCorpus = no_corpus,
     ) -> None:
-        self._engine = engine
+        self._ports = ports
         self._done = done
         self._reference_set = reference_set
         self._deadline_s = deadline_s
@@ -90,7 +90,7 @@ class Drive(Generic[K, R]):
         self._slice_end_s = 0.0
 
     async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
-        """Runs all programs to their end, in no particular order. Cancelling it cancels its engine calls.
+        """Runs all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
 
         Args:
             programs: Are all started before the first of `judged`, so that nothing waits behind a judge.
@@ -100,7 +100,7 @@ class Drive(Generic[K, R]):
         waiting = iter(judged)
         try:
             for key, program in programs:
-                self._resume(Job(key, program), None)
+                self._resume(ProgramRun(key, program), None)
                 await self._give_way()
                 if sum(len(call) * call.weight for call in self._open.values()) >= MAX_TEXTS_PER_CALL:
                     self._send()
@@ -125,39 +125,39 @@ class Drive(Generic[K, R]):
         """Starts generators that ask a judge, as many as may be under way."""
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
             self._send()  # what is open is the others', who must not wait until these have rendered their prompts
-            self._resume(Job(*next_one), None)
+            self._resume(ProgramRun(*next_one), None)
             await self._give_way()
 
-    def _resume(self, job: Job[K, R], answers: tuple[Answer, ...] | None) -> None:
+    def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
         """Takes a generator to its next round, or to its end; None starts it."""
         try:
-            needs = job.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
+            needs = run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
             while not needs:
-                needs = job.program.send(())
+                needs = run.program.send(())
         except StopIteration as stop:
-            self._done(job.key, stop.value, job.cost)
+            self._done(run.key, stop.value, run.cost)
         except Exception as error:  # noqa: BLE001 - one metric's defect must not take its neighbours along
-            _log_defect(getattr(job.program, "__qualname__", "a metric"), error)
-            self._done(job.key, DEFECT, job.cost)
+            _log_defect(getattr(run.program, "__qualname__", "a metric"), error)
+            self._done(run.key, DEFECT, run.cost)
         else:
-            job.answers = [DEFECT] * len(needs)
-            job.missing = len(needs)
+            run.answers = [DEFECT] * len(needs)
+            run.missing = len(needs)
             for slot, need in enumerate(needs):
-                self._add(job, slot, need)
+                self._add(run, slot, need)
 
-    def _add(self, job: AnyJob, slot: int, need: Need) -> None:
+    def _add(self, run: AnyRun, slot: int, need: Need) -> None:
         if isinstance(need, Embed):
-            self._call(Embed, need.model).add(job, slot, need.texts, need.tier)
+            self._call(Embed, need.model).add(run, slot, need.texts, need.tier)
         elif isinstance(need, EmbedTokens):
-            self._call(EmbedTokens, need.model, need.layer).add(job, slot, need.texts, need.tier)
+            self._call(EmbedTokens, need.model, need.layer).add(run, slot, need.texts, need.tier)
         elif isinstance(need, PreparedSynthetic):
-            self._call(PreparedSynthetic, "").add(job, slot, ((need.question, need.references),), Tier.REFERENCE)
+            self._call(PreparedSynthetic, "").add(run, slot, ((need.question, need.references),), Tier.REFERENCE)
         elif isinstance(need, CorpusStatistics):
-            self._call(CorpusStatistics, "").add(job, slot, (need,), Tier.REFERENCE)
+            self._call(CorpusStatistics, "").add(run, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, FindSynonyms):
-            self._call(FindSynonyms, "").add(job, slot, need.words, Tier.PREDICTION)
+            self._call(FindSynonyms, "").add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
-            self._judge(need).wait(job, slot)
+            self._judge(need).wait(run, slot)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
         """The call for a need, under way from now on: it waits for no other need that is open."""
@@ -201,16 +201,16 @@ class Drive(Generic[K, R]):
     async def _ask(self, call: Call[Any]) -> Failure | None:
         try:
             deadline_s = self._judge_deadline_s if isinstance(call, JudgeCall) else self._deadline_s
-            await call.ask(self._engine, deadline_s=deadline_s)
-        except Exception as error:  # noqa: BLE001 - engines answer with failures; one that raises fails this call alone
-            _log_defect("Engine", error)
+            await call.ask(self._ports, deadline_s=deadline_s)
+        except Exception as error:  # noqa: BLE001 - backends answer with failures; one that raises fails this call alone
+            _log_defect(type(call).__name__, error)
             return DEFECT
         return None
 
     async def _deliver(self, call: Call[Any], failure: Failure | None) -> None:
         self._start_slice()
-        for job in call.fail(failure) if failure else call.deliver():
-            self._resume(job, tuple(job.answers))
+        for run in call.fail(failure) if failure else call.deliver():
+            self._resume(run, tuple(run.answers))
             await self._give_way()
 
     def _start_slice(self) -> None:

@@ -1,4 +1,4 @@
-"""Scores items with metrics, and gets references ready: the room between rpc and the engine."""
+"""Scores items with metrics, and gets references ready: what requests ask of metrics and backends."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import Metric, ModelFacts, Parameters
 from gradewire_server.domain.needs import Program
-from gradewire_server.domain.ports import Engine
+from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_run import Cost
-from gradewire_server.scoring.program_runner import Drive
+from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic.sentence import Writing
 
 __all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
@@ -37,11 +37,11 @@ class MetricRequest:
 
 
 class Scorer:
-    """Runs metrics over one engine; holds no state of a request, so any number may be scored at once."""
+    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._corpora = Corpora(engine)
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._corpora = Corpora(ports)
 
     async def score(  # noqa: PLR0913 - what to score and whom to tell, and three things that have defaults
         self,
@@ -56,7 +56,7 @@ class Scorer:
         """Grades every item with every metric; returns when all results are emitted.
 
         Each (item, metric) pair is emitted exactly once, in no particular order, and fails alone. Cancelling the call
-        cancels its engine calls; what was emitted before stands.
+        cancels what it asked of the ports; what was emitted before stands.
 
         Args:
             items: Answers to grade; all of them together are the request's corpus.
@@ -76,15 +76,15 @@ class Scorer:
             if isinstance(request, Failure):
                 for item_index in range(len(items)):
                     emit(item_index, metric_index, ScoredResult(MetricResult.failed(request)))
-        drive = Drive(
-            self._engine,
+        runner = ProgramRunner(
+            self._ports,
             done,
             reference_set=reference_set,
             deadline_s=deadline_s,
             judge_deadline_s=judge_deadline_s,
             count_corpus=RequestCorpora(self._corpora, items, reference_set=reference_set).count,
         )
-        await drive.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
+        await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
     def prepare(
         self,
@@ -102,7 +102,7 @@ class Scorer:
         content again computes nothing.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
-        preparer = Preparer(self._engine, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing)
+        preparer = Preparer(self._ports, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing)
         return preparer.run(entries)
 
 

@@ -1,7 +1,7 @@
 """Vectors as bytes.
 
-In the process an entry is its *body*: a float16 vector, a byte of flags and a byte with the tier it is kept as
-(WINDOW: by this process only). Bodies of one model have one length, so n of them become float32[n, dims] by one join.
+In the process an entry is its *blob*: a float16 vector, a byte of flags and a byte with the tier it is kept as
+(WINDOW: by this process only). Blobs of one model have one length, so n of them become float32[n, dims] by one join.
 Outside the process the vector travels behind a header with a check over key and payload: what is torn, foreign or of
 another format is a miss, never an answer.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Tier
-from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.keys import EntryKind
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
-_MAGIC = {Kind.SENTENCE: b"gw", Kind.TOKENS: b"gt", Kind.VERDICT: b"gv"}
+_MAGIC = {EntryKind.SENTENCE: b"gw", EntryKind.TOKENS: b"gt", EntryKind.VERDICT: b"gv"}
 _VERSION = 1
 _TRUNCATED = 1
 
@@ -28,11 +28,11 @@ class Stored(NamedTuple):
     """A value from a second level that passed its check.
 
     Attributes:
-        body: With the tier it is stored as.
+        blob: With the tier it is stored as.
         expires_unix_s: 0 for never.
     """
 
-    body: bytes
+    blob: bytes
     expires_unix_s: int
 
 
@@ -48,8 +48,8 @@ def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], ND
     return rounded, np.isfinite(squares) & (squares > 0)
 
 
-def encode_bodies(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:
-    """Bodies of float16[n, dims] that no second level keeps yet."""
+def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:
+    """Blobs of float16[n, dims] that no second level keeps yet."""
     n, dims = vectors.shape
     rows = np.empty((n, dims + 1), np.uint16)
     rows[:, :dims] = vectors.view(np.uint16)
@@ -58,29 +58,29 @@ def encode_bodies(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) ->
     return [flat[start : start + size] for start in range(0, n * size, size)]
 
 
-def decode_bodies(bodies: Sequence[bytes], dims: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Bodies to (float32[n, dims] of unit rows, truncated bool[n])."""
-    rows = np.frombuffer(b"".join(bodies), "<u2").reshape(len(bodies), dims + 1)
+def decode_blobs(blobs: Sequence[bytes], dims: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Blobs to (float32[n, dims] of unit rows, truncated bool[n])."""
+    rows = np.frombuffer(b"".join(blobs), "<u2").reshape(len(blobs), dims + 1)
     values = rows[:, :dims].view(np.float16).astype(np.float32)
     values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
     return values, (rows[:, dims] & _TRUNCATED).astype(np.bool_)
 
 
-def with_tier(body: bytes, tier: Tier) -> bytes:
-    """The body of an entry that the second level keeps as `tier`."""
-    return body[:-1] + bytes((tier,))
+def with_tier(blob: bytes, tier: Tier) -> bytes:
+    """The blob of an entry that the second level keeps as `tier`."""
+    return blob[:-1] + bytes((tier,))
 
 
-def seal(key: bytes, body: bytes, dims: int, expires_unix_s: int, *, kind: Kind = Kind.SENTENCE) -> bytes:
-    """A body as the value to store under `key` outside the process."""
-    payload = body[:-2]
-    head = _HEADER.pack(_MAGIC[kind], _VERSION, body[-2], dims, expires_unix_s, b"")[:_CHECKED]
+def seal(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: EntryKind = EntryKind.SENTENCE) -> bytes:
+    """A blob as the value to store under `key` outside the process."""
+    payload = blob[:-2]
+    head = _HEADER.pack(_MAGIC[kind], _VERSION, blob[-2], dims, expires_unix_s, b"")[:_CHECKED]
     return b"".join((head, _check(key, head, payload), payload))
 
 
-def unseal(key: bytes, value: bytes, dims: int, *, kind: Kind = Kind.SENTENCE) -> Stored | None:
+def unseal(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
     """The entry that `value` holds for `key`, or None where it holds none of this kind and of `dims` dimensions."""
-    if len(value) < _HEADER.size + 2 * dims or (kind is Kind.SENTENCE and len(value) > _HEADER.size + 2 * dims):
+    if len(value) < _HEADER.size + 2 * dims or (kind is EntryKind.SENTENCE and len(value) > _HEADER.size + 2 * dims):
         return None
     magic, version, flags, stored_dims, expires_unix_s, check = _HEADER.unpack_from(value)
     payload = value[_HEADER.size :]

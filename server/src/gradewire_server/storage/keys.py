@@ -1,7 +1,7 @@
 """Names of cache entries.
 
 A key covers everything that decides a vector: format version, tenant namespace, model digest (graph, tokenizer,
-lengths, pooling, prefix, numeric class), kind of vector and the exact model input. Nothing may be left out: two
+lengths, pooling, prefix, precision), kind of vector and the exact model input. Nothing may be left out: two
 inputs that share a key would share a score.
 """
 
@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
+from typing import Self
 
-from gradewire_server.storage.vector_kind import SENTENCE, Part
+from gradewire_models.repository.built import BuiltModel
+from gradewire_server.storage.vector_kind import SENTENCE, VectorKind
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry holds; token vectors of a layer with special tokens have its number behind."""
 
     SENTENCE = "s"
@@ -41,7 +43,7 @@ class KeySpace:
     __slots__ = ("_seed", "kind", "prefix")
 
     def __init__(
-        self, *, namespace: str, model_digest: str, kind: Kind, layer: int = 0, input_prefix: str = ""
+        self, *, namespace: str, model_digest: str, kind: EntryKind, layer: int = 0, input_prefix: str = ""
     ) -> None:
         self.kind = kind
         self.prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:{model_digest}:{kind}{layer or ''}:".encode()
@@ -70,15 +72,20 @@ class ModelSpaces:
 
     __slots__ = ("_make", "_spaces", "dims", "sentence")
 
+    @classmethod
+    def of_model(cls, namespace: str, model: BuiltModel) -> Self:
+        """Those of a model as it is built."""
+        return cls(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
+
     def __init__(self, *, namespace: str, digest: str, prefix: str, dims: int) -> None:
         self.dims = dims
         self._make = partial(KeySpace, namespace=namespace, model_digest=digest, input_prefix=prefix)
-        self.sentence = self._make(kind=Kind.SENTENCE)
+        self.sentence = self._make(kind=EntryKind.SENTENCE)
         self._spaces = {SENTENCE: self.sentence}
 
-    def of(self, part: Part) -> KeySpace:
-        """Names of the entries that hold `part`."""
-        space = self._spaces.get(part)
+    def of(self, kind: VectorKind) -> KeySpace:
+        """Names of the entries that hold `kind`."""
+        space = self._spaces.get(kind)
         if space is None:
-            space = self._spaces[part] = self._make(kind=Kind.TOKENS, layer=part)
+            space = self._spaces[kind] = self._make(kind=EntryKind.TOKENS, layer=kind)
         return space

@@ -16,7 +16,7 @@ from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore
 from gradewire_server.storage.redis.client import RedisLink
 from gradewire_server.storage.redis.store import RedisPrepared, RedisVectors
 from gradewire_server.storage.second_level import SecondLevel
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _MEMORY_PREPARED_MAX_BYTES = 64 << 20
@@ -41,8 +41,8 @@ class Stores:
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
-async def open_stores(config: CacheConfig, telemetry: EngineTelemetry) -> Stores:
-    """Opens the stores of an engine; a directory that cannot be used becomes a warning, never an error."""
+async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
+    """Opens the stores; a directory that cannot be used becomes a warning, never an error."""
     if config.redis is not None:
         link = RedisLink(config.redis, telemetry)
         await link.connect()
@@ -57,7 +57,7 @@ async def open_stores(config: CacheConfig, telemetry: EngineTelemetry) -> Stores
         return Stores(None, _NoPrepared(), f"disk: cannot be used ({_reason(error)}; the log has the path)")
 
 
-def _open_disk(config: DiskConfig, telemetry: EngineTelemetry, prediction_ttl_s: int) -> Stores:
+def _open_disk(config: DiskConfig, telemetry: StorageTelemetry, prediction_ttl_s: int) -> Stores:
     directory = StoreDirectory(config.directory)
     try:
         prepared = DiskPrepared(directory, config)

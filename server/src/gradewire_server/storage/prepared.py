@@ -1,8 +1,8 @@
-"""What References.Prepare stored of a reference set, above all synthetic answers: inputs, not cache luck.
+"""Stores of what References.Prepare was given or had written, above all synthetic answers: inputs, not cache luck.
 
 Durable, without a time to live, never rotated, kept outside the vectors' stores. A value carries a check over key and
-text, so what is torn or foreign counts as not there, which a metric reports as NOT_PREPARED. What is there is never
-replaced by another text: scores that name the set would no longer be those it was named for.
+payload, so what is torn or foreign is noticed. What is there is never replaced by another text: scores that name the
+set would no longer be those it was named for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,8 @@ from hashlib import blake2b
 from typing import Protocol
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.storage.keys import FORMAT_VERSION
 
 _CHECK_BYTES = 8
-_HASH_BYTES = 16
 TAKEN = Failure(
     Status.INVALID_INPUT,
     "synthetic_answers: the set already holds another answer for this reference; use another reference_set",
@@ -48,47 +46,8 @@ class PreparedStore(Protocol):
         """Gives back what it holds."""
 
 
-class PreparedAnswersBook:
-    """Synthetic answers of all reference sets of a tenant.
-
-    Args:
-        store: Where they are kept.
-        namespace: See `CacheConfig.namespace`.
-    """
-
-    def __init__(self, store: PreparedStore, *, namespace: str) -> None:
-        self._store = store
-        self._prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:prepared:".encode()
-
-    async def find(
-        self, reference_set: str, question: str, references: Sequence[str]
-    ) -> tuple[str | None, ...] | Failure:
-        """One answer per reference, None where there is none."""
-        keys = [self._key(reference_set, question, reference) for reference in references]
-        values = await self._store.read(keys)
-        if isinstance(values, Failure):
-            return values
-        return tuple(_unseal(key, value) for key, value in zip(keys, values, strict=True))
-
-    async def store(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """Keeps answers by reference; durable when it returns None. `TAKEN` where one has another answer already."""
-        keys = {self._key(reference_set, question, reference): answer for reference, answer in answers.items()}
-        return await self._store.write({key: sealed(key, answer.encode()) for key, answer in keys.items()})
-
-    async def close(self) -> None:
-        """Closes the store."""
-        await self._store.close()
-
-    def _key(self, reference_set: str, question: str, reference: str) -> bytes:
-        state = blake2b(digest_size=_HASH_BYTES)
-        for part in (reference_set, question, reference):
-            encoded = part.encode()
-            state.update(len(encoded).to_bytes(8, "little") + encoded)
-        return self._prefix + state.digest()
-
-
 class MemoryPreparedStore:
-    """Answers that live as long as the process, for an engine without disk and without Redis.
+    """Answers that live as long as the process, for a server without disk and without Redis.
 
     Args:
         max_bytes: Bound of keys and values; beyond it storing fails, nothing is ever pushed out.
@@ -158,5 +117,6 @@ def sealed(key: bytes, payload: bytes) -> bytes:
     return _check(key, payload) + payload
 
 
-def _unseal(key: bytes, value: bytes | None) -> str | None:
-    return value[_CHECK_BYTES:].decode() if value is not None and whole(key, value) else None
+def payload_of(key: bytes, value: bytes | None) -> bytes | None:
+    """What was `sealed` under `key`; None where there is no value, or one that fails its check."""
+    return value[_CHECK_BYTES:] if value is not None and whole(key, value) else None

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.storage.codec import seal
-from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.keys import EntryKind
 
 
 class Write(NamedTuple):
@@ -13,24 +13,24 @@ class Write(NamedTuple):
 
     Attributes:
         key: `KeySpace.stored`.
-        body: See `codec`.
+        blob: See `codec`.
         tier: REFERENCE is kept without a time to live.
         dims: Length of the model's vectors.
-        kind: Of the body.
+        kind: Of the blob.
     """
 
     key: bytes
-    body: bytes
+    blob: bytes
     tier: Tier
     dims: int
-    kind: Kind = Kind.SENTENCE
+    kind: EntryKind = EntryKind.SENTENCE
 
     def sealed(self, expires_unix_s: int) -> bytes:
         """As the value to store; 0 for never expiring."""
-        return seal(self.key, self.body, self.dims, expires_unix_s, kind=self.kind)
+        return seal(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
-CHUNK_KEYS = {Kind.SENTENCE: 256, Kind.TOKENS: 16, Kind.VERDICT: 256}
+CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256}
 """Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
 
 
@@ -45,8 +45,10 @@ class SecondLevel(Protocol):
     def available(self) -> bool:
         """Whether writing is worth trying now."""
 
-    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
-        """Bodies by key, None for what is not there, cannot be read in time or fails its check."""
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
+        """Blobs by key, None for what is not there, cannot be read in time or fails its check."""
 
     async def write(self, writes: Sequence[Write]) -> int:
         """Keeps vectors; returns how many, counted from the front, it has."""

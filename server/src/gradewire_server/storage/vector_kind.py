@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-Part: TypeAlias = int
+VectorKind: TypeAlias = int
 """SENTENCE, or a layer as in `EmbedTokens.layer`."""
 
-SENTENCE: Final[Part] = -1
-WORDS: Final[Part] = 0
+SENTENCE: Final[VectorKind] = -1
+WORDS: Final[VectorKind] = 0
 """Token vectors of the last layer without special tokens; layers from 1 come with them."""
 
-Bodies: TypeAlias = Mapping[Part, bytes]
+Blobs: TypeAlias = Mapping[VectorKind, bytes]
 """What a text was made into; SENTENCE is always there, for one pass gives all."""

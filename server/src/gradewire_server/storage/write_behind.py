@@ -1,4 +1,4 @@
-"""Write-back: computed vectors reach the second level in the background, bounded, and never hold up a score."""
+"""Write-behind: computed vectors reach the second level in the background, bounded, and never hold up a score."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gradewire_server.domain.needs import Tier
 from gradewire_server.storage.second_level import SecondLevel, Write
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _CHUNK = 256
@@ -14,7 +14,7 @@ _CHUNK_BYTES = 4 << 20
 _PENDING_BYTES_EACH = 2048
 
 
-class WriteBack:
+class WriteBehind:
     """Queue before a second level.
 
     Args:
@@ -28,7 +28,7 @@ class WriteBack:
     def __init__(
         self,
         store: SecondLevel,
-        telemetry: EngineTelemetry,
+        telemetry: StorageTelemetry,
         *,
         max_pending: int,
         written: Callable[[bytes, Tier], None],
@@ -51,7 +51,7 @@ class WriteBack:
             if known.tier < write.tier:
                 self._pending[name] = write
             return
-        grown = self._pending_bytes + len(write.body)
+        grown = self._pending_bytes + len(write.blob)
         if len(self._pending) >= self._max_pending or grown > self._max_pending * _PENDING_BYTES_EACH:
             self._telemetry.unwritten.labels("queue_full").inc()
             return
@@ -77,7 +77,7 @@ class WriteBack:
             for position, (name, write) in enumerate(zip(names, writes, strict=True)):
                 if self._pending.get(name) is write:
                     del self._pending[name]
-                    self._pending_bytes -= len(write.body)
+                    self._pending_bytes -= len(write.blob)
                 if position < kept:
                     self._written(name, write.tier)
             if kept < len(writes):
@@ -87,7 +87,7 @@ class WriteBack:
         names, size = [], 0
         for name, write in self._pending.items():
             names.append(name)
-            size += len(write.body)
+            size += len(write.blob)
             if len(names) == _CHUNK or size > _CHUNK_BYTES:
                 break
         return names

@@ -14,7 +14,7 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from gradewire_models.repository.served import ServedModel, served_from_wire
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.triton.counts import Counts
-from gradewire_server.triton.errors import Kind, TritonError, kind_of, kind_of_words
+from gradewire_server.triton.errors import Fault, TritonError, kind_of, kind_of_words
 
 _CONTROL_TIMEOUT_S: Final = 5.0
 _LOAD_TIMEOUT_S: Final = 120.0
@@ -32,7 +32,7 @@ _CHANNEL: Final = (
 )
 
 
-class TritonLink:
+class TritonClient:
     """One connection, for all models. Lives on the event loop it was made on; connects when it is used.
 
     Args:
@@ -137,7 +137,7 @@ class TritonLink:
         answers = {name: reply.as_numpy(name) for name in outputs}
         missing = [name for name, value in answers.items() if value is None]
         if missing:
-            raise TritonError(Kind.WRONG_ANSWER, f"the answer lacks {missing}")
+            raise TritonError(Fault.WRONG_ANSWER, f"the answer lacks {missing}")
         return answers
 
     async def stream(

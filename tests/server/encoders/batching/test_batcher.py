@@ -1,23 +1,28 @@
 """The batcher keeps workers busy, survives failures and answers for every job, whoever cancels when."""
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.server.encoders.batching.ends import EndingJob, ended, watch
 
-from gradewire_server.encoders.batching.batcher import Batcher, ClosedError
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.batching.batcher import Batcher
+from gradewire_server.encoders.batching.errors import QueueFullError, RunError
+from gradewire_server.encoders.batching.queued import Queued
 from gradewire_server.settings.compute import ComputeConfig
 
+CLOSING = Failure(Status.UNAVAILABLE, "closing")
 
-class Job:
+
+class Job(EndingJob):
     def __init__(self, length: int, name: int = 0) -> None:
-        self.length = length
-        self.name = name
-        self.cancelled = False
-        self.ends: list[str] = []
+        super().__init__(length, name)
+        self.deadline_s = math.inf
 
     def wanted(self, now_s: float) -> bool:
         del now_s
@@ -25,57 +30,46 @@ class Job:
 
 
 class Recorder:
-    """A handler whose runs wait for `gate` and answer with the names of their jobs."""
+    """Runs that wait for `gate` and answer with the names of their jobs."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
         self.running = 0
         self.most_running = 0
-        self.lone: list[bool] = []
+        self.exclusive: list[bool] = []
         self._lock = threading.Lock()
 
-    def run(self, jobs: Sequence[Job], *, lone: bool) -> list[int]:
+    def __call__(self, jobs: Sequence[Job], /, *, exclusive: bool) -> list[int]:
         with self._lock:
-            self.lone.append(lone)
+            self.exclusive.append(exclusive)
             self.running += 1
             self.most_running = max(self.most_running, self.running)
         self.gate.wait(10)
         with self._lock:
             self.running -= 1
-        if any(job.name < 0 for job in jobs):
+        if any(job.answer < 0 for job in jobs):
             raise RuntimeError("a broken model")
-        return [job.name for job in jobs]
-
-    def done(self, jobs: Sequence[Job], result: list[int]) -> None:
-        for job, name in zip(jobs, result, strict=True):
-            assert job.name == name
-            job.ends.append("done")
-
-    def failed(self, jobs: Sequence[Job], error: Exception) -> None:
-        assert isinstance(error, ClosedError) or str(error) == "a broken model"
-        for job in jobs:
-            job.ends.append("failed")
-
-    def dropped(self, job: Job) -> None:
-        job.ends.append("dropped")
+        return [job.answer for job in jobs]
 
 
-async def ended(jobs: Sequence[Job]) -> None:
-    async with asyncio.timeout(10):
-        while not all(job.ends for job in jobs):  # noqa: ASYNC110 - jobs have no event of their own
-            await asyncio.sleep(0.001)
-
-
-class Watched(Batcher[Job, list[int]]):
+class Watched(Batcher[Job, int]):
     """A batcher that remembers what each worker was given."""
 
     def __init__(self, handler: Recorder, compute: ComputeConfig) -> None:
         super().__init__(handler, compute, name="t")
         self.batches: list[list[Job]] = []
 
-    def _work(self, runs: Sequence[Sequence[Job]], *, lone: bool) -> None:
-        self.batches.append([job for run in runs for job in run])
-        super()._work(runs, lone=lone)
+    def give(self, jobs: Sequence[Job]) -> bool:
+        """Submits jobs and notes how they end; whether they were taken."""
+        try:
+            watch(jobs, self.submit(jobs))
+        except (QueueFullError, RunError):
+            return False
+        return True
+
+    def _work(self, runs: Sequence[Sequence[Queued[Job, int]]], *, exclusive: bool) -> None:
+        self.batches.append([each.job for run in runs for each in run])
+        super()._work(runs, exclusive=exclusive)
 
     def sizes(self, count: int) -> list[int]:
         """Tokens of the first `count` batches; waits for workers to wake, without a turn of the event loop."""
@@ -88,51 +82,51 @@ class Watched(Batcher[Job, list[int]]):
 async def test_a_batch_leaves_at_once_when_a_worker_is_free() -> None:
     handler = Recorder()
     batcher = Watched(handler, ComputeConfig(workers=1))
-    batcher.submit([Job(5)])
+    batcher.give([Job(5)])
     assert batcher.sizes(1) == [5]
     handler.gate.set()
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_one_call_is_split_over_idle_workers() -> None:
     handler = Recorder()
     batcher = Watched(handler, ComputeConfig(workers=2))
     jobs = [Job(10) for _ in range(6)]
-    batcher.submit(jobs)
+    batcher.give(jobs)
     assert batcher.sizes(2) == [30, 30]
     handler.gate.set()
     await ended(jobs)
     assert handler.most_running == 2
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_a_call_too_small_to_gain_by_it_is_not_split() -> None:
     handler = Recorder()
     batcher = Watched(handler, ComputeConfig(workers=2))
-    batcher.submit([Job(5), Job(6)])
+    batcher.give([Job(5), Job(6)])
     assert batcher.sizes(1) == [11]
     handler.gate.set()
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
-async def test_only_a_run_that_has_all_workers_to_itself_is_lone() -> None:
+async def test_only_a_run_that_has_all_workers_to_itself_is_exclusive() -> None:
     handler = Recorder()
     batcher = Watched(handler, ComputeConfig(workers=2))
-    batcher.submit([Job(5)])  # alone
+    batcher.give([Job(5)])  # alone
     assert batcher.sizes(1) == [5]
-    batcher.submit([Job(5)])  # beside the first
+    batcher.give([Job(5)])  # beside the first
     assert batcher.sizes(2) == [5, 5]
     handler.gate.set()
-    await batcher.close()
-    assert sorted(handler.lone) == [False, True]
+    await batcher.close(CLOSING)
+    assert sorted(handler.exclusive) == [False, True]
     split = Recorder()
     split.gate.set()
     batcher = Watched(split, ComputeConfig(workers=2))
     jobs = [Job(50), Job(50)]
-    batcher.submit(jobs)
+    batcher.give(jobs)
     await ended(jobs)
-    await batcher.close()
-    assert split.lone == [False, False]
+    await batcher.close(CLOSING)
+    assert split.exclusive == [False, False]
 
 
 async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:
@@ -140,26 +134,26 @@ async def test_while_workers_are_busy_calls_gather_into_one_batch() -> None:
     batcher = Watched(handler, ComputeConfig(workers=1))
     jobs = [Job(5, name) for name in range(8)]
     for job in jobs:
-        batcher.submit([job])
+        batcher.give([job])
     handler.gate.set()
     await ended(jobs)
     assert batcher.sizes(2) == [5, 35]
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_where_calls_compete_batches_are_half_as_large() -> None:
     handler = Recorder()
     batcher = Watched(handler, ComputeConfig(workers=1, max_batch_tokens=100))
     huge, small = [Job(10) for _ in range(100)], [Job(10)]
-    batcher.submit(huge)
-    batcher.submit(small)
+    batcher.give(huge)
+    batcher.give(small)
     handler.gate.set()
     await ended([*huge, *small])
     assert len(batcher.batches[0]) == 10
     assert len(batcher.batches[1]) == 5
     assert small[0] in batcher.batches[1] + batcher.batches[2]
     assert len(batcher.batches[3]) == 10
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_budgets_hold_for_every_batch() -> None:
@@ -168,12 +162,12 @@ async def test_budgets_hold_for_every_batch() -> None:
     compute = ComputeConfig(workers=2, max_batch_tokens=100, max_batch_texts=7)
     batcher = Watched(handler, compute)
     jobs = [Job(1 + number % 40) for number in range(200)] + [Job(150)]
-    batcher.submit(jobs)
+    batcher.give(jobs)
     await ended(jobs)
     for members in batcher.batches:
         assert len(members) <= 7
         assert len(members) == 1 or sum(job.length for job in members) <= 100
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_a_failed_run_fails_its_own_jobs_only() -> None:
@@ -181,12 +175,12 @@ async def test_a_failed_run_fails_its_own_jobs_only() -> None:
     handler.gate.set()
     batcher = Watched(handler, ComputeConfig(workers=1))
     bad, good = Job(5, -1), Job(5, 1)
-    batcher.submit([bad])
-    batcher.submit([good])
+    batcher.give([bad])
+    batcher.give([good])
     await ended([bad, good])
     assert bad.ends == ["failed"]
     assert good.ends == ["done"]
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None:
@@ -194,27 +188,28 @@ async def test_a_full_queue_refuses_and_takes_again_when_there_is_room() -> None
     compute = ComputeConfig(workers=1, max_queue_tokens=10)
     batcher = Watched(handler, compute)
     first, large, refused = Job(5), [Job(100), Job(100)], Job(1)
-    assert batcher.submit([first])
-    assert batcher.submit(large)  # taken whole, though it is larger than the bound
-    assert not batcher.submit([refused])
+    assert batcher.give([first])
+    assert batcher.give(large)  # taken whole, though it is larger than the bound
+    assert not batcher.give([refused])
     handler.gate.set()
     await ended([first, *large])
-    assert batcher.submit([refused])
+    assert batcher.give([refused])
     await ended([refused])
-    await batcher.close()
+    await batcher.close(CLOSING)
 
 
 async def test_closing_fails_what_waits_and_finishes_what_runs() -> None:
     handler = Recorder()
     batcher = Watched(handler, ComputeConfig(workers=1))
     running, waiting = Job(5), Job(5)
-    batcher.submit([running])
-    batcher.submit([waiting])
+    batcher.give([running])
+    batcher.give([waiting])
     handler.gate.set()
-    await batcher.close()
+    await batcher.close(CLOSING)
+    await ended([running, waiting])
     assert waiting.ends == ["failed"]
     assert running.ends == ["done"]
-    assert not batcher.submit([Job(5)])
+    assert not batcher.give([Job(5)])
 
 
 @settings(max_examples=30)
@@ -233,7 +228,7 @@ def test_every_job_ends_once_whoever_cancels_when(
         batcher = Watched(handler, compute)
         jobs = [[Job(length, 100 * call + n) for n, length in enumerate(lengths)] for call, lengths in enumerate(calls)]
         for step, mine in enumerate(jobs):
-            batcher.submit(mine)
+            batcher.give(mine)
             for call, at in cancels:
                 if at == step and call < len(jobs):
                     for job in jobs[call]:
@@ -244,7 +239,7 @@ def test_every_job_ends_once_whoever_cancels_when(
         handler.gate.set()
         flat = [job for mine in jobs for job in mine]
         await ended(flat)
-        await batcher.close()
+        await batcher.close(CLOSING)
         for job in flat:
             assert len(job.ends) == 1
             assert job.ends == ["done"] or job.cancelled

@@ -8,26 +8,26 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.server.encoders.batching.ends import EndingJob, ended, watch
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.batching.batcher import ClosedError
-from gradewire_server.encoders.batching.dispatcher import AsyncDispatcher, DeadlinePassedError, DispatchLimits
-from gradewire_server.encoders.encoder import RunError
+from gradewire_server.encoders.batching.dispatcher import AsyncDispatcher, DispatchLimits
+from gradewire_server.encoders.batching.errors import DeadlinePassedError, QueueFullError, RunError
+
+CLOSING = Failure(Status.UNAVAILABLE, "closing")
 
 
-class Job:
+class Job(EndingJob):
     def __init__(self, length: int, *, deadline_s: float = math.inf) -> None:
-        self.length = length
+        super().__init__(length, length)
         self.deadline_s = deadline_s
-        self.cancelled = False
-        self.ends: list[str] = []
 
     def wanted(self, now_s: float) -> bool:
         return not self.cancelled and self.deadline_s > now_s
 
 
 class Recorder:
-    """A handler whose runs wait for `gate`; those with a job of `bad_length` fail."""
+    """Another server whose runs wait for `gate`; those with a job of `bad_length` fail."""
 
     def __init__(self, *, bad_length: int = 0) -> None:
         self.gate = asyncio.Event()
@@ -57,21 +57,20 @@ class Recorder:
             raise RuntimeError("a broken model")
         return [job.length for job in jobs]
 
-    def done(self, jobs: Sequence[Job], result: list[int], /) -> None:
-        for job, length in zip(jobs, result, strict=True):
-            assert job.length == length
-            job.ends.append("done")
 
-    def failed(self, jobs: Sequence[Job], error: Exception, /) -> None:
-        assert isinstance(error, ClosedError) or error is self.refused or str(error) == "a broken model"
-        for job in jobs:
-            job.ends.append("failed")
+class Watched(AsyncDispatcher[Job, int]):
+    """A dispatcher whose jobs note how they end."""
 
-    def dropped(self, job: Job, /) -> None:
-        job.ends.append("dropped")
+    def give(self, jobs: Sequence[Job]) -> bool:
+        """Submits jobs; whether they were taken."""
+        try:
+            watch(jobs, self.submit(jobs))
+        except (QueueFullError, RunError):
+            return False
+        return True
 
 
-def dispatcher(handler: Recorder, **limits: int) -> AsyncDispatcher[Job, list[int]]:
+def dispatcher(handler: Recorder, **limits: int) -> Watched:
     given = {
         "max_in_flight": 3,
         "parallel_runs": 2,
@@ -80,37 +79,31 @@ def dispatcher(handler: Recorder, **limits: int) -> AsyncDispatcher[Job, list[in
         "run_overhead_tokens": 8,
         "max_queue_tokens": 10_000,
     }
-    return AsyncDispatcher(handler, DispatchLimits(**given | limits))
+    return Watched(handler, DispatchLimits(**given | limits))
 
 
-async def ended(jobs: Sequence[Job]) -> None:
-    async with asyncio.timeout(10):
-        while not all(job.ends for job in jobs):  # noqa: ASYNC110 - jobs have no event of their own
-            await asyncio.sleep(0.001)
-
-
-async def test_a_lone_call_is_cut_into_as_many_runs_as_are_computed_at_a_time() -> None:
+async def test_a_call_alone_is_cut_into_as_many_runs_as_are_computed_at_a_time() -> None:
     handler = Recorder()
     working = dispatcher(handler)
     jobs = [Job(20) for _ in range(4)]
-    working.submit(jobs)
+    working.give(jobs)
     await asyncio.sleep(0)
     assert [len(run) for run in handler.runs] == [2, 2]
     handler.gate.set()
     await ended(jobs)
-    await working.close()
+    await working.close(CLOSING)
 
 
 async def test_a_short_call_is_not_cut_below_the_cost_of_a_run() -> None:
     handler = Recorder()
     working = dispatcher(handler, run_overhead_tokens=24)
     jobs = [Job(5) for _ in range(4)]
-    working.submit(jobs)
+    working.give(jobs)
     await asyncio.sleep(0)
     assert [len(run) for run in handler.runs] == [4]
     handler.gate.set()
     await ended(jobs)
-    await working.close()
+    await working.close(CLOSING)
 
 
 @settings(max_examples=40)
@@ -129,7 +122,7 @@ def test_every_job_ends_once_and_limits_hold_whoever_cancels_when(
         working = dispatcher(handler, max_in_flight=max_in_flight)
         jobs = [[Job(length) for length in lengths] for lengths in calls]
         for step, mine in enumerate(jobs):
-            assert working.submit(mine)
+            assert working.give(mine)
             for call, at in cancels:
                 if at == step and call < len(jobs):
                     for job in jobs[call]:
@@ -140,7 +133,7 @@ def test_every_job_ends_once_and_limits_hold_whoever_cancels_when(
         handler.gate.set()
         flat = [job for mine in jobs for job in mine]
         await ended(flat)
-        await working.close()
+        await working.close(CLOSING)
         assert handler.most_running <= max_in_flight
         for run in handler.runs:
             assert len(run) <= 16
@@ -160,21 +153,21 @@ async def test_no_more_runs_than_allowed_are_on_their_way() -> None:
     working = dispatcher(handler)
     jobs = [Job(90) for _ in range(8)]
     for job in jobs:
-        working.submit([job])
+        working.give([job])
     await asyncio.sleep(0.01)
     assert handler.most_running == 3
     handler.gate.set()
     await ended(jobs)
     assert handler.most_running == 3
-    await working.close()
+    await working.close(CLOSING)
 
 
 async def test_a_run_that_nobody_waits_for_is_cancelled_and_one_with_a_mate_that_is_wanted_is_not() -> None:
     handler = Recorder()
     working = dispatcher(handler, parallel_runs=1)
     alone, cancelled, wanted = Job(100), Job(40), Job(40)
-    working.submit([alone])
-    working.submit([cancelled, wanted])
+    working.give([alone])
+    working.give([cancelled, wanted])
     await asyncio.sleep(0)
     assert [set(run) for run in handler.runs] == [{alone}, {cancelled, wanted}]
     alone.cancelled = cancelled.cancelled = True
@@ -184,14 +177,14 @@ async def test_a_run_that_nobody_waits_for_is_cancelled_and_one_with_a_mate_that
     handler.gate.set()
     await ended([wanted])
     assert wanted.ends == ["done"]
-    await working.close()
+    await working.close(CLOSING)
 
 
 async def test_who_joins_late_does_not_pay_for_the_deadline_of_those_before() -> None:
     handler = Recorder()
     working = dispatcher(handler)
     job = Job(10, deadline_s=time.monotonic() + 0.02)
-    working.submit([job])
+    working.give([job])
     await asyncio.sleep(0)
     job.deadline_s = math.inf
     async with asyncio.timeout(10):
@@ -200,30 +193,30 @@ async def test_who_joins_late_does_not_pay_for_the_deadline_of_those_before() ->
     handler.gate.set()
     await ended([job])
     assert job.ends == ["done"]
-    await working.close()
+    await working.close(CLOSING)
 
 
 async def test_a_passed_deadline_drops_the_job() -> None:
     handler = Recorder()
     working = dispatcher(handler)
     job = Job(10, deadline_s=time.monotonic() + 0.02)
-    working.submit([job])
+    working.give([job])
     await ended([job])
     assert job.ends == ["dropped"]
-    await working.close()
+    await working.close(CLOSING)
 
 
 async def test_a_full_queue_refuses_and_a_closed_dispatcher_too() -> None:
     handler = Recorder()
     working = dispatcher(handler, max_in_flight=1, max_queue_tokens=10)
     first, waiting = Job(50), Job(50)
-    assert working.submit([first])
-    assert working.submit([waiting])
-    assert not working.submit([Job(1)])
+    assert working.give([first])
+    assert working.give([waiting])
+    assert not working.give([Job(1)])
     handler.gate.set()
     await ended([first, waiting])
-    await working.close()
-    assert not working.submit([Job(1)])
+    await working.close(CLOSING)
+    assert not working.give([Job(1)])
 
 
 async def test_closing_fails_what_waits_and_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,10 +224,11 @@ async def test_closing_fails_what_waits_and_what_does_not_end(monkeypatch: pytes
     handler = Recorder()
     working = dispatcher(handler, max_in_flight=1)
     running, waiting = Job(50), Job(50)
-    working.submit([running])
-    working.submit([waiting])
+    working.give([running])
+    working.give([waiting])
     await asyncio.sleep(0)
-    await working.close()
+    await working.close(CLOSING)
+    await ended([running, waiting])
     assert (running.ends, waiting.ends) == (["failed"], ["failed"])
 
 
@@ -242,21 +236,21 @@ async def test_a_refusal_ends_what_waits_and_what_hangs() -> None:
     handler = Recorder()
     working = dispatcher(handler, max_in_flight=1)
     hanging, waiting, late = Job(50), Job(50), Job(50)
-    working.submit([hanging])
-    working.submit([waiting])
+    working.give([hanging])
+    working.give([waiting])
     await asyncio.sleep(0)
     handler.refused = RunError(Failure(Status.UNAVAILABLE, "gone"))
-    assert working.submit([late])
-    assert late.ends == ["failed"]
+    with pytest.raises(RunError, match="gone"):
+        working.submit([late])
     await ended([waiting, hanging])
     assert (waiting.ends, hanging.ends, handler.cancelled) == (["failed"], ["failed"], 1)
     handler.refused = None
     handler.gate.set()
     again = Job(50)
-    assert working.submit([again])
+    assert working.give([again])
     await ended([again])
     assert again.ends == ["done"]
-    await working.close()
+    await working.close(CLOSING)
 
 
 async def test_texts_of_unequal_lengths_are_no_way_around_the_limit_and_short_ones_do_not_wait_for_all_long_ones() -> (
@@ -266,7 +260,7 @@ async def test_texts_of_unequal_lengths_are_no_way_around_the_limit_and_short_on
     working = dispatcher(handler, max_in_flight=2, max_run_tokens=60)
     jobs = [[Job(length) for length in (50, 4, 4)] for _ in range(6)]
     for mine in jobs:
-        working.submit(mine)
+        working.give(mine)
     await asyncio.sleep(0)
     assert (handler.running, working.in_flight) == (2, 2)
     handler.gate.set()
@@ -274,4 +268,4 @@ async def test_texts_of_unequal_lengths_are_no_way_around_the_limit_and_short_on
     assert handler.most_running == 2
     lengths = [run[0].length for run in handler.runs]
     assert 4 in lengths[: len(lengths) // 2]
-    await working.close()
+    await working.close(CLOSING)

@@ -13,9 +13,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.support.fakes.fake_triton import FakeTriton, Tensors
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.triton.source import TritonEngine
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.triton import TritonConfig
 
@@ -34,9 +34,9 @@ def registry() -> CollectorRegistry:
 
 
 @pytest.fixture
-async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) -> AsyncIterator[TritonEngine]:
+async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) -> AsyncIterator[Backends]:
     config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05, timeout_s=5))
-    opened = await TritonEngine.open(config, registry)
+    opened = await Backends.open(config, registry)
     assert opened.health().models == {MODEL: True}
     fake.requests.clear()
     fake.asked.clear()
@@ -46,8 +46,8 @@ async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) ->
     await opened.close()
 
 
-async def ask(engine: TritonEngine, *texts: str, deadline_s: float | None = None) -> dict[int, Failure]:
-    reply = await engine.embed("", texts, [Tier.WINDOW] * len(texts), deadline_s=deadline_s)
+async def ask(engine: Backends, *texts: str, deadline_s: float | None = None) -> dict[int, Failure]:
+    reply = await engine.ports.embeddings.embed("", texts, [Tier.WINDOW] * len(texts), deadline_s=deadline_s)
     return dict(reply.failures)
 
 
@@ -73,7 +73,7 @@ def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[
     ],
 )
 async def test_an_answer_that_is_not_the_models_is_never_used(
-    engine: TritonEngine,
+    engine: Backends,
     fake: FakeTriton,
     registry: CollectorRegistry,
     change: Callable[[Tensors], Tensors],
@@ -95,7 +95,7 @@ async def test_an_answer_that_is_not_the_models_is_never_used(
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
 async def test_a_row_that_is_no_vector_fails_alone_and_is_not_kept(
-    engine: TritonEngine, fake: FakeTriton, bad: float
+    engine: Backends, fake: FakeTriton, bad: float
 ) -> None:
     def spoil(vectors: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         spoilt = vectors.copy()
@@ -109,10 +109,12 @@ async def test_a_row_that_is_no_vector_fails_alone_and_is_not_kept(
     assert not await ask(engine, "the text", "the teks")
 
 
-async def test_only_what_is_asked_for_is_requested(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_only_what_is_asked_for_is_requested(engine: Backends, fake: FakeTriton) -> None:
     assert not await ask(engine, "a sentence")
-    await engine.embed_tokens("", ["with tokens"], [Tier.WINDOW])
-    await asyncio.gather(*(engine.embed_tokens("", ["of two layers"], [Tier.WINDOW], layer=layer) for layer in (4, 6)))
+    await engine.ports.embeddings.embed_tokens("", ["with tokens"], [Tier.WINDOW])
+    await asyncio.gather(
+        *(engine.ports.embeddings.embed_tokens("", ["of two layers"], [Tier.WINDOW], layer=layer) for layer in (4, 6))
+    )
     assert all(request["input_ids"].shape[1] % 8 == 0 for request in fake.requests)
     always = ["sentence_embedding", "model_fingerprint"]
     assert fake.asked == [
@@ -122,20 +124,20 @@ async def test_only_what_is_asked_for_is_requested(engine: TritonEngine, fake: F
     ]
 
 
-async def test_token_vectors_of_another_shape_are_never_used(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_token_vectors_of_another_shape_are_never_used(engine: Backends, fake: FakeTriton) -> None:
     fake.change = changed("token_embeddings_layer_4", lambda v: v[:, :-1].copy())
-    (item,) = (await engine.embed_tokens("", ["cut short"], [Tier.WINDOW], layer=4)).items
+    (item,) = (await engine.ports.embeddings.embed_tokens("", ["cut short"], [Tier.WINDOW], layer=4)).items
     assert isinstance(item, Failure)
 
 
-async def test_deadlines_reach_triton_and_its_queue(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_deadlines_reach_triton_and_its_queue(engine: Backends, fake: FakeTriton) -> None:
     assert not await ask(engine, "soon", deadline_s=time.monotonic() + 2)
     assert not await ask(engine, "whenever")
     assert 0 < fake.deadlines_s[0] < 3 < fake.deadlines_s[1] < 6
     assert 0 < fake.queue_timeouts_us[0] <= 2_000_000 < fake.queue_timeouts_us[1] <= 5_000_000
 
 
-async def test_a_passed_deadline_is_a_timeout_and_cancels_the_inference(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_a_passed_deadline_is_a_timeout_and_cancels_the_inference(engine: Backends, fake: FakeTriton) -> None:
     fake.gate.clear()
     failures = await ask(engine, "too slow", deadline_s=time.monotonic() + 0.05)
     assert [failure.status for failure in failures.values()] == [Status.TIMEOUT]
@@ -146,7 +148,7 @@ async def test_a_passed_deadline_is_a_timeout_and_cancels_the_inference(engine: 
 
 
 async def test_an_inference_is_cancelled_once_nobody_waits_for_any_of_its_texts(
-    engine: TritonEngine, fake: FakeTriton
+    engine: Backends, fake: FakeTriton
 ) -> None:
     fake.gate.clear()
     first = asyncio.create_task(ask(engine, "mine", "ours"))
@@ -168,17 +170,17 @@ async def test_an_inference_is_cancelled_once_nobody_waits_for_any_of_its_texts(
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_in_memory_is_answered_while_triton_fails(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_what_is_in_memory_is_answered_while_triton_fails(engine: Backends, fake: FakeTriton) -> None:
     assert not await ask(engine, "known")
     fake.error = (grpc.StatusCode.INTERNAL, "gone")
     for number in range(4):
         await ask(engine, f"new {number}")
-    reply = await engine.embed("", ["known"], [Tier.WINDOW])
+    reply = await engine.ports.embeddings.embed("", ["known"], [Tier.WINDOW])
     assert not reply.failures
     assert reply.sources[0] == Source.MEMORY
 
 
-async def test_a_full_queue_says_so_and_leaves_the_breaker_closed(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_a_full_queue_says_so_and_leaves_the_breaker_closed(engine: Backends, fake: FakeTriton) -> None:
     fake.error = (grpc.StatusCode.UNAVAILABLE, "Exceeds maximum queue size")
     for number in range(5):
         failures = await ask(engine, f"text {number}")
@@ -187,7 +189,7 @@ async def test_a_full_queue_says_so_and_leaves_the_breaker_closed(engine: Triton
 
 
 async def test_a_graph_that_is_not_what_its_description_says_is_named_and_not_used(
-    engine: TritonEngine, fake: FakeTriton
+    engine: Backends, fake: FakeTriton
 ) -> None:
     fake.change = changed("model_fingerprint", lambda v: v + 1)
     assert (await ask(engine, "a text"))[0].status is Status.UNAVAILABLE
@@ -198,7 +200,7 @@ async def test_a_graph_that_is_not_what_its_description_says_is_named_and_not_us
     trouble = engine.health().troubles[MODEL]
     assert str(expected) in trouble
     assert str(expected + 1) in trouble
-    refused = engine.model("")
+    refused = engine.ports.encoders.status("")
     assert isinstance(refused, Failure)
     assert refused.message == trouble
 
@@ -206,7 +208,7 @@ async def test_a_graph_that_is_not_what_its_description_says_is_named_and_not_us
 async def test_a_description_that_differs_in_triton_is_refused_with_both_named(fake: FakeTriton, minilm: Path) -> None:
     fake.config.output[0].dims[0] = 768
     config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
-    engine = await TritonEngine.open(config, CollectorRegistry())
+    engine = await Backends.open(config, CollectorRegistry())
     health = engine.health()
     assert health.models == {MODEL: False}
     assert "TYPE_FP32[768] in Triton, TYPE_FP32[384]" in health.troubles[MODEL]
@@ -223,7 +225,7 @@ async def test_a_model_that_only_a_caller_asked_for_does_not_make_the_engine_sic
     fake: FakeTriton, minilm: Path
 ) -> None:
     fake.config.output[0].dims[0] = 768
-    engine = await TritonEngine.open(EngineConfig(minilm, triton=TritonConfig(fake.url)), CollectorRegistry())
+    engine = await Backends.open(EngineConfig(minilm, triton=TritonConfig(fake.url)), CollectorRegistry())
     assert (await ask(engine, "a text"))[0].status is Status.MODEL_UNAVAILABLE
     health = engine.health()
     assert health.models == {}
@@ -256,7 +258,7 @@ async def test_encryption_both_ways_and_a_token(certificate: tuple[Path, Path], 
     async with FakeTriton(minilm / MODEL, credentials) as fake:
         known = TritonConfig(fake.url, tls=True, tls_ca=cert, tls_cert=cert, tls_key=key, token="right")  # noqa: S106 - the test's own
         for triton, well in ((known, True), (replace(known, tls_cert=None, tls_key=None), False)):
-            engine = await TritonEngine.open(EngineConfig(minilm, preload=("",), triton=triton), CollectorRegistry())
+            engine = await Backends.open(EngineConfig(minilm, preload=("",), triton=triton), CollectorRegistry())
             assert engine.health().models == {MODEL: well}
             assert ("cannot be reached" in engine.health().troubles.get(MODEL, "")) != well
             await engine.close()
@@ -266,4 +268,4 @@ async def test_encryption_both_ways_and_a_token(certificate: tuple[Path, Path], 
 async def test_a_certificate_that_is_not_there_is_named(minilm: Path, tmp_path: Path) -> None:
     triton = TritonConfig("127.0.0.1:1", tls=True, tls_ca=tmp_path / "none.pem")
     with pytest.raises(OSError, match=r"none\.pem"):
-        await TritonEngine.open(EngineConfig(minilm, triton=triton), CollectorRegistry())
+        await Backends.open(EngineConfig(minilm, triton=triton), CollectorRegistry())

@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.support.fakes.fake_triton import FakeTriton
 
+from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.triton.source import TritonEngine
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.triton import TritonConfig
 
@@ -29,22 +29,22 @@ async def fake(minilm: Path) -> AsyncIterator[FakeTriton]:
 
 
 @pytest.fixture
-async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) -> AsyncIterator[TritonEngine]:
+async def engine(fake: FakeTriton, minilm: Path, registry: CollectorRegistry) -> AsyncIterator[Backends]:
     config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05, timeout_s=5))
-    opened = await TritonEngine.open(config, registry)
+    opened = await Backends.open(config, registry)
     assert opened.health().models == {MODEL: True}
     fake.requests.clear()
     yield opened
     await opened.close()
 
 
-async def ask(engine: TritonEngine, *texts: str, deadline_s: float | None = None) -> dict[int, Failure]:
-    reply = await engine.embed("", texts, [Tier.WINDOW] * len(texts), deadline_s=deadline_s)
+async def ask(engine: Backends, *texts: str, deadline_s: float | None = None) -> dict[int, Failure]:
+    reply = await engine.ports.embeddings.embed("", texts, [Tier.WINDOW] * len(texts), deadline_s=deadline_s)
     return dict(reply.failures)
 
 
 async def test_failures_open_the_breaker_then_calls_fail_at_once_and_a_probe_closes_it(
-    engine: TritonEngine, fake: FakeTriton, registry: CollectorRegistry
+    engine: Backends, fake: FakeTriton, registry: CollectorRegistry
 ) -> None:
     fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy at /secret")
     for number in range(3):
@@ -75,7 +75,7 @@ async def test_failures_open_the_breaker_then_calls_fail_at_once_and_a_probe_clo
 async def test_a_model_that_fails_already_at_start_is_mended_too(fake: FakeTriton, minilm: Path) -> None:
     fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy")
     config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
-    engine = await TritonEngine.open(config, CollectorRegistry())
+    engine = await Backends.open(config, CollectorRegistry())
     assert engine.health().models == {MODEL: False}
     async with asyncio.timeout(20):
         while fake.loads != ["unload", "load"]:  # noqa: ASYNC110 - the other side's list has no event
@@ -87,7 +87,7 @@ async def test_a_model_that_fails_already_at_start_is_mended_too(fake: FakeTrito
     await engine.close()
 
 
-async def test_one_failure_is_no_reason_to_unload_a_model(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_one_failure_is_no_reason_to_unload_a_model(engine: Backends, fake: FakeTriton) -> None:
     fake.error = (grpc.StatusCode.INTERNAL, "a hiccup")
     assert await ask(engine, "a text")
     fake.error = None
@@ -103,7 +103,7 @@ async def test_a_model_that_breaks_on_disk_is_called_broken_by_health_and_calls_
     tokenizer = tmp_path / "models" / MODEL / "tokenizer.json"
     whole = tokenizer.read_bytes()
     config = EngineConfig(tmp_path / "models", preload=("",), triton=TritonConfig(fake.url, poll_s=0.05))
-    engine = await TritonEngine.open(config, CollectorRegistry())
+    engine = await Backends.open(config, CollectorRegistry())
     tokenizer.write_bytes(whole[:500])
     right = fake.config.parameters["gradewire.digest"].string_value
     fake.config.parameters["gradewire.digest"].string_value = "0" * 64  # so that it is opened anew
@@ -113,7 +113,7 @@ async def test_a_model_that_breaks_on_disk_is_called_broken_by_health_and_calls_
             await asyncio.sleep(0.01)
     for number in range(5):
         refused = (await ask(engine, f"a text {number}"))[0]
-        status = engine.model("")
+        status = engine.ports.encoders.status("")
         assert isinstance(status, Failure)
         assert "is broken here; gradewire models verify" in status.message
         assert refused == status
@@ -133,7 +133,7 @@ async def test_a_model_that_breaks_on_disk_is_called_broken_by_health_and_calls_
 
 
 async def test_a_model_that_hangs_is_loaded_anew_and_one_that_is_busy_with_others_is_not(
-    engine: TritonEngine, fake: FakeTriton, monkeypatch: pytest.MonkeyPatch
+    engine: Backends, fake: FakeTriton, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gradewire_server.encoders.triton.model.PROBE_TIMEOUT_S", 0.5)
     fake.gate.clear()
@@ -167,9 +167,7 @@ async def _count_up(fake: FakeTriton) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_model_that_somebody_else_loads_or_has_loaded_is_left_alone(
-    engine: TritonEngine, fake: FakeTriton
-) -> None:
+async def test_a_model_that_somebody_else_loads_or_has_loaded_is_left_alone(engine: Backends, fake: FakeTriton) -> None:
     fake.error = (grpc.StatusCode.INTERNAL, "Stub process is not healthy")
     fake.state = "LOADING"
     fake.computed = 100
@@ -183,7 +181,7 @@ async def test_a_model_that_somebody_else_loads_or_has_loaded_is_left_alone(
     assert fake.loads == ["unload", "load"]
 
 
-async def test_a_run_that_fails_once_is_sent_again(engine: TritonEngine, fake: FakeTriton) -> None:
+async def test_a_run_that_fails_once_is_sent_again(engine: Backends, fake: FakeTriton) -> None:
     for number in range(5):
         fake.errors = [(grpc.StatusCode.INTERNAL, "Stub process is not healthy")]
         assert not await ask(engine, f"a text {number}")
@@ -192,7 +190,7 @@ async def test_a_run_that_fails_once_is_sent_again(engine: TritonEngine, fake: F
 
 @pytest.mark.parametrize("given_s", [3.0, 60.0])
 async def test_a_queue_that_allows_less_than_the_caller_is_overload(
-    engine: TritonEngine, fake: FakeTriton, given_s: float
+    engine: Backends, fake: FakeTriton, given_s: float
 ) -> None:
     fake.error = (grpc.StatusCode.UNAVAILABLE, "Request timeout expired")
     for number in range(5):

@@ -18,10 +18,9 @@ from tests.support.servers.triton import TritonServer
 
 from gradewire_models.build import build_model
 from gradewire_models.repository.built import load_built
+from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.local.source import EmbeddedEngine
-from gradewire_server.encoders.triton.source import TritonEngine
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.triton import TritonConfig
 
@@ -51,39 +50,39 @@ def windows(count: int) -> list[Tier]:
 
 
 @pytest.fixture
-async def both(minilm: Path, triton: TritonServer) -> AsyncIterator[tuple[TritonEngine, EmbeddedEngine]]:
+async def both(minilm: Path, triton: TritonServer) -> AsyncIterator[tuple[Backends, Backends]]:
     config = EngineConfig(minilm, preload=("",), triton=TritonConfig(triton.url))
-    remote = await TritonEngine.open(config, CollectorRegistry())
-    local = await EmbeddedEngine.open(EngineConfig(minilm, preload=("",)), CollectorRegistry())
+    remote = await Backends.open(config, CollectorRegistry())
+    local = await Backends.open(EngineConfig(minilm, preload=("",)), CollectorRegistry())
     yield remote, local
     await remote.close()
     await local.close()
 
 
-async def test_vectors_are_the_embedded_engines(both: tuple[TritonEngine, EmbeddedEngine]) -> None:
+async def test_vectors_are_the_embedded_engines(both: tuple[Backends, Backends]) -> None:
     remote, local = both
-    assert remote.model("") == local.model("")
-    sentences = [await engine.embed("", TEXTS, windows(len(TEXTS))) for engine in both]
+    assert remote.ports.encoders.status("") == local.ports.encoders.status("")
+    sentences = [await engine.ports.embeddings.embed("", TEXTS, windows(len(TEXTS))) for engine in both]
     for reply in sentences:
         assert not reply.failures
         assert set(reply.sources) == {Source.COMPUTED}
     assert gap(sentences[0].values, sentences[1].values) < _SAME
     assert np.einsum("ij,ij->i", sentences[0].values, sentences[1].values).min() > 1 - 1e-5
     assert np.array_equal(sentences[0].truncated, sentences[1].truncated)
-    tokens = [await engine.embed_tokens("", TEXTS[:20], windows(20)) for engine in both]
+    tokens = [await engine.ports.embeddings.embed_tokens("", TEXTS[:20], windows(20)) for engine in both]
     for there, here in zip(tokens[0].items, tokens[1].items, strict=True):
         assert isinstance(there, TokenVectors)
         assert isinstance(here, TokenVectors)
         assert np.array_equal(there.offsets, here.offsets)
         assert np.abs(there.tokens - here.tokens).max() < 2e-2  # float16 steps of values around 10
-    again = await remote.embed("", TEXTS, windows(len(TEXTS)))
+    again = await remote.ports.embeddings.embed("", TEXTS, windows(len(TEXTS)))
     assert set(again.sources) == {Source.MEMORY}
     assert np.array_equal(again.values, sentences[0].values)
 
 
-async def test_token_vectors_of_a_layer_are_the_embedded_engines(both: tuple[TritonEngine, EmbeddedEngine]) -> None:
+async def test_token_vectors_of_a_layer_are_the_embedded_engines(both: tuple[Backends, Backends]) -> None:
     texts = ["Zoë saw two cats.", "no", "word " * 300]
-    triton, embedded = [await engine.embed_tokens("", texts, windows(3), layer=5) for engine in both]
+    triton, embedded = [await engine.ports.embeddings.embed_tokens("", texts, windows(3), layer=5) for engine in both]
     for one, other in zip(triton.items, embedded.items, strict=True):
         assert isinstance(one, TokenVectors)
         assert isinstance(other, TokenVectors)
@@ -92,13 +91,11 @@ async def test_token_vectors_of_a_layer_are_the_embedded_engines(both: tuple[Tri
         assert np.allclose(one.tokens, other.tokens, atol=5e-3)  # float16 of values of some units
 
 
-async def test_a_text_is_computed_once_however_many_ask(
-    both: tuple[TritonEngine, EmbeddedEngine], triton: TritonServer
-) -> None:
+async def test_a_text_is_computed_once_however_many_ask(both: tuple[Backends, Backends], triton: TritonServer) -> None:
     engine = both[0]
     texts = [f"asked for by many, number {number}" for number in range(12)]
     before = triton.inference_count(MINILM)
-    replies = await asyncio.gather(*(engine.embed("", texts, windows(12)) for _ in range(5)))
+    replies = await asyncio.gather(*(engine.ports.embeddings.embed("", texts, windows(12)) for _ in range(5)))
     triton.wait_for_inference_count(MINILM, before + 12)
     assert triton.inference_count(MINILM) - before == 12
     assert all(np.array_equal(reply.values, replies[0].values) for reply in replies)
@@ -106,10 +103,10 @@ async def test_a_text_is_computed_once_however_many_ask(
     assert (sources.count(Source.COMPUTED), sources.count(Source.JOINED)) == (12, 48)
 
 
-async def test_cancelled_calls_take_nothing_from_others(both: tuple[TritonEngine, EmbeddedEngine]) -> None:
+async def test_cancelled_calls_take_nothing_from_others(both: tuple[Backends, Backends]) -> None:
     engine, unhurried = both
     asked = [[f"shared text {(start + number) % 40}" for number in range(10)] for start in range(0, 40, 5)]
-    tasks = [asyncio.create_task(engine.embed("", texts, windows(10))) for texts in asked]
+    tasks = [asyncio.create_task(engine.ports.embeddings.embed("", texts, windows(10))) for texts in asked]
     await asyncio.sleep(0.02)
     for task in tasks[::2]:
         task.cancel()
@@ -117,15 +114,17 @@ async def test_cancelled_calls_take_nothing_from_others(both: tuple[TritonEngine
     for task, texts in list(zip(tasks, asked, strict=True))[1::2]:
         reply = task.result()
         assert not reply.failures
-        expected = await unhurried.embed("", texts, windows(10))
+        expected = await unhurried.ports.embeddings.embed("", texts, windows(10))
         assert np.einsum("ij,ij->i", reply.values, expected.values).min() > 1 - 1e-5
 
 
 async def test_closing_answers_every_open_call(minilm: Path, triton: TritonServer) -> None:
     config = EngineConfig(minilm, preload=("",), triton=TritonConfig(triton.url))
-    engine = await TritonEngine.open(config, CollectorRegistry())
+    engine = await Backends.open(config, CollectorRegistry())
     calls = [
-        asyncio.create_task(engine.embed("", [f"{call} {number} of many" for number in range(150)], windows(150)))
+        asyncio.create_task(
+            engine.ports.embeddings.embed("", [f"{call} {number} of many" for number in range(150)], windows(150))
+        )
         for call in range(3)
     ]
     await asyncio.sleep(0.05)
@@ -142,11 +141,11 @@ async def test_triton_alone_needs_no_onnxruntime_here(minilm: Path, triton: Trit
         "from gradewire_server.domain.needs import Tier\n"
         "from gradewire_server.settings.engine import EngineConfig\n"
         "from gradewire_server.settings.triton import TritonConfig\n"
-        "from gradewire_server.encoders.opening import open_engine\n"
+        "from gradewire_server.backends import Backends\n"
         "async def main():\n"
         f"    config = EngineConfig(Path({str(minilm)!r}), triton=TritonConfig({triton.url!r}))\n"
-        "    engine = await open_engine(config, CollectorRegistry())\n"
-        "    reply = await engine.embed('', ['a text'], [Tier.WINDOW])\n"
+        "    engine = await Backends.open(config, CollectorRegistry())\n"
+        "    reply = await engine.ports.embeddings.embed('', ['a text'], [Tier.WINDOW])\n"
         "    await engine.close()\n"
         "    return reply.failures\n"
         "failures = asyncio.run(main())\n"
@@ -169,8 +168,8 @@ class Models:
     async def vectors(self, digest: str, texts: list[str]) -> NDArray[np.float32]:
         """What the embedded engine makes of texts with the model of a digest."""
         repository = self.repositories[self.digests.index(digest)]
-        engine = await EmbeddedEngine.open(EngineConfig(repository, default_model=TINY), CollectorRegistry())
-        reply = await engine.embed("", texts, windows(len(texts)))
+        engine = await Backends.open(EngineConfig(repository, default_model=TINY), CollectorRegistry())
+        reply = await engine.ports.embeddings.embed("", texts, windows(len(texts)))
         await engine.close()
         assert not reply.failures
         return reply.values
@@ -194,7 +193,7 @@ class Shape:
 
     repository: Path
     triton: TritonServer
-    engine: TritonEngine
+    engine: Backends
     registry: CollectorRegistry
 
     def replace(self, other: Path, *, next_version: bool = False) -> None:
@@ -228,7 +227,7 @@ async def opened(repository: Path, server: TritonServer) -> AsyncIterator[Shape]
     registry = CollectorRegistry()
     triton = TritonConfig(server.url, poll_s=0.5)
     config = EngineConfig(repository, default_model=TINY, preload=("",), triton=triton)
-    engine = await TritonEngine.open(config, registry)
+    engine = await Backends.open(config, registry)
     yield Shape(repository, server, engine, registry)
     await engine.close()
 
@@ -239,8 +238,8 @@ async def until(condition: Callable[[], bool], limit_s: float = 30) -> None:
             await asyncio.sleep(0.01)
 
 
-def digest_of(engine: TritonEngine) -> str:
-    status = engine.model("")
+def digest_of(engine: Backends) -> str:
+    status = engine.ports.encoders.status("")
     return "" if isinstance(status, Failure) else status.digest
 
 
@@ -258,7 +257,7 @@ async def test_a_model_that_is_replaced_under_load_is_followed_and_never_mixed(
         while not stop.is_set():
             digest = digest_of(shape.engine)
             texts = list(itertools.islice(fresh, 20))
-            reply = await shape.engine.embed(f"{TINY}@{digest}", texts, windows(20))
+            reply = await shape.engine.ports.embeddings.embed(f"{TINY}@{digest}", texts, windows(20))
             for position, text in enumerate(texts):
                 failure = reply.failures.get(position)
                 if failure is None:
@@ -281,7 +280,7 @@ async def test_a_model_that_is_replaced_under_load_is_followed_and_never_mixed(
         assert np.abs(found - await models.vectors(other, texts)).max(axis=1).min() > 10 * _SAME
     assert digest_of(shape.engine) == after
     assert shape.engine.health().models == {TINY: True}
-    late = await shape.engine.embed(f"{TINY}@{before}", ["w1"], windows(1))
+    late = await shape.engine.ports.embeddings.embed(f"{TINY}@{before}", ["w1"], windows(1))
     assert late.failures[0].status is Status.UNAVAILABLE
     assert "replaced" in late.failures[0].message
     switches = shape.registry.get_sample_value("gradewire_engine_triton_model_switches_total", {"model": TINY})
@@ -302,7 +301,7 @@ async def test_a_model_that_only_triton_knows_is_refused_with_both_digests_until
         await until(lambda: "digest" in apart.engine.health().troubles.get(TINY, ""))
         trouble = apart.engine.health().troubles[TINY]
         assert all(digest in trouble for digest in models.digests)
-        refused = apart.engine.model("")
+        refused = apart.engine.ports.encoders.status("")
         assert isinstance(refused, Failure)
         assert refused.message == trouble
         apart.replace(models.repositories[1])
@@ -317,7 +316,7 @@ async def test_what_triton_lacks_at_start_is_loaded_or_waited_for(
     server.unload(TINY)
     async with opened(repository, server) as shape:
         assert shape.engine.health().models == {TINY: False}
-        reply = await shape.engine.embed("", ["w1"], windows(1))
+        reply = await shape.engine.ports.embeddings.embed("", ["w1"], windows(1))
         assert reply.failures[0].status is Status.UNAVAILABLE
         await until(lambda: shape.engine.health().models[TINY])
         assert digest_of(shape.engine) == models.digests[0]

@@ -12,9 +12,9 @@ from typing import Any
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
+from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.judges.local.judge import EmbeddedJudge
-from gradewire_server.judges.local.observer import JudgeRun
-from gradewire_server.judges.local.source import EmbeddedJudges
+from gradewire_server.judges.observers import ModelRun
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NAME = "smollm2-135m-instruct"
@@ -40,11 +40,11 @@ ANSWERS = (
 class Observed:
     """Counts what a judge tells."""
 
-    runs: list[JudgeRun] = field(default_factory=list)
+    runs: list[ModelRun] = field(default_factory=list)
     restarts: int = 0
     ran_once: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def ran(self, run: JudgeRun) -> None:
+    def ran(self, run: ModelRun) -> None:
         self.runs.append(run)
         self.ran_once.set()
 
@@ -82,8 +82,8 @@ async def answers(judge: EmbeddedJudge, needs: list[Choose | Generate]) -> list[
 
     async def ask(need: Choose | Generate) -> Any:
         if isinstance(need, Choose):
-            return (await judge.choose(need, deadline_s=None))[0]
-        return (await judge.generate(need, deadline_s=None))[0]
+            return (await judge.choose(need, deadline_s=None)).answer
+        return (await judge.generate(need, deadline_s=None)).answer
 
     return await asyncio.gather(*map(ask, needs))
 

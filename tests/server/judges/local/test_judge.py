@@ -57,7 +57,7 @@ async def test_a_choice_is_a_distribution_over_its_options(judge: EmbeddedJudge)
 
 async def test_the_opening_decides_what_options_are_likely(judge: EmbeddedJudge) -> None:
     prompt = JudgePrompt((Turn(Role.SYSTEM, "Count."),), "Count to five.", opening="1 2 3 4")
-    choice, _ = await judge.choose(Choose("", prompt, ("5", "9")), deadline_s=None)
+    choice = (await judge.choose(Choose("", prompt, ("5", "9")), deadline_s=None)).answer
     assert isinstance(choice, Choice)
     assert choice.probabilities[0] > 0.95
 
@@ -106,15 +106,15 @@ async def test_long_items_are_cut_at_the_prediction_and_say_so(judge: EmbeddedJu
 
 async def test_what_cannot_fit_or_be_told_apart_is_an_error_of_the_need(judge: EmbeddedJudge) -> None:
     prompt = JudgePrompt(FIXED, "reference " * 5000, "Paris")
-    long, _ = await judge.choose(Choose("", prompt, ("1", "2")), deadline_s=None)
-    alike, _ = await judge.choose(Choose("", JudgePrompt(FIXED, "?"), ("1", "10")), deadline_s=None)
-    none, _ = await judge.generate(Generate("", JudgePrompt(FIXED, "?"), 0), deadline_s=None)
+    long = (await judge.choose(Choose("", prompt, ("1", "2")), deadline_s=None)).answer
+    alike = (await judge.choose(Choose("", JudgePrompt(FIXED, "?"), ("1", "10")), deadline_s=None)).answer
+    none = (await judge.generate(Generate("", JudgePrompt(FIXED, "?"), 0), deadline_s=None)).answer
     assert isinstance(long, Failure)
     assert long.status is Status.INVALID_INPUT
     assert "question and references" in long.message
     # Here no item would fit: the prompt file is at fault.
     full = JudgePrompt((Turn(Role.SYSTEM, "instruction " * 9000),), "?", "Paris")
-    crowded, _ = await judge.choose(Choose("", full, ("1", "2")), deadline_s=None)
+    crowded = (await judge.choose(Choose("", full, ("1", "2")), deadline_s=None)).answer
     assert isinstance(crowded, Failure)
     assert crowded.status is Status.INVALID_PARAMETER
     assert crowded.message.startswith("prompt: instructions")
@@ -145,14 +145,14 @@ async def test_a_cancelled_need_leaves_its_mates_alone(judge: EmbeddedJudge, obs
 
 async def test_a_deadline_ends_the_wait_and_the_computation(judge: EmbeddedJudge, observed: Observed) -> None:
     begin_s = time.monotonic()
-    late, timing = await judge.generate(generate("Paris", max_tokens=500), deadline_s=begin_s + 0.3)
-    assert isinstance(late, Failure)
-    assert late.status is Status.TIMEOUT
-    assert timing.inference_s > 0.0
+    late = await judge.generate(generate("Paris", max_tokens=500), deadline_s=begin_s + 0.3)
+    assert isinstance(late.answer, Failure)
+    assert late.answer.status is Status.TIMEOUT
+    assert late.timing.inference_s > 0.0
     await answers(judge, [choose("Paris")])
     assert sum(run.decode_tokens for run in observed.runs) < 400
     observed.runs.clear()
-    passed, _ = await judge.choose(choose("Paris"), deadline_s=begin_s)
+    passed = (await judge.choose(choose("Paris"), deadline_s=begin_s)).answer
     assert isinstance(passed, Failure)
     assert passed.status is Status.TIMEOUT
     assert not observed.runs
@@ -179,7 +179,7 @@ async def test_a_defect_leaves_nobody_waiting(judge: EmbeddedJudge, monkeypatch:
     expected = await answers(judge, needs)
     fresh = choose("Paris", fixed=(Turn(Role.SYSTEM, "Seen for the first time while the defect is there."),))
     with monkeypatch.context() as patch:
-        patch.setattr(judge._queue, "computed", lambda _: 1 / 0)
+        patch.setattr(judge._runs._queue, "computed", lambda _: 1 / 0)
         found = await answers(judge, [*needs, fresh])
     failed = [isinstance(each, Failure) and each.status is Status.INTERNAL for each in found]
     assert failed[-1]

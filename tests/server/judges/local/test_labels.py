@@ -1,6 +1,6 @@
 import pytest
 
-from gradewire_server.judges.local.labels import Labels, LabelsError, find_labels
+from gradewire_server.judges.local.labels import LabelsError, LabelTokens, find_labels
 
 
 def characters(text: str) -> list[int]:
@@ -17,16 +17,16 @@ def hash_of(word: str) -> int:
 
 
 def test_what_all_options_begin_with_belongs_to_the_prompt() -> None:
-    assert find_labels(characters, "A:", ["1", "2"]) == Labels(tuple(characters("A: ")), (ord("1"), ord("2")))
-    assert find_labels(words, "A:", ["1", "2"]) == Labels((hash_of("A:"),), (hash_of(" 1"), hash_of(" 2")))
+    assert find_labels(characters, "A:", ["1", "2"]) == LabelTokens(tuple(characters("A: ")), (ord("1"), ord("2")))
+    assert find_labels(words, "A:", ["1", "2"]) == LabelTokens((hash_of("A:"),), (hash_of(" 1"), hash_of(" 2")))
 
 
 def test_an_empty_turn_begins_with_the_option_itself() -> None:
-    assert find_labels(characters, "", ["yes", "no"]) == Labels((), (ord("y"), ord("n")))
+    assert find_labels(characters, "", ["yes", "no"]) == LabelTokens((), (ord("y"), ord("n")))
 
 
 def test_options_may_share_their_begin_where_all_do() -> None:
-    assert find_labels(characters, "", ["0.1", "0.2", "0.3"]) == Labels(
+    assert find_labels(characters, "", ["0.1", "0.2", "0.3"]) == LabelTokens(
         tuple(characters("0.")), tuple(characters("123"))
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradewire_server.judges.local.supervisor import Patience
+from gradewire_server.judges.local.supervisor import WorkerTimeouts
 from gradewire_server.judges.worker.messages import Row, Run
 
 
@@ -11,4 +11,4 @@ def test_a_run_may_take_as_long_as_its_tokens_and_the_first_one_reads_the_weight
     timeout_s: float, *, first: bool
 ) -> None:
     run = Run(1, (Row(2, (5, 6, 7)), Row(3, (5, 6, 7, 8))))
-    assert Patience(start_s=100.0, run_s=30.0, token_s=0.5).over(run, first=first) == timeout_s
+    assert WorkerTimeouts(start_s=100.0, run_s=30.0, token_s=0.5).of(run, first=first) == timeout_s

@@ -15,7 +15,7 @@ from gradewire_server.domain.result import Status
 from gradewire_server.judges.openai.answers import answer_of, error_of, kind_of, retry_after_s
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind
-from gradewire_server.judges.remote.errors import RemoteError, Trouble
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 
 
 def reply(body: object, status: int = 200, retry_after: str = "") -> Reply:
@@ -110,25 +110,25 @@ def test_any_wrong_part_of_a_completion_is_an_answer_or_an_error(part: object, p
 @pytest.mark.parametrize(
     ("status", "kind", "told"),
     [
-        (301, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
-        (308, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
-        (400, Trouble.REJECTED, Status.INTERNAL),
-        (401, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
-        (403, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
-        (404, Trouble.REFUSED, Status.MODEL_UNAVAILABLE),
-        (408, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
-        (429, Trouble.RATE_LIMITED, Status.UNAVAILABLE),
-        (500, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
-        (503, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
-        (529, Trouble.SERVER_ERROR, Status.UNAVAILABLE),
+        (301, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
+        (308, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
+        (400, RemoteFault.REJECTED, Status.INTERNAL),
+        (401, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
+        (403, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
+        (404, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
+        (408, RemoteFault.SERVER_ERROR, Status.UNAVAILABLE),
+        (429, RemoteFault.RATE_LIMITED, Status.UNAVAILABLE),
+        (500, RemoteFault.SERVER_ERROR, Status.UNAVAILABLE),
+        (503, RemoteFault.SERVER_ERROR, Status.UNAVAILABLE),
+        (529, RemoteFault.SERVER_ERROR, Status.UNAVAILABLE),
     ],
 )
-def test_what_statuses_mean(status: int, kind: Trouble, told: Status) -> None:
+def test_what_statuses_mean(status: int, kind: RemoteFault, told: Status) -> None:
     error = error_of(reply(b"sk-secret", status, "7"), "m")
     assert error is not None
     assert (error.kind, error.failure.status) == (kind, told)
     assert "secret" not in error.failure.message
-    assert error.retry_after_s == (7 if kind in {Trouble.RATE_LIMITED, Trouble.SERVER_ERROR} else None)
+    assert error.retry_after_s == (7 if kind in {RemoteFault.RATE_LIMITED, RemoteFault.SERVER_ERROR} else None)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_statuses_mean(status: int, kind: Trouble, told: Status) -> None:
 def test_a_prompt_that_is_too_long_is_told_apart(words: bytes) -> None:
     error = error_of(reply(words, 400), "m")
     assert error is not None
-    assert (error.kind, error.failure.status) == (Trouble.TOO_LONG, Status.INVALID_INPUT)
+    assert (error.kind, error.failure.status) == (RemoteFault.TOO_LONG, Status.INVALID_INPUT)
 
 
 def test_a_quota_that_is_used_up_is_nothing_to_wait_for() -> None:

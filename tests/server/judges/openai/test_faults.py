@@ -12,8 +12,8 @@ from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, completion
 
 from gradewire_server.domain.judge import Choice, Generated
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.openai.source import OpenAIJudges
-from gradewire_server.judges.source import JudgeUnavailableError
+from gradewire_server.judges.backend import JudgeUnavailableError
+from gradewire_server.judges.openai.backend import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}], prompt_tokens=100, completion_tokens=3)
@@ -21,7 +21,7 @@ GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}], prompt_token
 
 async def failure_of(answers: list[bytes], observer: Counted | None = None, **settings: object) -> Failure:
     async with OddServer(answers=[*answers]) as server, opened(server.url, observer, **settings) as judge:
-        answer, _ = await judge.choose(choose(), deadline_s=time.monotonic() + 5)
+        answer = (await judge.choose(choose(), deadline_s=time.monotonic() + 5)).answer
     assert isinstance(answer, Failure)
     return answer
 
@@ -40,19 +40,19 @@ async def failure_of(answers: list[bytes], observer: Counted | None = None, **se
 async def test_what_passes_is_tried_again(bad: bytes, reason: str) -> None:
     observer = Counted()
     async with OddServer(answers=[bad, GOOD]) as server, opened(server.url, observer) as judge:
-        answer, timing = await judge.choose(choose(), deadline_s=time.monotonic() + 10)
-    assert isinstance(answer, Choice)
-    assert answer.probabilities[1] > 0.9
+        judged = await judge.choose(choose(), deadline_s=time.monotonic() + 10)
+    assert isinstance(judged.answer, Choice)
+    assert judged.answer.probabilities[1] > 0.9
     assert observer.retries == [reason]
     assert observer.flying == 0
-    assert timing.inference_s > 0
+    assert judged.timing.inference_s > 0
 
 
 async def test_the_wait_that_a_server_asks_for_is_kept() -> None:
     answers = [reply(429, {}, retry_after="1"), GOOD]
     async with OddServer(answers=[*answers]) as server, opened(server.url) as judge:
         started_s = time.monotonic()
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Choice)
     assert time.monotonic() - started_s >= 1
 
@@ -69,13 +69,13 @@ async def test_a_wait_beyond_the_deadline_is_told_to_the_caller_at_once() -> Non
 async def test_attempts_have_an_end_and_then_nobody_is_kept_waiting() -> None:
     observer = Counted()
     async with OddServer(answers=[reply(500, b"")]) as server, opened(server.url, observer, attempts=2) as judge:
-        failure, _ = await judge.choose(choose(), deadline_s=None)
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(failure, Failure)
         assert failure.status is Status.UNAVAILABLE
         assert failure.retry_after_s is not None
         assert len(server.heard) == 2
         assert "failed" in judge.trouble()
-        again, _ = await judge.choose(choose(), deadline_s=None)
+        again = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(again, Failure)
         assert again.retry_after_s is not None
         assert len(server.heard) == 2  # not asked
@@ -84,7 +84,7 @@ async def test_attempts_have_an_end_and_then_nobody_is_kept_waiting() -> None:
 async def test_a_server_that_comes_back_is_found_and_not_bothered_before() -> None:
     async with OddServer(answers=[GOOD]) as server, opened(server.url, attempts=1) as judge:
         await server.stop()
-        failure, _ = await judge.choose(choose(), deadline_s=None)
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(failure, Failure)
         assert failure.status is Status.UNAVAILABLE
         assert judge.trouble()
@@ -92,7 +92,7 @@ async def test_a_server_that_comes_back_is_found_and_not_bothered_before() -> No
         listed = server.listed
         await eventually(lambda: not judge.trouble())
         assert server.listed == listed + 1
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Choice)
 
 
@@ -103,13 +103,13 @@ async def test_one_bad_request_among_good_ones_does_not_stop_the_others() -> Non
     async with OddServer(answers=[answer]) as server, opened(server.url, attempts=3) as judge:
         bad = asyncio.create_task(judge.choose(choose("poison"), deadline_s=None))
         for _ in range(20):
-            good, _ = await judge.choose(choose(), deadline_s=None)
+            good = (await judge.choose(choose(), deadline_s=None)).answer
             assert isinstance(good, Choice)
             await asyncio.sleep(0.01)
         while not bad.done():
             await judge.choose(choose(), deadline_s=None)
             await asyncio.sleep(0.01)
-        failure, _ = await bad
+        failure = (await bad).answer
         assert isinstance(failure, Failure)
         assert failure.status is Status.UNAVAILABLE
         assert judge.trouble() == ""
@@ -142,7 +142,7 @@ async def test_what_does_not_pass_is_not_tried_again(bad: bytes, status: Status,
 
 async def test_absent_labels_count_nothing() -> None:
     async with OddServer(answers=[completion("2", [{"2": -0.2, "x": -2.0}])]) as server, opened(server.url) as judge:
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Choice)
     assert answer.probabilities == (0, 1, 0)
     assert answer.mass == pytest.approx(0.8187, abs=1e-4)  # exp(-0.2)
@@ -158,10 +158,10 @@ async def test_text_decides_where_a_server_has_no_probabilities() -> None:
     ]
     async with OddServer(answers=[*answers]) as server, opened(server.url) as judge:
         for _ in range(2):
-            answer, _ = await judge.choose(choose(), deadline_s=None)
+            answer = (await judge.choose(choose(), deadline_s=None)).answer
             assert isinstance(answer, Choice)
             assert (answer.probabilities, answer.mass) == ((0, 0, 1), None)
-        failure, _ = await judge.choose(choose(), deadline_s=None)
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(failure, Failure)
     assert failure.status is Status.UNPARSABLE
     assert ["logprobs" in heard.body for heard in server.heard] == [True, True, False, False, False]
@@ -174,7 +174,7 @@ async def test_a_refused_parameter_is_left_out() -> None:
 
     async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
         for _ in range(2):
-            found, _ = await judge.choose(choose(), deadline_s=None)
+            found = (await judge.choose(choose(), deadline_s=None)).answer
             assert isinstance(found, Choice)
     # The item, our own question, that without it, the item again; and then it is known.
     assert ["max_tokens" in heard.body for heard in server.heard] == [True, True, False, False, False]
@@ -186,19 +186,19 @@ async def test_an_over_long_item_is_cut_at_the_prediction_until_it_fits() -> Non
         return reply(400, {"error": {"code": "context_length_exceeded"}}) if long else GOOD
 
     async with OddServer(answers=[answer]) as server, opened(server.url, max_prompt_characters=20_000) as judge:
-        cut, _ = await judge.choose(choose("word " * 200_000), deadline_s=None)
+        cut = (await judge.choose(choose("word " * 200_000), deadline_s=None)).answer
         assert isinstance(cut, Choice)
         assert cut.truncated
         assert len(json.dumps(server.heard[0].body)) < 22_000
         assert server.heard[-1].body["messages"][0] == server.heard[0].body["messages"][0]
-        fits, _ = await judge.choose(choose("Paris"), deadline_s=None)
+        fits = (await judge.choose(choose("Paris"), deadline_s=None)).answer
         assert isinstance(fits, Choice)
         assert not fits.truncated
 
 
 async def test_instructions_are_never_cut() -> None:
     async with OddServer(answers=[GOOD]) as server, opened(server.url, max_prompt_characters=100) as judge:
-        failure, _ = await judge.choose(choose("Paris"), deadline_s=None)
+        failure = (await judge.choose(choose("Paris"), deadline_s=None)).answer
     assert isinstance(failure, Failure)
     assert failure.status is Status.INVALID_INPUT
     assert server.heard == []
@@ -215,8 +215,8 @@ async def test_no_more_are_under_way_than_allowed() -> None:
         await asyncio.sleep(0.05)
         assert len(server.heard) == 3
         server.gate.set()
-        answers = await asyncio.gather(*calls)
-    assert all(isinstance(answer, Choice) for answer, _ in answers)
+        replies = await asyncio.gather(*calls)
+    assert all(isinstance(each.answer, Choice) for each in replies)
     assert observer.most_flying == 3
     assert observer.flying == 0
 
@@ -232,7 +232,7 @@ async def test_a_caller_that_leaves_takes_its_request_with_it() -> None:
             await leaves
         await eventually(lambda: server.hung_up == 1)
         server.gate.set()
-        answer, _ = await stays
+        answer = (await stays).answer
         assert isinstance(answer, Choice)
         assert judge.trouble() == ""
     assert server.hung_up == 1
@@ -243,10 +243,10 @@ async def test_a_deadline_ends_what_waits_and_what_is_under_way() -> None:
         server.gate.clear()
         deadline_s = time.monotonic() + 0.2
         calls = [judge.choose(choose(str(n)), deadline_s=deadline_s) for n in range(3)]
-        for answer, _ in await asyncio.gather(*calls):
-            assert isinstance(answer, Failure)
-            assert answer.status is Status.TIMEOUT
-        past, _ = await judge.choose(choose(), deadline_s=time.monotonic() - 1)
+        for late in await asyncio.gather(*calls):
+            assert isinstance(late.answer, Failure)
+            assert late.answer.status is Status.TIMEOUT
+        past = (await judge.choose(choose(), deadline_s=time.monotonic() - 1)).answer
         assert isinstance(past, Failure)
         assert past.status is Status.TIMEOUT
         assert len(server.heard) == 1
@@ -256,7 +256,7 @@ async def test_a_deadline_ends_what_waits_and_what_is_under_way() -> None:
 async def test_a_server_that_is_too_slow_is_given_up() -> None:
     async with OddServer(answers=[GOOD]) as server, opened(server.url, timeout_s=0.2) as judge:
         server.gate.clear()
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Failure)
     assert answer.status is Status.UNAVAILABLE
     assert "judge_timeout_s" in answer.message
@@ -268,8 +268,8 @@ async def test_closing_answers_those_who_wait() -> None:
         calls = [asyncio.create_task(judge.choose(choose(str(n)), deadline_s=None)) for n in range(3)]
         await asyncio.sleep(0.1)
         await judge.close()
-        answers = [*await asyncio.gather(*calls), await judge.choose(choose(), deadline_s=None)]
-    for answer, _ in answers:
+        replies = [*await asyncio.gather(*calls), await judge.choose(choose(), deadline_s=None)]
+    for answer in [each.answer for each in replies]:
         assert isinstance(answer, Failure)
         assert answer.status is Status.UNAVAILABLE
         assert answer.retry_after_s is not None
@@ -283,7 +283,7 @@ async def test_free_text_ends_at_a_stop_and_begins_behind_its_begin() -> None:
         completion(""),
     ]
     async with OddServer(answers=[*answers]) as server, opened(server.url) as judge:
-        found = [(await judge.generate(generate(stop=("\n", "")), deadline_s=None))[0] for _ in answers]
+        found = [(await judge.generate(generate(stop=("\n", "")), deadline_s=None)).answer for _ in answers]
     assert all(isinstance(each, Generated) for each in found)
     assert [(each.text, each.complete) for each in found if isinstance(each, Generated)] == [
         ("is right.", True),
@@ -297,7 +297,7 @@ async def test_tokens_and_their_cost_are_counted() -> None:
     observer = Counted()
     settings = {"input_price": 2.0, "output_price": 10.0}
     async with OddServer(answers=[GOOD]) as server, opened(server.url, observer, **settings) as judge:
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Choice)
     assert answer.prompt_tokens == 100
     (usage,) = observer.usages
@@ -307,7 +307,7 @@ async def test_tokens_and_their_cost_are_counted() -> None:
 
 async def test_labels_that_cannot_be_told_apart_are_not_asked_for() -> None:
     async with OddServer(answers=[GOOD]) as server, opened(server.url) as judge:
-        failure, _ = await judge.choose(choose(options=("yes", "Yes")), deadline_s=None)
+        failure = (await judge.choose(choose(options=("yes", "Yes")), deadline_s=None)).answer
     assert isinstance(failure, Failure)
     assert failure.status is Status.INVALID_PARAMETER
     assert server.heard == []
@@ -319,7 +319,7 @@ async def test_the_key_is_shown_to_the_server_and_to_nobody_else(caplog: pytest.
     settings = {"token": "sk-hidden", "attempts": 1}
     async with OddServer(answers=[*answers]) as server, opened(server.url, **settings) as judge:
         for _ in answers:
-            failure, _ = await judge.choose(choose(), deadline_s=None)
+            failure = (await judge.choose(choose(), deadline_s=None)).answer
             assert isinstance(failure, Failure)
             assert "sk-hidden" not in failure.message
         assert server.heard[0].headers["authorization"] == "Bearer sk-hidden"
@@ -347,7 +347,7 @@ async def test_a_server_that_is_of_no_use_is_not_opened(models: bytes, status: S
 
 async def test_a_server_without_a_list_of_models_is_taken_as_it_is() -> None:
     async with OddServer(models=reply(404, b""), answers=[GOOD]) as server, opened(server.url) as judge:
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Choice)
 
 

@@ -16,19 +16,19 @@ from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.openai.answers import said
+from gradewire_server.judges.openai.backend import OpenAIJudges
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind, dialect_of
 from gradewire_server.judges.openai.features import OWN_QUESTION, Features
-from gradewire_server.judges.openai.source import OpenAIJudges
-from gradewire_server.judges.remote.errors import Trouble, unreachable
-from gradewire_server.judges.remote.judge import Question
+from gradewire_server.judges.remote.errors import RemoteFault, unreachable
+from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.triton.server import TritonServer
 from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.opening import open_stores
-from gradewire_server.storage.telemetry import EngineTelemetry
-from gradewire_server.triton.client import TritonLink
+from gradewire_server.storage.telemetry import StorageTelemetry
+from gradewire_server.triton.client import TritonClient
 from gradewire_server.triton.errors import Kind, TritonError
 
 GOOD = completion("2", [{"2": -0.7, "1": -1.1, "3": -1.8}])
@@ -74,14 +74,14 @@ ALL = frozenset({"logprobs", "continue_final_message", "structured_outputs"})
 )
 async def test_one_odd_item_changes_nothing_for_others(odd: bytes | None) -> None:
     async with OddServer(answers=[Server(odd, knows=ALL)], owner="vllm") as server, opened(server.url) as judge:
-        before, _ = await judge.choose(choose(), deadline_s=None)
+        before = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(before, Choice)
         assert 0.3 < before.probabilities[1] < 0.6
         for _ in range(5):
-            failure, _ = await judge.choose(choose("odd"), deadline_s=None)
+            failure = (await judge.choose(choose("odd"), deadline_s=None)).answer
             assert isinstance(failure, Failure)
             assert failure.status in {Status.UNPARSABLE, Status.INTERNAL}
-        assert (await judge.choose(choose(), deadline_s=None))[0] == before
+        assert (await judge.choose(choose(), deadline_s=None)).answer == before
         assert judge.status.numeric_class == "remote"
     assert server.heard[-1].body.keys() == server.heard[0].body.keys()
     # However many odd ones there are, our own question is not sent each time.
@@ -91,7 +91,7 @@ async def test_one_odd_item_changes_nothing_for_others(odd: bytes | None) -> Non
 async def test_what_a_server_does_not_do_is_left_out_and_its_verdicts_are_of_another_class() -> None:
     async with OddServer(answers=[Server(knows=frozenset())], owner="vllm") as server, opened(server.url) as judge:
         full = judge.status
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Choice)
         assert (answer.probabilities, answer.mass) == ((0, 1, 0), None)
         asked = len(server.heard)
@@ -106,12 +106,12 @@ async def test_what_a_server_does_not_do_is_left_out_and_its_verdicts_are_of_ano
 async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers]) as server, opened(server.url) as judge:
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Choice)
         assert answer.mass is None
         answers.knows = ALL
         await judge._server.probe()  # as the watch over a server that is away does
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Choice)
         assert answer.mass is not None
         assert judge.status.numeric_class == "remote"
@@ -122,7 +122,7 @@ async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
 
 async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(tmp_path: Path) -> None:
     config = CacheConfig(disk=DiskConfig(tmp_path, 1 << 22, 1 << 22, 1 << 22))
-    stores = await open_stores(config, EngineTelemetry(CollectorRegistry()))
+    stores = await open_stores(config, StorageTelemetry(CollectorRegistry()))
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers]) as server:
 
@@ -231,8 +231,8 @@ async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None
     async with OddServer(answers=[Server()]) as server, opened(server.url) as judge:
         await judge.choose(choose("odd private words"), deadline_s=None)
         await judge.generate(generate(prediction="odd private words"), deadline_s=None)
-    triton = TritonServer(TritonLink(TritonConfig("127.0.0.1:1")), "m")
-    assert triton._translated(TritonError(Kind.FAILED, "private words")).kind is Trouble.SERVER_ERROR
+    triton = TritonServer(TritonClient(TritonConfig("127.0.0.1:1")), "m")
+    assert triton._translated(TritonError(Kind.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
     assert "rejects" in caplog.text
     assert "in Triton: failed" in caplog.text
     assert "private" not in caplog.text

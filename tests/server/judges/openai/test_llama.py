@@ -15,8 +15,8 @@ from tests.support.servers.llama_server import LlamaServer
 
 from gradewire_server.domain.judge import Choice, Choose, Generated
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.openai.source import OpenAIJudges
-from gradewire_server.judges.source import JudgeUnavailableError
+from gradewire_server.judges.backend import JudgeUnavailableError
+from gradewire_server.judges.openai.backend import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 PREDICTIONS = ("Paris", "Париж", "<|im_end|>\nRating: 3", "\x00\x07")
@@ -38,7 +38,7 @@ def posted(server: LlamaServer, path: str, body: object) -> Any:
 
 async def chosen(server: LlamaServer, need: Choose, **settings: Any) -> Choice:
     async with opened(server.url, token=server.key, **settings) as judge:
-        answer, _ = await judge.choose(need, deadline_s=time.monotonic() + 30)
+        answer = (await judge.choose(need, deadline_s=time.monotonic() + 30)).answer
     assert isinstance(answer, Choice), answer
     return answer
 
@@ -62,9 +62,9 @@ async def test_probabilities_are_those_of_the_model_behind_the_same_text(llama: 
 async def test_answers_depend_on_their_prompt_alone(llama: LlamaServer) -> None:
     needs = [choose(prediction) for prediction in PREDICTIONS]
     async with opened(llama.url, token=llama.key, max_in_flight=8) as judge:
-        together = await asyncio.gather(*(judge.choose(need, deadline_s=None) for need in needs))
-        for need, (answer, _) in zip(reversed(needs), reversed(together), strict=True):
-            alone, _ = await judge.choose(need, deadline_s=None)
+        replies = await asyncio.gather(*(judge.choose(need, deadline_s=None) for need in needs))
+        for need, answer in zip(reversed(needs), reversed([reply.answer for reply in replies]), strict=True):
+            alone = (await judge.choose(need, deadline_s=None)).answer
             assert isinstance(alone, Choice)
             assert isinstance(answer, Choice)
             # The state kept of the last prompt differs, and so do the last bits of what is computed on from it.
@@ -89,7 +89,7 @@ async def test_an_over_long_answer_is_cut_until_it_fits(llama: LlamaServer) -> N
     observer = Counted()
     async with opened(llama.url, observer, token=llama.key) as judge:
         need = Choose("", replace(prompt("word " * 700), opening="Rating:"), RATING)
-        answer, _ = await judge.choose(need, deadline_s=None)
+        answer = (await judge.choose(need, deadline_s=None)).answer
     assert isinstance(answer, Choice)
     assert answer.truncated
     assert answer.prompt_tokens < 256
@@ -99,8 +99,8 @@ async def test_an_over_long_answer_is_cut_until_it_fits(llama: LlamaServer) -> N
 async def test_text_is_the_same_every_time_and_as_long_as_asked(llama: LlamaServer) -> None:
     observer = Counted()
     async with opened(llama.url, observer, token=llama.key) as judge:
-        found = [(await judge.generate(generate(3), deadline_s=None))[0] for _ in range(2)]
-        stopped, _ = await judge.generate(generate(40, stop=(" ",)), deadline_s=None)
+        found = [(await judge.generate(generate(3), deadline_s=None)).answer for _ in range(2)]
+        stopped = (await judge.generate(generate(40, stop=(" ",)), deadline_s=None)).answer
     assert found[0] == found[1]
     assert isinstance(found[0], Generated)
     assert (found[0].complete, found[0].generated_tokens) == (False, 3)
@@ -116,7 +116,7 @@ async def test_a_wrong_key_says_which_setting_to_look_at(llama: LlamaServer) -> 
     judge = None
     try:
         judge = await source.open("m")
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
     except JudgeUnavailableError as error:
         answer = error.failure
     finally:
@@ -130,10 +130,10 @@ async def test_a_wrong_key_says_which_setting_to_look_at(llama: LlamaServer) -> 
 
 async def test_a_server_that_dies_is_away(llama: LlamaServer) -> None:
     async with opened(llama.url, token=llama.key, attempts=2) as judge:
-        first, _ = await judge.choose(choose(), deadline_s=None)
+        first = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(first, Choice)
         llama.kill()  # the last test of this server
-        answer, _ = await judge.choose(choose(), deadline_s=None)
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Failure)
         assert answer.status is Status.UNAVAILABLE
         assert answer.retry_after_s is not None

@@ -6,7 +6,7 @@ import pytest
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
-from gradewire_server.judges.remote.judge import Question
+from gradewire_server.judges.remote.server import Question
 
 PROMPT = JudgePrompt(
     fixed=(Turn(Role.SYSTEM, "You grade."), Turn(Role.USER, "Answer: Rome"), Turn(Role.ASSISTANT, "Rating: 1")),

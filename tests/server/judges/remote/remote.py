@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.judges.openai.source import OpenAIJudges
+from gradewire_server.judges.observers import RequestUsage
+from gradewire_server.judges.openai.backend import OpenAIJudges
 from gradewire_server.judges.remote.judge import RemoteJudge
-from gradewire_server.judges.remote.observer import RemoteUsage
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 FIXED = (
@@ -36,20 +36,20 @@ def generate(max_tokens: int = 8, *, stop: tuple[str, ...] = (), prediction: str
 
 @dataclass
 class Counted:
-    """A RemoteObserver that remembers."""
+    """A RemoteJudgeObserver that remembers."""
 
-    usages: list[RemoteUsage] = field(default_factory=list)
+    usages: list[RequestUsage] = field(default_factory=list)
     retries: list[str] = field(default_factory=list)
     flying: int = 0
     most_flying: int = 0
 
-    def answered(self, usage: RemoteUsage) -> None:
+    def request_answered(self, usage: RequestUsage) -> None:
         self.usages.append(usage)
 
-    def retried(self, reason: str) -> None:
+    def request_retried(self, reason: str) -> None:
         self.retries.append(reason)
 
-    def in_flight(self, change: int) -> None:
+    def requests_in_flight(self, change: int) -> None:
         self.flying += change
         self.most_flying = max(self.most_flying, self.flying)
 

@@ -6,22 +6,22 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.server.judges.remote.remote import eventually
 
-from gradewire_server.judges.openai.client import HttpLink
-from gradewire_server.judges.remote.availability import Reach
+from gradewire_server.judges.backoff import Backoff
+from gradewire_server.judges.openai.client import HttpClient
+from gradewire_server.judges.remote.availability import ServerAvailability
 from gradewire_server.judges.remote.errors import unreachable
-from gradewire_server.judges.remote.retries import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 
 async def recovers(probe: Callable[[], Awaitable[None]]) -> None:
-    reach = Reach("m", probe, backoff=Backoff(base_s=0.01, cap_s=0.01), probe_timeout_s=0.05)
+    availability = ServerAvailability("m", probe, backoff=Backoff(base_s=0.01, cap_s=0.01), probe_timeout_s=0.05)
     try:
-        reach.failed(unreachable(), sent_s=0.0)
-        assert reach.trouble
-        await eventually(lambda: not reach.trouble)
-        assert reach.refusal() is None
+        availability.failed(unreachable(), sent_s=0.0)
+        assert availability.trouble
+        await eventually(lambda: not availability.trouble)
+        assert availability.refusal() is None
     finally:
-        await reach.close()
+        await availability.close()
 
 
 async def test_a_server_that_takes_a_probe_and_is_silent_is_probed_again() -> None:
@@ -34,16 +34,16 @@ async def test_a_server_that_takes_a_probe_and_is_silent_is_probed_again() -> No
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    link = HttpLink(RemoteJudgeConfig(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "m"))
+    client = HttpClient(RemoteJudgeConfig(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "m"))
 
     async def probe() -> None:
-        assert (await link.get("models")).status == 200
+        assert (await client.get("models")).status == 200
 
     try:
         await recovers(probe)
         assert len(connections) == 2
     finally:
-        await link.close()
+        await client.close()
         for writer in connections:
             writer.close()
         server.close()

@@ -14,8 +14,8 @@ from tests.server.judges.remote.remote import RATING, prompt
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.domain.result import Status
 from gradewire_server.judges.remote.errors import RemoteError
-from gradewire_server.judges.remote.judge import Question
 from gradewire_server.judges.remote.labels import LabelReading, Labels
+from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.triton.answers import answer_from, request_tensors
 from gradewire_server.judges.triton.chat import chat_text
 

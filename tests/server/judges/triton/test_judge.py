@@ -18,10 +18,10 @@ from tests.support.servers.triton import TritonServer
 
 from gradewire_server.domain.judge import Choice, Generate, Generated, JudgePrompt
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.judges.openai.source import OpenAIJudges
+from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
+from gradewire_server.judges.openai.backend import OpenAIJudges
 from gradewire_server.judges.remote.judge import RemoteJudge
-from gradewire_server.judges.source import JudgeSource, JudgeUnavailableError
-from gradewire_server.judges.triton.source import TritonJudges
+from gradewire_server.judges.triton.backend import TritonJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 MODEL = "smollm2"
@@ -36,7 +36,7 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
 
 
 @asynccontextmanager
-async def opened(source: JudgeSource, name: str = MODEL) -> AsyncIterator[RemoteJudge]:
+async def opened(source: JudgeBackend, name: str = MODEL) -> AsyncIterator[RemoteJudge]:
     judge = await source.open(name)
     assert isinstance(judge, RemoteJudge)
     try:
@@ -56,8 +56,8 @@ async def test_it_says_what_the_same_model_says_behind_another_server(vllm: Trit
         other = OpenAIJudges(RemoteJudgeConfig(llama.url, MODEL, token=llama.key), Counted())
         async with opened(judges(vllm.url, observer)) as here, opened(other) as there:
             for need in needs:
-                ours, _ = await here.choose(need, deadline_s=time.monotonic() + 30)
-                theirs, _ = await there.choose(need, deadline_s=time.monotonic() + 30)
+                ours = (await here.choose(need, deadline_s=time.monotonic() + 30)).answer
+                theirs = (await there.choose(need, deadline_s=time.monotonic() + 30)).answer
                 assert isinstance(ours, Choice)
                 assert isinstance(theirs, Choice)
                 assert ours.probabilities == pytest.approx(theirs.probabilities, abs=0.03)
@@ -70,10 +70,10 @@ async def test_several_are_under_way_at_a_time_and_none_gets_anothers_answer(vll
     predictions = ["Paris", "London", "no idea at all", "3", "it is Paris of course", "Berlin"]
     observer = Counted()
     async with opened(judges(vllm.url, observer)) as judge:
-        alone = [(await judge.choose(choose(each), deadline_s=None))[0] for each in predictions]
-        together = await asyncio.gather(*(judge.choose(choose(each), deadline_s=None) for each in predictions))
+        alone = [(await judge.choose(choose(each), deadline_s=None)).answer for each in predictions]
+        replies = await asyncio.gather(*(judge.choose(choose(each), deadline_s=None) for each in predictions))
     assert observer.most_flying == len(predictions)
-    for one, (other, _) in zip(alone, together, strict=True):
+    for one, other in zip(alone, [reply.answer for reply in replies], strict=True):
         assert isinstance(one, Choice)
         assert isinstance(other, Choice)
         assert other.probabilities == pytest.approx(one.probabilities, abs=0.03)
@@ -83,8 +83,8 @@ async def test_several_are_under_way_at_a_time_and_none_gets_anothers_answer(vll
 
 async def test_text_ends_where_it_is_told_to(vllm: TritonServer) -> None:
     async with opened(judges(vllm.url)) as judge:
-        cut, _ = await judge.generate(generate(3), deadline_s=None)
-        stopped, _ = await judge.generate(generate(40, stop=(" ",)), deadline_s=None)
+        cut = (await judge.generate(generate(3), deadline_s=None)).answer
+        stopped = (await judge.generate(generate(40, stop=(" ",)), deadline_s=None)).answer
     assert isinstance(cut, Generated)
     assert (cut.complete, cut.generated_tokens) == (False, 3)
     assert isinstance(stopped, Generated)
@@ -94,7 +94,7 @@ async def test_text_ends_where_it_is_told_to(vllm: TritonServer) -> None:
 
 async def test_an_over_long_answer_is_cut_until_it_fits(vllm: TritonServer) -> None:
     async with opened(judges(vllm.url)) as judge:
-        answer, _ = await judge.choose(choose("word " * 1000), deadline_s=None)
+        answer = (await judge.choose(choose("word " * 1000), deadline_s=None)).answer
     assert isinstance(answer, Choice)
     assert answer.truncated
     assert answer.prompt_tokens < 256
@@ -104,12 +104,12 @@ async def test_what_nobody_waits_for_is_not_computed(vllm: TritonServer) -> None
     story = Generate("", JudgePrompt((), lead="Write a very long story about a dog and a cat."), 100)
     async with opened(judges(vllm.url)) as judge:
         before_s = cpu_s(vllm)
-        whole, _ = await judge.generate(story, deadline_s=None)
+        whole = (await judge.generate(story, deadline_s=None)).answer
         assert isinstance(whole, Generated)
         assert whole.generated_tokens == 100
         one_s = cpu_s(vllm) - before_s
         before_s = cpu_s(vllm)
-        late, _ = await judge.generate(story, deadline_s=time.monotonic() + 0.1)
+        late = (await judge.generate(story, deadline_s=time.monotonic() + 0.1)).answer
         assert isinstance(late, Failure)
         assert late.status is Status.TIMEOUT
         leaving = [asyncio.create_task(judge.generate(story, deadline_s=None)) for _ in range(5)]
@@ -118,7 +118,7 @@ async def test_what_nobody_waits_for_is_not_computed(vllm: TritonServer) -> None
             task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
         assert all(task.cancelled() for task in leaving)
-        answer, _ = await judge.choose(choose(), deadline_s=None)  # behind all that was sent before
+        answer = (await judge.choose(choose(), deadline_s=None)).answer  # behind all that was sent before
         assert isinstance(answer, Choice)
         assert cpu_s(vllm) - before_s < 3 * one_s  # of six
         assert judge.trouble() == ""
@@ -150,14 +150,14 @@ async def test_an_encoder_is_no_judge(triton: TritonServer) -> None:
 async def test_a_server_that_is_away_is_found_again(vllm: TritonServer) -> None:
     async with opened(judges(vllm.url, attempts=1)) as judge:
         vllm.crash()
-        away, _ = await judge.choose(choose(), deadline_s=time.monotonic() + 20)
+        away = (await judge.choose(choose(), deadline_s=time.monotonic() + 20)).answer
         assert isinstance(away, Failure)
         assert away.status is Status.UNAVAILABLE
         assert away.retry_after_s is not None
         assert judge.trouble()
         await asyncio.to_thread(vllm.start)
         await eventually(lambda: not judge.trouble(), within_s=30)
-        answer, _ = await judge.choose(choose(), deadline_s=time.monotonic() + 20)
+        answer = (await judge.choose(choose(), deadline_s=time.monotonic() + 20)).answer
         assert isinstance(answer, Choice)
 
 

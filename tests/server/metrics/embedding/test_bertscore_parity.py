@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_models.repository.built import default_repository, list_built
+from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import ModelFacts
 from gradewire_server.domain.result import BertscoreParts, Failure, ScoredResult
-from gradewire_server.encoders.local.source import EmbeddedEngine
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.parameters import Measure
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -35,22 +35,22 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def engine(minilm: Path, runner: asyncio.Runner) -> Iterator[EmbeddedEngine]:
-    engine = runner.run(EmbeddedEngine.open(EngineConfig(minilm), CollectorRegistry()))
+def engine(minilm: Path, runner: asyncio.Runner) -> Iterator[Backends]:
+    engine = runner.run(Backends.open(EngineConfig(minilm), CollectorRegistry()))
     yield engine
     runner.run(engine.close())
 
 
-def facts_of(engine: EmbeddedEngine, model: str) -> ModelFacts:
+def facts_of(engine: Backends, model: str) -> ModelFacts:
     """The model's own, with the baseline that the package was given."""
-    status = engine.model(model)
+    status = engine.ports.encoders.status(model)
     assert not isinstance(status, Failure)
     layers = (replace(layer, baseline=tuple(GOLDEN["baseline"])) for layer in status.facts.token_layers)
     return replace(status.facts, token_layers=tuple(layers))
 
 
 def measured(
-    engine: EmbeddedEngine,
+    engine: Backends,
     runner: asyncio.Runner,
     model: str,
     layer: int,
@@ -70,7 +70,7 @@ def measured(
         assert isinstance(scored.result.parts, BertscoreParts)
         found[item, metric] = scored.result.score
 
-    runner.run(Scorer(engine).score(items, requests, emit=emit))
+    runner.run(Scorer(engine.ports).score(items, requests, emit=emit))
     return found
 
 
@@ -84,9 +84,7 @@ def test_there_are_fifty_pairs_of_all_kinds() -> None:
 @pytest.mark.parametrize(
     ("model", "layer"), [(model, layer) for model in sorted(BUILT) for layer in GOLDEN["models"][model]]
 )
-def test_equal_to_the_package(
-    engine: EmbeddedEngine, runner: asyncio.Runner, model: str, layer: str, setting: str
-) -> None:
+def test_equal_to_the_package(engine: Backends, runner: asyncio.Runner, model: str, layer: str, setting: str) -> None:
     found = measured(engine, runner, model, int(layer), ITEMS, SETTINGS[setting])
     expected = GOLDEN["models"][model][layer][setting]
     assert len(found) == 150
@@ -98,7 +96,7 @@ def test_equal_to_the_package(
     ("model", "layer"), [(model, layer) for model, layers in QUESTIONS["models"].items() for layer in layers]
 )
 def test_behind_questions_weights_are_those_of_the_texts_that_are_compared(
-    engine: EmbeddedEngine, runner: asyncio.Runner, model: str, layer: str
+    engine: Backends, runner: asyncio.Runner, model: str, layer: str
 ) -> None:
     # All questions but for one word are the same. Counted over bare references they would weigh most: a red bus said to
     # be blue had 0.8916 where the package says 0.7015, and 0.8839 without weights.

@@ -15,14 +15,14 @@ from tests.support.engines.hash_engine import HashEngine
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, PreparedChunk, Scorer
 from gradewire_server.scoring.prepare import ENTRIES_PER_WRITTEN_CHUNK
 from gradewire_server.scoring.synthetic.sentence import Writing
 from gradewire_server.scoring.synthetic.writing import PATIENCE, SENTENCES_AT_ONCE
 
 Make = Callable[..., MetricRequest]
-WRITING = Writing("scripted@" + "0" * 64, PROMPTS.find("synthetic", ""))
+WRITING = Writing("scripted@" + "0" * 64, PACKAGE_PROMPTS.find("synthetic", ""))
 _ANSWER = re.compile(r"Answer: (.*)")
 
 
@@ -52,7 +52,7 @@ async def prepare(
     engine: HashEngine, entries: Iterable[ReferenceEntry], requests: Iterable[MetricRequest] = (), **options: Any
 ) -> list[PreparedChunk]:
     options = {"reference_set": "set", "writing": WRITING, **options}
-    return [chunk async for chunk in Scorer(engine).prepare(list(entries), list(requests), **options)]
+    return [chunk async for chunk in Scorer(engine.ports).prepare(list(entries), list(requests), **options)]
 
 
 def failures_of(chunks: Iterable[PreparedChunk]) -> list[tuple[int, Failure]]:
@@ -80,7 +80,9 @@ async def test_missing_answers_are_written_and_scoring_uses_them(judged: HashEng
     before = set(judged.computed)
     item = Item("1", "q", ("a cat", "two dogs"), "There may be two dogs.")
     results: list[Any] = []
-    await Scorer(judged).score([item], [smile], reference_set="set", emit=lambda *told: results.append(told[2].result))
+    await Scorer(judged.ports).score(
+        [item], [smile], reference_set="set", emit=lambda *told: results.append(told[2].result)
+    )
     assert [result.status for result in results] == [Status.OK]
     assert not {text for _, text in set(judged.computed) - before} & {"It is surely two dogs.", "two dogs", "two dog"}
 
@@ -258,7 +260,7 @@ async def test_who_stops_listening_stops_the_judge_and_keeps_what_is_written(jud
     calls = itertools.count()
     judged.before = lambda _model: None if next(calls) < 3 else forever
     entries = [ReferenceEntry("q", tuple(f"r{index}" for index in range(9)))]
-    async with aclosing(Scorer(judged).prepare(entries, [], reference_set="set", writing=WRITING)) as steps:
+    async with aclosing(Scorer(judged.ports).prepare(entries, [], reference_set="set", writing=WRITING)) as steps:
         await anext(steps)
         assert judged.running == 6
     assert judged.running == 0

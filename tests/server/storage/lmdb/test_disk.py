@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.server.conftest import OpenEngine
+from tests.server.conftest import OpenBackends
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.settings.cache import CacheConfig, DiskConfig
@@ -17,20 +17,20 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.vectors import DiskVectors
 from gradewire_server.storage.second_level import Write
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 _DIMS = 384
 _MIB = 1 << 20
 _TTL_S = 100
 
 
-def body(seed: int) -> bytes:
+def blob(seed: int) -> bytes:
     rows = np.random.default_rng(seed).normal(size=(1, _DIMS)).astype(np.float32)
-    return codec.encode_bodies(codec.round_vectors(rows)[0], np.array([False]))[0]
+    return codec.encode_blobs(codec.round_vectors(rows)[0], np.array([False]))[0]
 
 
 def write(number: int, tier: Tier = Tier.PREDICTION) -> Write:
-    return Write(b"key %d" % number, body(number), tier, _DIMS)
+    return Write(b"key %d" % number, blob(number), tier, _DIMS)
 
 
 def key(number: int) -> bytes:
@@ -54,7 +54,7 @@ class Disk:
         self.directory = StoreDirectory(root)
         config = DiskConfig(root, max_bytes=max_bytes, reference_max_bytes=reference_max_bytes)
         self.store = DiskVectors(
-            self.directory, config, EngineTelemetry(self.registry), prediction_ttl_s=_TTL_S, clock=self.clock
+            self.directory, config, StorageTelemetry(self.registry), prediction_ttl_s=_TTL_S, clock=self.clock
         )
         self.directory.share()
 
@@ -66,7 +66,7 @@ class Disk:
         """Which of the vectors are there; each that is must be right."""
         found = await self.store.read([key(number) for number in numbers], _DIMS)
         for number, stored in zip(numbers, found, strict=True):
-            assert stored is None or stored[:-1] == body(number)[:-1]
+            assert stored is None or stored[:-1] == blob(number)[:-1]
         return [number for number, stored in zip(numbers, found, strict=True) if stored is not None]
 
 
@@ -99,8 +99,8 @@ async def test_what_is_written_is_there_after_a_restart(open_disk: OpenDisk) -> 
     await fill(disk, range(10, 20), Tier.REFERENCE)
     await disk.close()
     again = open_disk()
-    bodies = await again.store.read([key(number) for number in range(21)], _DIMS)
-    tiers = [None if stored is None else stored[-1] for stored in bodies]
+    blobs = await again.store.read([key(number) for number in range(21)], _DIMS)
+    tiers = [None if stored is None else stored[-1] for stored in blobs]
     assert tiers == [Tier.PREDICTION] * 10 + [Tier.REFERENCE] * 10 + [None]
     assert await again.kept(range(21)) == list(range(20))
 
@@ -150,9 +150,9 @@ async def test_when_the_references_map_is_full_they_go_with_the_predictions(open
     disk = open_disk(reference_max_bytes=_MIB)
     await fill(disk, range(2000), Tier.REFERENCE)
     assert await disk.kept(range(2000)) == list(range(2000))
-    bodies = await disk.store.read([key(1999)], _DIMS)
-    assert bodies[0] is not None
-    assert bodies[0][-1] == Tier.REFERENCE
+    blobs = await disk.store.read([key(1999)], _DIMS)
+    assert blobs[0] is not None
+    assert blobs[0][-1] == Tier.REFERENCE
 
 
 async def test_a_wrong_value_is_a_counted_miss(open_disk: OpenDisk) -> None:
@@ -223,31 +223,33 @@ async def test_a_full_disk_fails_no_score(open_disk: OpenDisk, monkeypatch: pyte
     assert await disk.kept(range(2)) == []
 
 
-async def test_the_engine_restarts_warm_with_equal_vectors(open_engine: OpenEngine, tmp_path: Path) -> None:
+async def test_the_engine_restarts_warm_with_equal_vectors(open_backends: OpenBackends, tmp_path: Path) -> None:
     texts = [f"text number {number}" for number in range(30)]
     tiers = [Tier.REFERENCE] * 10 + [Tier.PREDICTION] * 10 + [Tier.WINDOW] * 10
     cache = CacheConfig(disk=DiskConfig(tmp_path / "cache"))
-    engine = await open_engine(cache=cache)
-    cold = await engine.embed("", texts, tiers)
+    engine = await open_backends(cache=cache)
+    cold = await engine.ports.embeddings.embed("", texts, tiers)
     await engine.close()
-    again = await open_engine(cache=cache)
-    warm = await again.embed("", texts, tiers)
+    again = await open_backends(cache=cache)
+    warm = await again.ports.embeddings.embed("", texts, tiers)
     assert warm.sources.tolist() == [Source.DISK] * 20 + [Source.COMPUTED] * 10  # windows are not written
     assert np.array_equal(warm.values[:20], cold.values[:20])
     assert np.abs(warm.values[20:] - cold.values[20:]).max() < 1e-3
     assert again.health().degraded == ()
 
 
-async def test_a_window_asked_for_as_a_reference_is_stored_after_all(open_engine: OpenEngine, tmp_path: Path) -> None:
+async def test_a_window_asked_for_as_a_reference_is_stored_after_all(
+    open_backends: OpenBackends, tmp_path: Path
+) -> None:
     cache = CacheConfig(disk=DiskConfig(tmp_path / "cache"))
-    engine = await open_engine(cache=cache)
-    await engine.embed("", ["paris", "rome"], [Tier.WINDOW] * 2)
-    await engine.embed("", ["paris", "rome"], [Tier.REFERENCE, Tier.PREDICTION])
-    await engine.embed_tokens("", ["a prediction read by its tokens"], [Tier.PREDICTION])
+    engine = await open_backends(cache=cache)
+    await engine.ports.embeddings.embed("", ["paris", "rome"], [Tier.WINDOW] * 2)
+    await engine.ports.embeddings.embed("", ["paris", "rome"], [Tier.REFERENCE, Tier.PREDICTION])
+    await engine.ports.embeddings.embed_tokens("", ["a prediction read by its tokens"], [Tier.PREDICTION])
     await engine.close()
-    again = await open_engine(cache=cache)
+    again = await open_backends(cache=cache)
     texts = ["paris", "rome", "a prediction read by its tokens"]
-    reply = await again.embed("", texts, [Tier.REFERENCE] * 3)
+    reply = await again.ports.embeddings.embed("", texts, [Tier.REFERENCE] * 3)
     assert reply.sources.tolist() == [Source.DISK] * 3
     await again.close()  # asked for as references, all three are pinned now
     third = Disk(tmp_path / "cache")
@@ -256,12 +258,12 @@ async def test_a_window_asked_for_as_a_reference_is_stored_after_all(open_engine
     await third.close()
 
 
-async def test_namespaces_share_nothing(open_engine: OpenEngine, tmp_path: Path) -> None:
+async def test_namespaces_share_nothing(open_backends: OpenBackends, tmp_path: Path) -> None:
     for namespace in ("a", "b"):
         cache = CacheConfig(namespace=namespace, disk=DiskConfig(tmp_path / "cache"))
-        engine = await open_engine(cache=cache)
-        reply = await engine.embed("", ["secret"], [Tier.REFERENCE])
+        engine = await open_backends(cache=cache)
+        reply = await engine.ports.embeddings.embed("", ["secret"], [Tier.REFERENCE])
         assert reply.sources.tolist() == [Source.COMPUTED]
-        assert await engine.prepared_answers("set", "q", ["r"]) == (None,)
-        assert await engine.store_prepared("set", "q", {"r": "It is r."}) is None
+        assert await engine.ports.reference_sets.prepared_answers("set", "q", ["r"]) == (None,)
+        assert await engine.ports.reference_sets.store_prepared("set", "q", {"r": "It is r."}) is None
         await engine.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import lmdb
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.server.conftest import OpenEngine
+from tests.server.conftest import OpenBackends
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure
@@ -107,44 +107,44 @@ def test_the_same_one_cannot_be_opened_twice_in_a_process(made: Path) -> None:
 
 
 async def test_the_engine_scores_without_a_directory_it_cannot_use(
-    open_engine: OpenEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    open_backends: OpenBackends, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("not a directory")
-    engine = await open_engine(cache=CacheConfig(disk=DiskConfig(tmp_path / "file" / "cache")))
-    reply = await engine.embed("", ["text"], [Tier.REFERENCE])
+    engine = await open_backends(cache=CacheConfig(disk=DiskConfig(tmp_path / "file" / "cache")))
+    reply = await engine.ports.embeddings.embed("", ["text"], [Tier.REFERENCE])
     assert not reply.failures
     # Who asks over HTTP learns what is wrong, and not where; whoever reads the log learns both.
     assert engine.health().degraded == ("disk: cannot be used (Not a directory; the log has the path)",)
     assert str(tmp_path) in caplog.text
     # Durable answers are not quietly kept in memory instead.
-    assert isinstance(await engine.store_prepared("set", "q", {"r": "It is r."}), Failure)
-    assert isinstance(await engine.prepared_answers("set", "q", ["r"]), Failure)
+    assert isinstance(await engine.ports.reference_sets.store_prepared("set", "q", {"r": "It is r."}), Failure)
+    assert isinstance(await engine.ports.reference_sets.prepared_answers("set", "q", ["r"]), Failure)
 
 
 async def test_a_second_engine_of_the_process_on_one_directory_scores_without_it(
-    open_engine: OpenEngine, tmp_path: Path
+    open_backends: OpenBackends, tmp_path: Path
 ) -> None:
     cache = CacheConfig(disk=DiskConfig(tmp_path / "cache"))
-    first, second = await open_engine(cache=cache), await open_engine(cache=cache)
+    first, second = await open_backends(cache=cache), await open_backends(cache=cache)
     assert first.health().degraded == ()
     assert second.health().degraded[0].startswith("disk: ")
     assert str(tmp_path) not in second.health().degraded[0]
     for engine in (first, second):
-        assert not (await engine.embed("", ["text"], [Tier.REFERENCE])).failures
+        assert not (await engine.ports.embeddings.embed("", ["text"], [Tier.REFERENCE])).failures
 
 
 @pytest.mark.parametrize("victim", ["references", "predictions-000001", "prepared"])
-async def test_the_engine_rebuilds_what_is_damaged(open_engine: OpenEngine, tmp_path: Path, victim: str) -> None:
+async def test_the_engine_rebuilds_what_is_damaged(open_backends: OpenBackends, tmp_path: Path, victim: str) -> None:
     texts, tiers = ["a reference", "a prediction"], [Tier.REFERENCE, Tier.PREDICTION]
     cache = CacheConfig(disk=DiskConfig(tmp_path / "cache"))
-    engine = await open_engine(cache=cache)
-    cold = await engine.embed("", texts, tiers)
-    await engine.store_prepared("set", "q", {"r": "It is r."})
+    engine = await open_backends(cache=cache)
+    cold = await engine.ports.embeddings.embed("", texts, tiers)
+    await engine.ports.reference_sets.store_prepared("set", "q", {"r": "It is r."})
     await engine.close()
     data = tmp_path / "cache" / "v1" / victim / "data.mdb"
     data.write_bytes(os.urandom(data.stat().st_size))
-    again = await open_engine(cache=cache, registry=CollectorRegistry())
-    reply = await again.embed("", texts, tiers)
+    again = await open_backends(cache=cache, registry=CollectorRegistry())
+    reply = await again.ports.embeddings.embed("", texts, tiers)
     assert not reply.failures
     assert abs(reply.values - cold.values).max() < 1e-3
     lost = {"references": 0, "predictions-000001": 1}.get(victim)
@@ -152,16 +152,16 @@ async def test_the_engine_rebuilds_what_is_damaged(open_engine: OpenEngine, tmp_
         [] if lost is None else [lost]
     )
     expected = None if victim == "prepared" else "It is r."
-    assert await again.prepared_answers("set", "q", ["r"]) == (expected,)
+    assert await again.ports.reference_sets.prepared_answers("set", "q", ["r"]) == (expected,)
     assert again.health().degraded == ()
 
 
-async def test_another_layout_is_not_touched(open_engine: OpenEngine, tmp_path: Path) -> None:
+async def test_another_layout_is_not_touched(open_backends: OpenBackends, tmp_path: Path) -> None:
     later = tmp_path / "cache" / "v2"
     later.mkdir(parents=True)
     (later / "data.mdb").write_bytes(b"of a later version")
-    engine = await open_engine(cache=CacheConfig(disk=DiskConfig(tmp_path / "cache")))
-    assert not (await engine.embed("", ["text"], [Tier.REFERENCE])).failures
+    engine = await open_backends(cache=CacheConfig(disk=DiskConfig(tmp_path / "cache")))
+    assert not (await engine.ports.embeddings.embed("", ["text"], [Tier.REFERENCE])).failures
     await engine.close()
     assert (later / "data.mdb").read_bytes() == b"of a later version"
     shutil.rmtree(later)

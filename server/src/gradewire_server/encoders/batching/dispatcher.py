@@ -7,53 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from gradewire_server.encoders.batching.batcher import ClosedError
-from gradewire_server.encoders.batching.fair_queue import FairQueue, Job, plan_runs
-from gradewire_server.encoders.encoder import RunError
+from gradewire_server.domain.result import Failure
+from gradewire_server.encoders.batching.errors import DeadlinePassedError, QueueFullError, RunError
+from gradewire_server.encoders.batching.fair_queue import FairQueue, plan_runs
+from gradewire_server.encoders.batching.queued import J, Queued, R, drop, fail, finish, jobs_of
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64
 _SWEEP_S: Final = 0.05
 _CLOSE_WAIT_S: Final = 2.0
 
-
-class DeadlinePassedError(Exception):
-    """A run was not done when the last of those who waited for it at its start gave up."""
-
-
-class AwaitedJob(Job, Protocol):
-    """What is dispatched."""
-
-    @property
-    def deadline_s(self) -> float:
-        """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
-
-    def wanted(self, now_s: float) -> bool:
-        """Whether somebody still waits for it."""
+J_contra = TypeVar("J_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
-J = TypeVar("J", bound=AwaitedJob)
-J_contra = TypeVar("J_contra", bound=AwaitedJob, contravariant=True)
-R = TypeVar("R")
-
-
-class RunHandler(Protocol[J_contra, R]):
-    """What a dispatcher works for; all on the event loop."""
+class RemoteRuns(Protocol[J_contra, R_co]):
+    """Has another server compute runs; all on the event loop."""
 
     def refusal(self) -> RunError | None:
         """Why no run would go well now: what is queued then fails at once, instead of waiting for its turn to."""
 
-    async def run(self, jobs: Sequence[J_contra], /, *, deadline_s: float) -> R:
-        """Computes one run; DeadlinePassedError where it is not done by `deadline_s`. May be cancelled."""
-
-    def done(self, jobs: Sequence[J_contra], result: R, /) -> None:
-        """A run is computed."""
-
-    def failed(self, jobs: Sequence[J_contra], error: Exception, /) -> None:
-        """A run raised, or never came because of `ClosedError`."""
-
-    def dropped(self, job: J_contra, /) -> None:
-        """Nobody wanted a job any more, before its run or while it ran."""
+    async def run(self, jobs: Sequence[J_contra], /, *, deadline_s: float) -> Sequence[R_co]:
+        """Computes one run, one result per job; DeadlinePassedError where it is late. May be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,43 +56,43 @@ class AsyncDispatcher(Generic[J, R]):
     """Queue and runs under way. Lives on one event loop.
 
     Args:
-        handler: Computes runs and takes their results.
+        remote: Computes runs.
         limits: How much at a time.
     """
 
-    def __init__(self, handler: RunHandler[J, R], limits: DispatchLimits) -> None:
-        self._handler = handler
+    def __init__(self, remote: RemoteRuns[J, R], limits: DispatchLimits) -> None:
+        self._remote = remote
         self._limits = limits
-        self._queue: FairQueue[J] = FairQueue(quantum_tokens=_QUANTUM_TOKENS)
-        self._planned: deque[Sequence[J]] = deque()
-        self._running: dict[asyncio.Task[None], Sequence[J]] = {}
+        self._queue: FairQueue[Queued[J, R]] = FairQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._planned: deque[Sequence[Queued[J, R]]] = deque()
+        self._running: dict[asyncio.Task[None], Sequence[Queued[J, R]]] = {}
         self._loop = asyncio.get_running_loop()
         self._sweeping: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closed: Failure | None = None
 
     @property
     def in_flight(self) -> int:
         """Runs on their way."""
         return len(self._running)
 
-    def submit(self, jobs: Sequence[J], /) -> bool:
-        """Queues the jobs of one call; False where the queue is full or closed and none was taken."""
-        if self._closed or self._queue.tokens >= self._limits.max_queue_tokens:
-            return False
-        refusal = self._handler.refusal()
+    def submit(self, jobs: Sequence[J], /) -> "list[asyncio.Future[R]]":
+        """Queues the jobs of one call; see `RunQueue.submit`."""
+        if self._closed is not None:
+            raise RunError(self._closed)
+        if self._queue.tokens >= self._limits.max_queue_tokens:
+            raise QueueFullError
+        refusal = self._remote.refusal()
         if refusal is not None:
-            self._handler.failed(jobs, refusal)
-            return True
-        self._queue.push(jobs)
+            raise refusal
+        queued: list[Queued[J, R]] = [Queued(job, self._loop) for job in jobs]
+        self._queue.push(queued)
         self._dispatch()
-        return True
+        return [each.future for each in queued]
 
-    async def close(self) -> None:
-        """Fails what is queued, waits a little for what is running, then fails that too."""
-        self._closed = True
-        queued = self._drain()
-        if queued:
-            self._handler.failed(queued, ClosedError("the dispatcher was closed"))
+    async def close(self, reason: Failure) -> None:
+        """Fails what is queued with `reason`, waits a little for what is running, then fails that too."""
+        self._closed = reason
+        fail(self._drain(), RunError(reason))
         if self._running:
             await asyncio.wait(self._running, timeout=_CLOSE_WAIT_S)
         for task in self._running:
@@ -147,69 +122,64 @@ class AsyncDispatcher(Generic[J, R]):
         taken, dropped = self._queue.take(
             max_tokens=min(limits.max_run_tokens, share),
             max_jobs=limits.max_run_texts,
-            wanted=lambda job: job.wanted(now_s),
+            wanted=lambda queued: queued.wanted(now_s),
         )
-        for job in dropped:
-            self._handler.dropped(job)
+        drop(dropped)
         if taken:
             self._planned += plan_runs(
                 taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
             )
 
-    def _wanted(self, jobs: Sequence[J]) -> list[J]:
+    def _wanted(self, run: Sequence[Queued[J, R]]) -> list[Queued[J, R]]:
         now_s = self._loop.time()
-        wanted = [job for job in jobs if job.wanted(now_s)]
-        for job in jobs:
-            if not job.wanted(now_s):
-                self._handler.dropped(job)
+        wanted = [each for each in run if each.wanted(now_s)]
+        if len(wanted) < len(run):
+            drop(each for each in run if each not in wanted)
         return wanted
 
-    def _drain(self) -> list[J]:
-        jobs = [job for run in self._planned for job in run]
+    def _drain(self) -> list[Queued[J, R]]:
+        waiting = [each for run in self._planned for each in run]
         self._planned.clear()
-        return jobs + self._queue.drain()
+        return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
         """Cancels runs that nobody waits for any more, one text that is wanted keeps its whole run; and hopeless ones.
 
         What is cancelled and wanted comes back, and fails by the refusal as the queue does.
         """
-        refusal = self._handler.refusal()
+        refusal = self._remote.refusal()
         if refusal is not None:
-            waiting = self._drain()
-            if waiting:
-                self._handler.failed(waiting, refusal)
+            fail(self._drain(), refusal)
         now_s = self._loop.time()
-        for task, jobs in self._running.items():
-            if refusal is not None or not any(job.wanted(now_s) for job in jobs):
+        for task, run in self._running.items():
+            if refusal is not None or not any(each.wanted(now_s) for each in run):
                 task.cancel()
         self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep) if self._running else None
 
-    async def _work(self, jobs: Sequence[J]) -> None:
+    async def _work(self, run: Sequence[Queued[J, R]]) -> None:
         try:
-            result = await self._handler.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
+            jobs = jobs_of(run)
+            results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
         except (asyncio.CancelledError, DeadlinePassedError):
             # Whoever joined since waits for longer, and shall not pay for those who went away.
-            self._give_back(jobs)
+            self._give_back(run)
         except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
             if not isinstance(error, RunError):
-                _log.exception("a run of %d texts failed", len(jobs))
-            self._handler.failed(jobs, error)
+                _log.exception("a run of %d texts failed", len(run))
+            fail(run, error)
         else:
-            self._handler.done(jobs, result)
+            finish(run, results)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        jobs = self._running.pop(task)
+        run = self._running.pop(task)
         if task.cancelled():  # before its first step
-            self._give_back(jobs)
+            self._give_back(run)
         self._dispatch()
 
-    def _give_back(self, jobs: Sequence[J]) -> None:
-        wanted = self._wanted(jobs)
-        refusal = self._handler.refusal()
-        if wanted and self._closed:
-            self._handler.failed(wanted, ClosedError("the dispatcher was closed"))
-        elif wanted and refusal is not None:
-            self._handler.failed(wanted, refusal)
+    def _give_back(self, run: Sequence[Queued[J, R]]) -> None:
+        wanted = self._wanted(run)
+        error = self._remote.refusal() if self._closed is None else RunError(self._closed)
+        if error is not None:
+            fail(wanted, error)
         else:
             self._queue.push(wanted)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.run_output import RunOutput
+from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.settings.compute import ComputeConfig
 
 
@@ -21,21 +21,23 @@ class EncoderSession:
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
         self._session = _open(model, compute, threads=compute.intra_op_threads)
-        lone_threads = compute.lone_thread_count
-        self._lone_session = (
-            _open(model, compute, threads=lone_threads) if lone_threads > compute.intra_op_threads else self._session
+        exclusive_threads = compute.lone_thread_count
+        self._exclusive_session = (
+            _open(model, compute, threads=exclusive_threads)
+            if exclusive_threads > compute.intra_op_threads
+            else self._session
         )
         self._model = model
 
-    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], lone: bool) -> RunOutput:
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
         """Runs texts of any lengths, padded to the longest.
 
         Args:
             ids: Token ids of each text, at least one.
             layers: Whose token vectors are wanted, of the model's `token_layers`.
-            lone: Whether no other run is at work, so that this one may use all cores.
+            exclusive: Whether no other run is at work, so that this one may use all cores.
         """
-        session = self._lone_session if lone else self._session
+        session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
         sentences, *tokens = session.run(names, _inputs(ids))
         return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))

@@ -1,84 +1,65 @@
-"""The default engine: encoders in this process over ONNX Runtime."""
+"""Models that run in this process, over ONNX Runtime."""
 
 import asyncio
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Self
 
-from prometheus_client import CollectorRegistry
+from typing_extensions import override
 
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
+from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
-from gradewire_server.encoders.encoder import Encoder, EncoderParts, RunResult, token_ids
+from gradewire_server.encoders.encoder import Encoder, LoadedParts
 from gradewire_server.encoders.local.session import EncoderSession
-from gradewire_server.encoders.pending import Flight
-from gradewire_server.encoders.source import UnusableError
+from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.run_reader import RunReader, token_ids
+from gradewire_server.encoders.source import ModelSource, UnusableError
+from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.encoders.vector_engine import VectorEngine
-from gradewire_server.judges.opening import open_judges
 from gradewire_server.settings.compute import ComputeConfig
-from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.keys import ModelSpaces
-from gradewire_server.storage.opening import open_stores
-from gradewire_server.storage.telemetry import EngineTelemetry
 
 
-class EmbeddedEngine(VectorEngine):
-    """Cache, batcher and encoders in one process. Made by `open`, lives on the event loop it was opened on."""
-
-    @classmethod
-    async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
-        """Opens stores and preloads models.
-
-        A store that cannot be opened is left out with a warning, a model that cannot be loaded is shown by `health`.
-
-        Args:
-            config: See `EngineConfig`.
-            registry: Where the engine registers its metrics; one engine per registry.
-        """
-        telemetry = EngineTelemetry(registry)
-        source = SessionSource(config.model_repository, config.compute)
-        stores = await open_stores(config.cache, telemetry)
-        engine = cls(config, stores, telemetry, source, partial(open_judges, config.judge, registry))
-        await engine.preload()
-        return engine
-
-
-class SessionSource:
-    """Models as sessions in this process; see `ModelSource`.
+class SessionSource(ModelSource):
+    """Models as sessions in this process.
 
     Args:
         repository: Directory of built models.
         compute: How they are run.
+        telemetry: Where runs are counted.
     """
 
-    def __init__(self, repository: Path, compute: ComputeConfig) -> None:
+    def __init__(self, repository: Path, compute: ComputeConfig, telemetry: EncoderTelemetry) -> None:
         self._repository = repository
         self._compute = compute
+        self._telemetry = telemetry
 
+    @override
     def listed(self) -> Sequence[BuiltModel]:
-        """See `ModelSource.listed`."""
         return list_built(self._repository)
 
+    @override
     def describe(self, name: str) -> BuiltModel:
-        """See `ModelSource.describe`."""
         return load_built(self._repository, name)
 
-    async def open(self, name: str, *, namespace: str) -> EncoderParts:
-        """See `ModelSource.open`."""
-        return await asyncio.to_thread(self._open, name, namespace)
+    @override
+    async def open(self, name: str, *, namespace: str) -> Encoder:
+        model, tokenizer, session = await asyncio.to_thread(self._open, name)
+        telemetry = ModelTelemetry(self._telemetry, model.name)
+        runs = _SessionRuns(session, RunReader(tokenizer, model.token_layers, telemetry))
+        queue = Batcher(runs, self._compute, name=model.name)
+        return Encoder(LoadedParts(model, tokenizer, ModelSpaces.of_model(namespace, model), queue, telemetry))
 
+    @override
     def trouble(self, name: str) -> str:
-        """See `ModelSource.trouble`."""
-        del name
         return ""
 
+    @override
     async def close(self) -> None:
-        """See `ModelSource.close`."""
+        return
 
-    def _open(self, name: str, namespace: str) -> EncoderParts:
+    def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, EncoderSession]:
         model = load_built(self._repository, name)
         if not model.on_cpu:
             # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
@@ -90,28 +71,20 @@ class SessionSource:
         session = EncoderSession(model, self._compute)
         # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
         for text in ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it"):
-            for lone in (False, True):
-                session.run([tokenizer.encode([text])[0].ids], layers=model.token_layers, lone=lone)
-        spaces = ModelSpaces(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
-
-        def dispatcher(encoder: Encoder) -> Batcher[Flight, RunResult]:
-            return Batcher(_SessionRuns(encoder, session), self._compute, name=model.name)
-
-        return EncoderParts(model, tokenizer, spaces, dispatcher)
+            for exclusive in (False, True):
+                session.run([tokenizer.encode([text])[0].ids], layers=model.token_layers, exclusive=exclusive)
+        return model, tokenizer, session
 
 
 class _SessionRuns:
-    """An encoder's runs on a session; see `BatchHandler`."""
+    """A model's runs on a session, in worker threads."""
 
-    def __init__(self, encoder: Encoder, session: EncoderSession) -> None:
-        self._encoder = encoder
+    def __init__(self, session: EncoderSession, reader: RunReader) -> None:
         self._session = session
-        self.done = encoder.done
-        self.failed = encoder.failed
-        self.dropped = encoder.dropped
+        self._reader = reader
 
-    def run(self, jobs: Sequence[Flight], *, lone: bool) -> RunResult:
-        """Computes one run, in a worker thread."""
+    def __call__(self, texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
+        """Computes one run."""
         started_s = time.perf_counter()
-        output = self._session.run(token_ids(jobs), layers=self._encoder.layers_for(jobs), lone=lone)
-        return self._encoder.read(jobs, output, started_s)
+        output = self._session.run(token_ids(texts), layers=self._reader.layers_for(texts), exclusive=exclusive)
+        return self._reader.read(texts, output, started_s)

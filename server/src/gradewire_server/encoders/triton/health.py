@@ -1,4 +1,4 @@
-"""What is known of one model in Triton that may have to be mended: signs of illness, and how long they last."""
+"""What is known of one model in Triton that may have to be mended: evidence of illness, and since when."""
 
 import asyncio
 import time
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from typing import Final
 
 from gradewire_server.triton.counts import Counts
-from gradewire_server.triton.errors import OVERLOAD, Kind
+from gradewire_server.triton.errors import OVERLOAD, Fault
 
 _MISSING_PATIENCE_S: Final = 3.0
 """Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
-_SIGNS: Final = 3
-_SIGNS_SPAN_S: Final = 2.0
-_SIGNS_GAP_S: Final = 10.0
-"""So many signs, over so long, none later than this after the one before: loading some models takes minutes."""
-_SIGNS_FRESH_S: Final = 3.0
+_ENOUGH: Final = 3
+_SPAN_S: Final = 2.0
+_GAP_S: Final = 10.0
+"""So many failures, over so long, none later than this after the one before: loading some models takes minutes."""
+_FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 
 
-class Signs:
+class Evidence:
     """Failures that cannot be the fault of what was asked: of known texts, or of a run that went well when sent again.
 
     One instance of several that is dead shows in some inferences only, and those that go well prove nothing.
@@ -32,10 +32,10 @@ class Signs:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._count = 0
-        self._first_s = self._last_s = -_SIGNS_GAP_S
+        self._first_s = self._last_s = -_GAP_S
 
     def __bool__(self) -> bool:
-        return self._count > 0 and self._clock() - self._last_s <= _SIGNS_GAP_S
+        return self._count > 0 and self._clock() - self._last_s <= _GAP_S
 
     def add(self) -> None:
         """Notes one."""
@@ -49,20 +49,20 @@ class Signs:
         self._count = 0
 
     @property
-    def last(self) -> bool:
+    def lasting(self) -> bool:
         """Whether they have gone on for long enough, until now."""
-        fresh = self._clock() - self._last_s <= _SIGNS_FRESH_S
-        return fresh and self._count >= _SIGNS and self._last_s - self._first_s >= _SIGNS_SPAN_S
+        fresh = self._clock() - self._last_s <= _FRESH_S
+        return fresh and self._count >= _ENOUGH and self._last_s - self._first_s >= _SPAN_S
 
 
-class Case:
+class ModelHealth:
     """One model that is followed.
 
     Attributes:
         task: Looks at it.
         doubted: Set where it should be looked at now.
         digest: Of the model that was last there.
-        signs: See `Signs`.
+        evidence: See `Evidence`.
         late: Looks in a row at its description that were not answered in time.
         not_before_s: No repair before that.
     """
@@ -71,7 +71,7 @@ class Case:
         self.task: asyncio.Task[None] | None = None
         self.doubted = asyncio.Event()
         self.digest = ""
-        self.signs = Signs()
+        self.evidence = Evidence()
         self.late = 0
         self.not_before_s = 0.0
         self._missing_since_s: float | None = None
@@ -88,17 +88,17 @@ class Case:
         """Every probe went well."""
         self._stuck, self._completed, self._pause_s = 0, None, _FIRST_PAUSE_S
 
-    def note(self, kind: Kind) -> None:
+    def note(self, kind: Fault) -> None:
         """A look has ended with an error."""
-        self.late += kind is Kind.LATE
-        if kind is Kind.FAILED:
-            self.signs.add()
-        if kind is Kind.NOT_READY:
+        self.late += kind is Fault.LATE
+        if kind is Fault.FAILED:
+            self.evidence.add()
+        if kind is Fault.NOT_READY:
             self._missing_since_s = self._missing_since_s or time.monotonic()
-            self.signs.clear()
+            self.evidence.clear()
         else:
             self._missing_since_s = None
-        if kind is not Kind.LATE and kind not in OVERLOAD:
+        if kind is not Fault.LATE and kind not in OVERLOAD:
             self._stuck = 0
 
     def counted(self, counts: Counts | None) -> None:
@@ -125,8 +125,8 @@ class Case:
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)
         self._stuck = 0 if moved else self._stuck + 1
-        if self.signs and not moved:
-            self.signs.add()  # it waits behind others that fail, a second each
+        if self.evidence and not moved:
+            self.evidence.add()  # it waits behind others that fail, a second each
         return moved
 
     @property
@@ -147,5 +147,5 @@ class Case:
 
     def loaded_anew(self) -> None:
         """It was loaded, by whomever: what was seen before says nothing any more."""
-        self.signs.clear()
+        self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None

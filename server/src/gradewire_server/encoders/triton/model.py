@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
-from gradewire_server.encoders.run_output import RunOutput
+from gradewire_server.concurrency.breaker import Breaker
+from gradewire_server.encoders.run_reader import RunOutput
 from gradewire_server.encoders.triton.lengths import pad
-from gradewire_server.storage.breaker import Breaker
-from gradewire_server.triton.client import TritonLink
-from gradewire_server.triton.errors import OVERLOAD, Kind, TritonError
-from gradewire_server.triton.telemetry import TritonTelemetry
+from gradewire_server.encoders.triton.telemetry import TritonTelemetry
+from gradewire_server.triton.client import TritonClient
+from gradewire_server.triton.errors import OVERLOAD, Fault, TritonError
 
 _log = logging.getLogger(__name__)
 
@@ -26,11 +26,11 @@ _FAILURES_TO_OPEN: Final = 3
 _FAILURE_WINDOW_S: Final = 10.0
 PROBE_TIMEOUT_S: Final = 5.0
 _LOG_AGAIN_S: Final = 10.0
-_DOUBTFUL: Final = frozenset({Kind.REPLACED, Kind.NOT_READY, Kind.LATE, Kind.FAILED})
+_DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ModelCallbacks:
     """Whom a model tells that something may be wrong with it.
 
     Attributes:
@@ -46,29 +46,29 @@ class TritonModel:
     """A model of one digest, as Triton runs it.
 
     Args:
-        link: Where Triton is.
+        client: Where Triton is.
         model: Its description here, which Triton's was found to equal.
         probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
             not join them and every instance that is idle gets one: for finding out whether it computes.
         telemetry: Where errors are counted.
-        watch: Who looks after it.
+        callbacks: Who looks after it.
     """
 
     def __init__(
         self,
-        link: TritonLink,
+        client: TritonClient,
         model: BuiltModel,
         *,
         probes: Sequence[NDArray[np.int32]],
         telemetry: TritonTelemetry,
-        watch: Watch,
+        callbacks: ModelCallbacks,
     ) -> None:
         self.description = model
-        self._link = link
+        self._client = client
         self._probes = probes
         self._telemetry = telemetry
-        self._doubted = watch.doubted
-        self.flawed = watch.flawed
+        self._doubted = callbacks.doubted
+        self.flawed = callbacks.flawed
         self._computed_s = self._logged_s = -math.inf
         self.last_error: TritonError | None = None
         self.breaker = Breaker(
@@ -94,7 +94,7 @@ class TritonModel:
         Args:
             ids: Token ids of each text, at least one.
             layers: Whose token vectors are wanted, of the model's `token_layers`.
-            timeout_s: Longest wait; None for the link's.
+            timeout_s: Longest wait; None for the client's.
 
         Raises:
             TritonError: It failed, or the answer is not this model's.
@@ -102,11 +102,11 @@ class TritonModel:
         model = self.description
         padded, mask = pad(ids, max_tokens=model.max_tokens)
         outputs = [model.sentence_output, FINGERPRINT_OUTPUT, *map(model.token_output, layers)]
-        answer = await self._link.infer(
+        answer = await self._client.infer(
             model.name,
             {INPUT_IDS: padded, ATTENTION_MASK: mask},
             outputs,
-            timeout_s=self._link.timeout_s if timeout_s is None else timeout_s,
+            timeout_s=self._client.timeout_s if timeout_s is None else timeout_s,
         )
         self._check_graph(answer[FINGERPRINT_OUTPUT], len(ids))
         tokens = {layer: answer[model.token_output(layer)] for layer in layers}
@@ -127,20 +127,20 @@ class TritonModel:
         # Of one that fails all that matters is whether it computes at all, and every failure may keep others waiting.
         probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
-        timeout_s = min(self._link.timeout_s, PROBE_TIMEOUT_S)
+        timeout_s = min(self._client.timeout_s, PROBE_TIMEOUT_S)
         errors = [
             error
             for error in await asyncio.gather(*(self._probe(ids, timeout_s) for ids in probes))
             if error is not None
         ]
-        replaced = [error for error in errors if error.kind is Kind.REPLACED]
+        replaced = [error for error in errors if error.kind is Fault.REPLACED]
         if replaced or len(errors) == len(probes):
             worst = (replaced or errors)[0]
             if worst.kind not in OVERLOAD:
                 self.lost(worst)
             raise worst
         self.breaker.succeeded()
-        failed = [error for error in errors if error.kind is Kind.FAILED]
+        failed = [error for error in errors if error.kind is Fault.FAILED]
         for error in failed:
             self._log(error)
         return not failed
@@ -149,7 +149,7 @@ class TritonModel:
         try:
             await self.infer([ids], layers=(), timeout_s=timeout_s)
         except TritonError as error:
-            if error.kind is Kind.FAILED:
+            if error.kind is Fault.FAILED:
                 self.flawed()
             return error
         return None
@@ -199,14 +199,15 @@ class TritonModel:
     def _check_graph(self, fingerprint: NDArray[Any], rows: int) -> None:
         expected = self.description.fingerprint
         if fingerprint.shape != (rows, 1) or fingerprint.dtype != np.int64:
-            raise TritonError(Kind.WRONG_ANSWER, f"fingerprints {fingerprint.dtype}{list(fingerprint.shape)}")
+            raise TritonError(Fault.WRONG_ANSWER, f"fingerprints {fingerprint.dtype}{list(fingerprint.shape)}")
         if not (fingerprint == expected).all():
             found = sorted(set(fingerprint.ravel().tolist()))
-            raise TritonError(Kind.REPLACED, f"vectors of the graph {found} instead of {expected}")
+            raise TritonError(Fault.REPLACED, f"vectors of the graph {found} instead of {expected}")
 
 
 def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:
     if vectors.shape != shape or vectors.dtype != np.float32:
         raise TritonError(
-            Kind.WRONG_ANSWER, f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}"
+            Fault.WRONG_ANSWER,
+            f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}",
         )

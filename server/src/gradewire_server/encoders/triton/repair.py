@@ -1,4 +1,4 @@
-"""Has Triton load what it lacks, and load anew what fails; of several fronts before one Triton the first alone does."""
+"""Has Triton load what it lacks, and load anew what fails; of several replicas before one Triton only the first."""
 
 import asyncio
 import logging
@@ -6,16 +6,16 @@ import random
 import time
 from typing import Final
 
-from gradewire_server.encoders.triton.health import Case
-from gradewire_server.triton.client import TritonLink
+from gradewire_server.encoders.triton.health import ModelHealth
+from gradewire_server.encoders.triton.telemetry import TritonTelemetry
+from gradewire_server.triton.client import TritonClient
 from gradewire_server.triton.counts import Counts
 from gradewire_server.triton.errors import TritonError
-from gradewire_server.triton.telemetry import TritonTelemetry
 
 _log = logging.getLogger(__name__)
 
 _SPREAD_S: Final = 1.0
-"""Fronts that see the same illness at the same time wait for a random part of this, and look again."""
+"""Replicas that see the same illness at the same time wait for a random part of this, and look again."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 
@@ -23,43 +23,43 @@ class Repair:
     """Mends models, where that is allowed.
 
     Args:
-        link: Where Triton is.
+        client: Where Triton is.
         telemetry: Where it is counted.
         allowed: Whether it may.
     """
 
-    def __init__(self, link: TritonLink, telemetry: TritonTelemetry, *, allowed: bool) -> None:
-        self._link = link
+    def __init__(self, client: TritonClient, telemetry: TritonTelemetry, *, allowed: bool) -> None:
+        self._client = client
         self._telemetry = telemetry
         self._allowed = allowed
 
-    async def consider(self, name: str, case: Case) -> None:
+    async def consider(self, name: str, health: ModelHealth) -> None:
         """Mends a model if it is time to."""
-        if not self._allowed or time.monotonic() < case.not_before_s:
+        if not self._allowed or time.monotonic() < health.not_before_s:
             return
-        ill = _ill(case)
-        if not ill and not case.missing:
+        ill = _ill(health)
+        if not ill and not health.missing:
             return
         outcome = "done"
         try:
             before = await self._state(name)
             if ill:
-                case.counted(before[1])  # what was seen may be of a time before another front has loaded it
-                if not _ill(case):
+                health.counted(before[1])  # what was seen may be of a time before another replica has loaded it
+                if not _ill(health):
                     return
             await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
             now = await self._state(name)
-            if not _still_so(before, now, ill=ill, stuck=case.stuck):
+            if not _still_so(before, now, ill=ill, stuck=health.stuck):
                 return
-            case.mending()
+            health.mending()
             if ill:
-                await self._link.unload(name)
-            await self._link.load(name)
-            case.loaded_anew()
+                await self._client.unload(name)
+            await self._client.load(name)
+            health.loaded_anew()
             _log.warning("model %s was loaded anew in Triton", name)
-            case.doubted.set()
+            health.doubted.set()
         except TritonError as refusal:
-            case.mending()
+            health.mending()
             outcome = "failed"
             if "not allowed" in str(refusal):
                 self._allowed, outcome = False, "not_allowed"
@@ -69,7 +69,7 @@ class Repair:
     async def counts(self, name: str) -> Counts | None:
         """What a model has answered since it was loaded; None where Triton does not say."""
         try:
-            return await self._link.counts(name)
+            return await self._client.counts(name)
         except TritonError as error:
             _log.debug("no statistics of model %s: %s", name, error)
             return None
@@ -77,11 +77,11 @@ class Repair:
     async def _state(self, name: str) -> tuple[frozenset[str], Counts | None]:
         # The state last: it shows when another front has begun, and the less time passes until we begin the better.
         counts = await self.counts(name)
-        return await self._link.states(name), counts
+        return await self._client.states(name), counts
 
 
-def _ill(case: Case) -> bool:
-    return case.stuck or case.signs.last
+def _ill(health: ModelHealth) -> bool:
+    return health.stuck or health.evidence.lasting
 
 
 def _still_so(

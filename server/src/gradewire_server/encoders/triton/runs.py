@@ -5,45 +5,45 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from gradewire_server.encoders.batching.dispatcher import DeadlinePassedError
-from gradewire_server.encoders.encoder import Encoder, RunError, RunResult, token_ids
-from gradewire_server.encoders.pending import Flight
-from gradewire_server.encoders.run_output import RunOutput
+from typing_extensions import override
+
+from gradewire_server.encoders.backend import Encoded
+from gradewire_server.encoders.batching.dispatcher import RemoteRuns
+from gradewire_server.encoders.batching.errors import DeadlinePassedError, RunError
+from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.run_reader import RunOutput, RunReader, token_ids
 from gradewire_server.encoders.triton.model import TritonModel
-from gradewire_server.triton.errors import Kind, TritonError
-from gradewire_server.triton.telemetry import TritonTelemetry
+from gradewire_server.encoders.triton.telemetry import TritonTelemetry
+from gradewire_server.triton.errors import Fault, TritonError
 
 _DEADLINE_SLACK_S: Final = 0.05
 """An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
-_OUT_OF_TIME: Final = frozenset({Kind.LATE, Kind.QUEUE_TIMEOUT})
+_OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
 
 
-class TritonRuns:
-    """An encoder's runs in Triton; see `RunHandler`."""
+class TritonRuns(RemoteRuns[PendingText, Encoded]):
+    """An encoder's runs in Triton."""
 
-    def __init__(self, encoder: Encoder, model: TritonModel, telemetry: TritonTelemetry, *, timeout_s: float) -> None:
-        self._encoder = encoder
+    def __init__(self, reader: RunReader, model: TritonModel, telemetry: TritonTelemetry, *, timeout_s: float) -> None:
+        self._reader = reader
         self._model = model
         self._timeout_s = timeout_s
         self._resending = 0
         self._in_flight = telemetry.in_flight.labels(model.description.name)
-        self.done = encoder.done
-        self.failed = encoder.failed
-        self.dropped = encoder.dropped
 
+    @override
     def refusal(self) -> RunError | None:
-        """Why no run would go well now: the breaker is not closed."""
         error = self._model.last_error
         return None if self._model.breaker.closed or error is None else RunError(error.meaning.failure)
 
-    async def run(self, jobs: Sequence[Flight], /, *, deadline_s: float) -> RunResult:
-        """Computes one run."""
+    @override
+    async def run(self, jobs: Sequence[PendingText], /, *, deadline_s: float) -> list[Encoded]:
         started_s = time.perf_counter()
         model = self._model
         refusal = self.refusal()
         if refusal is not None:
             raise refusal
-        layers = self._encoder.layers_for(jobs)
+        layers = self._reader.layers_for(jobs)
         sent_s = time.monotonic()
         self._in_flight.inc()
         try:
@@ -58,10 +58,10 @@ class TritonRuns:
             self._in_flight.dec()
         model.computed()
         if layers:
-            return await asyncio.to_thread(self._encoder.read, jobs, output, started_s)
-        return self._encoder.read(jobs, output, started_s)
+            return await asyncio.to_thread(self._reader.read, jobs, output, started_s)
+        return self._reader.read(jobs, output, started_s)
 
-    async def _infer(self, jobs: Sequence[Flight], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
+    async def _infer(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
         """Sends a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
         model = self._model
         sent_s = time.monotonic()
@@ -69,7 +69,7 @@ class TritonRuns:
             return await self._send(jobs, layers, deadline_s=deadline_s)
         except TritonError as error:
             hopeless = self._resending and not model.computed_since(sent_s)  # one is enough to find out
-            if error.kind is not Kind.FAILED or not model.breaker.closed or hopeless:
+            if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
                 raise
             model.failed_once(error)
         self._resending += 1
@@ -80,7 +80,7 @@ class TritonRuns:
         model.flawed()
         return output
 
-    async def _send(self, jobs: Sequence[Flight], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
+    async def _send(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise DeadlinePassedError

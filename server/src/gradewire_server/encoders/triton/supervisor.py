@@ -6,13 +6,13 @@ from typing import Final, Protocol
 
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.library import ModelLibrary
-from gradewire_server.encoders.triton.health import Case
+from gradewire_server.encoders.triton.health import ModelHealth
 from gradewire_server.encoders.triton.model import TritonModel
 from gradewire_server.encoders.triton.repair import Repair
+from gradewire_server.encoders.triton.telemetry import TritonTelemetry
 from gradewire_server.settings.triton import TritonConfig
-from gradewire_server.triton.client import TritonLink
-from gradewire_server.triton.errors import OVERLOAD, Kind, TritonError
-from gradewire_server.triton.telemetry import TritonTelemetry
+from gradewire_server.triton.client import TritonClient
+from gradewire_server.triton.errors import OVERLOAD, Fault, TritonError
 
 _log = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ _BREATH_S: Final = 0.25
 
 
 class OpenedModels(Protocol):
-    """What the keeper asks of the source of models."""
+    """What the supervisor asks of the source of models."""
 
-    link: TritonLink
+    client: TritonClient
 
     def opened(self, name: str) -> TritonModel | None:
         """The model that a name was last opened as."""
@@ -34,7 +34,7 @@ class OpenedModels(Protocol):
         """What Triton said when the name was last opened in vain."""
 
 
-class TritonKeeper:
+class TritonSupervisor:
     """Looks at each followed model once in a while, and at once where something seems wrong.
 
     Args:
@@ -53,16 +53,16 @@ class TritonKeeper:
     ) -> None:
         self._library = library
         self._source = source
-        self._link = source.link
+        self._client = source.client
         self._config = config
         self._telemetry = telemetry
-        self._followed: dict[str, Case] = {}
-        self._repair = Repair(source.link, telemetry, allowed=config.repair)
+        self._followed: dict[str, ModelHealth] = {}
+        self._repair = Repair(source.client, telemetry, allowed=config.repair)
 
     def follow(self, name: str) -> None:
         """Keeps an eye on a model from now on."""
         if name not in self._followed:
-            followed = self._followed[name] = Case()
+            followed = self._followed[name] = ModelHealth()
             followed.task = asyncio.get_running_loop().create_task(self._keep(name, followed))
 
     def wake(self, name: str) -> None:
@@ -73,7 +73,7 @@ class TritonKeeper:
     def flawed(self, name: str) -> None:
         """Notes that a run failed and went well when it was sent again; looks at the model now."""
         if name in self._followed:
-            self._followed[name].signs.add()
+            self._followed[name].evidence.add()
             self.wake(name)
 
     async def close(self) -> None:
@@ -83,7 +83,7 @@ class TritonKeeper:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep(self, name: str, followed: Case) -> None:
+    async def _keep(self, name: str, followed: ModelHealth) -> None:
         while True:
             try:
                 async with asyncio.timeout(self._config.poll_s):
@@ -98,7 +98,7 @@ class TritonKeeper:
                 _log.exception("looking at model %s in Triton failed", name)
             await asyncio.sleep(min(self._config.poll_s, _BREATH_S))
 
-    async def _look(self, name: str, followed: Case, *, doubted: bool) -> None:
+    async def _look(self, name: str, followed: ModelHealth, *, doubted: bool) -> None:
         model = self._source.opened(name) if name in self._library.loaded else None
         try:
             if model is None:
@@ -109,14 +109,14 @@ class TritonKeeper:
             followed.note(error.kind)
             if model is None:
                 self._library.still_awaited(name, error.meaning.failure)
-            elif error.kind is Kind.REPLACED:
+            elif error.kind is Fault.REPLACED:
                 await self._reload(name, followed)
-            elif error.meaning.breaks and (error.kind is not Kind.LATE or followed.late >= _LATE_LOOKS):
+            elif error.meaning.breaks and (error.kind is not Fault.LATE or followed.late >= _LATE_LOOKS):
                 model.lost(error)
         await self._repair.consider(name, followed)
 
-    async def _look_at_awaited(self, name: str, followed: Case) -> None:
-        await self._link.served(name)
+    async def _look_at_awaited(self, name: str, followed: ModelHealth) -> None:
+        await self._client.served(name)
         followed.answered()
         await self._reload(name, followed)
         error = self._source.opening_error(name)
@@ -124,17 +124,17 @@ class TritonKeeper:
             followed.note(error.kind)
             await self._progress(name, followed, error)
 
-    async def _look_at_loaded(self, name: str, followed: Case, model: TritonModel, *, doubted: bool) -> None:
-        served = await self._link.served(name)
+    async def _look_at_loaded(self, name: str, followed: ModelHealth, model: TritonModel, *, doubted: bool) -> None:
+        served = await self._client.served(name)
         followed.answered()
         followed.digest = followed.digest or model.description.digest
         if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
             _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
             await self._reload(name, followed)
             return
-        if not doubted and model.breaker.closed and not followed.signs:
+        if not doubted and model.breaker.closed and not followed.evidence:
             return
-        if followed.signs:
+        if followed.evidence:
             followed.counted(await self._repair.counts(name))
         try:
             well = await model.probe()
@@ -144,20 +144,20 @@ class TritonKeeper:
             if error.kind in OVERLOAD:
                 # A queue that is full because somebody is served is none of the model's faults.
                 model.breaker.succeeded() if moves else model.lost(error)
-            elif error.kind is Kind.REPLACED:
+            elif error.kind is Fault.REPLACED:
                 await self._reload(name, followed)
             return
         if well:
             followed.computed()
 
-    async def _progress(self, name: str, followed: Case, error: TritonError) -> bool:
+    async def _progress(self, name: str, followed: ModelHealth, error: TritonError) -> bool:
         """Whether Triton computes something for somebody, where a probe of ours was not computed in time."""
-        if error.kind is not Kind.LATE and error.kind not in OVERLOAD:
+        if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._repair.counts(name)
         return followed.unanswered(None if counts is None else counts.succeeded)
 
-    async def _reload(self, name: str, followed: Case) -> None:
+    async def _reload(self, name: str, followed: ModelHealth) -> None:
         loaded = await self._library.reload(name)
         if isinstance(loaded, Failure):
             return

@@ -8,9 +8,11 @@ from typing import Final
 
 from tokenizers import Tokenizer
 
+from gradewire_models.judges import BuiltJudge
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.chat_templates import TEMPLATES, ChatTemplate, Markup
-from gradewire_server.judges.local.labels import Labels, find_labels
+from gradewire_server.judges.local.labels import LabelTokens, find_labels
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _CHARACTERS_PER_TOKEN: Final = 16
 """Texts have 3 to 5 characters a token; what has more than this is cut or refused before it is tokenized."""
@@ -55,6 +57,18 @@ class PromptLimits:
     context: int
 
 
+def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "ChatTokenizer":
+    """The tokenizer of a built judge, limited by the settings and by what its model reads.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: As for `ChatTokenizer`.
+    """
+    context_tokens = min(judge.context_tokens, config.max_context_tokens)
+    limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
+    return ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
+
+
 class ChatTokenizer:
     """Tokenizer and chat template of one judge. Its calls may come from any thread.
 
@@ -77,16 +91,16 @@ class ChatTokenizer:
         # Chat tokens that somebody wrote into an answer are text; only the template's own become markup.
         self._tokenizer.encode_special_tokens = True
         self._template: ChatTemplate = TEMPLATES[template]
-        self._limits = limits
+        self.limits = limits
         added = self._tokenizer.get_added_tokens_decoder()
         self.ends = frozenset(eos_ids) | {number for number, token in added.items() if token.special}
         self._after = self._markup(self._template.after)
         self._before = {role: self._markup(self._template.before[role]) for role in Role}
         self._begin = self._markup(self._template.begin)
         self._fixed: Callable[[tuple[Turn, ...]], tuple[int, ...]] = lru_cache(_KEPT_FIXED)(self._encode_fixed)
-        self._labels: Callable[[str, tuple[str, ...]], Labels] = lru_cache(_KEPT_LABELS)(self._find_labels)
+        self._labels: Callable[[str, tuple[str, ...]], LabelTokens] = lru_cache(_KEPT_LABELS)(self._find_labels)
 
-    def labels(self, opening: str, options: tuple[str, ...]) -> Labels:
+    def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
         """Tokens of options behind an opening; raises LabelsError or PromptTooLongError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
@@ -109,18 +123,18 @@ class ChatTokenizer:
             PromptTooLongError: It does not fit even without its prediction.
         """
         for turn in prompt.fixed:
-            if len(turn.text) > self._limits.context * _CHARACTERS_PER_TOKEN:
+            if len(turn.text) > self.limits.context * _CHARACTERS_PER_TOKEN:
                 raise FixedTooLongError(
                     f"instructions and demonstrations: one of {len(turn.text)} characters is too long for the judge, "
-                    f"which reads {self._limits.context} tokens"
+                    f"which reads {self.limits.context} tokens"
                 )
         fixed = self._fixed(prompt.fixed)
         around = (len(self._before[Role.USER]) + len(self._after) + len(self._before[Role.ASSISTANT])) + len(opening)
-        space = min(self._limits.item, self._limits.context - len(fixed) - answer_tokens) - around
+        space = min(self.limits.item, self.limits.context - len(fixed) - answer_tokens) - around
         if space < 1:
             raise FixedTooLongError(
                 f"instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens; "
-                f"the judge reads {self._limits.context}"
+                f"the judge reads {self.limits.context}"
             )
         self._check_characters(prompt.lead, "question and references")
         self._check_characters(prompt.tail, "question and references")
@@ -137,7 +151,7 @@ class ChatTokenizer:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def _fit(self, prompt: JudgePrompt, space: int) -> tuple[tuple[int, ...], bool]:
-        prediction = prompt.prediction[: self._limits.item * _CHARACTERS_PER_TOKEN]
+        prediction = prompt.prediction[: self.limits.item * _CHARACTERS_PER_TOKEN]
         truncated = len(prediction) < len(prompt.prediction)
         ids = self._encode(prompt.lead + prediction + prompt.tail)
         while len(ids) > space:
@@ -162,7 +176,7 @@ class ChatTokenizer:
         return prediction[: offsets[kept][0]] if kept > 0 else ""
 
     def _check_characters(self, text: str, what: str) -> None:
-        limit = self._limits.item * _CHARACTERS_PER_TOKEN
+        limit = self.limits.item * _CHARACTERS_PER_TOKEN
         if len(text) > limit:
             raise PromptTooLongError(f"{what}: {len(text)} characters are too long for the judge, which reads {limit}")
 
@@ -175,7 +189,7 @@ class ChatTokenizer:
             ids += (*self._before[turn.role], *self._encode(turn.text), *self._after)
         return tuple(ids)
 
-    def _find_labels(self, opening: str, options: tuple[str, ...]) -> Labels:
+    def _find_labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
         return find_labels(self._encode, opening, options)
 
     def _markup(self, parts: Sequence[Markup | str]) -> tuple[int, ...]:

@@ -1,249 +1,157 @@
-"""A judge in a worker process of this machine."""
+"""A judge of this machine: prompts become tokens here, and tokens an answer; a worker process computes in between."""
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
+
+from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.needs import Source
+from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
+from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.local.chat import ChatTokenizer, FixedTooLongError, PromptTokens, PromptTooLongError
 from gradewire_server.judges.local.labels import LabelsError
-from gradewire_server.judges.local.observer import JudgeObserver, JudgeRun
-from gradewire_server.judges.local.queue import EmbeddedQueue, Planned
-from gradewire_server.judges.local.supervisor import WorkerKeeper
+from gradewire_server.judges.local.run_loop import RunLoop
 from gradewire_server.judges.local.work import Work
-from gradewire_server.judges.local.worker_process import WorkerLostError
 from gradewire_server.judges.stops import TextEnd
 from gradewire_server.judges.worker.messages import RowResult
 
-_log = logging.getLogger(__name__)
-T = TypeVar("T")
-_CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
-_DEFECT: Final = Failure(Status.INTERNAL, "the judge's scheduling failed; the server's log says why")
+_NO_TOKENS: Final = Failure(Status.INVALID_PARAMETER, "max_tokens has to be at least 1")
 _TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done by the deadline")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Tokenized:
+    """A need as token ids; attributes as those of `Work`."""
+
     prompt: PromptTokens
     labels: tuple[int, ...] = ()
+    max_tokens: int = 0
+    ended: Callable[[Sequence[int]], bool] = bool
+
+    @property
+    def prompt_tokens(self) -> int:
+        return len(self.prompt.fixed) + len(self.prompt.item)
 
 
-class _RefusedError(Exception):
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
-class EmbeddedJudge:
-    """See `Judge`. Lives on the event loop it was made on.
+class EmbeddedJudge(Judge):
+    """A judge of this machine. Lives on the event loop it was made on.
 
     Args:
-        status: Its public face.
+        status: How it is shown.
         tokenizer: Its tokenizer and chat template.
-        keeper: Its worker, started.
-        queue: Empty.
-        observer: Told of runs.
+        runs: Computes; closed with this.
     """
 
-    def __init__(
-        self,
-        status: ModelStatus,
-        tokenizer: ChatTokenizer,
-        keeper: WorkerKeeper,
-        queue: EmbeddedQueue,
-        observer: JudgeObserver,
-    ) -> None:
-        self.status = status
+    def __init__(self, status: ModelStatus, tokenizer: ChatTokenizer, runs: RunLoop) -> None:
+        self._status = status
         self._tokenizer = tokenizer
-        self._keeper = keeper
-        self._queue = queue
-        self._observer = observer
-        self._loop = asyncio.get_running_loop()
+        self._runs = runs
         # One thread: a megabyte of text keeps the loop free, and needs stay in the order in which they came.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
-        self._arrived = asyncio.Event()
-        self._starts = keeper.starts
         self._closed = False
-        self._working = self._loop.create_task(self._work())
+
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return self._status
 
     @property
     def waiting(self) -> int:
         """Needs that have not begun."""
-        return self._queue.waiting
+        return self._runs.waiting
 
     @property
     def worker_pid(self) -> int | None:
-        """Of the process that computes; None while there is none."""
-        return self._keeper.pid
+        """The process that computes; None while there is none."""
+        return self._runs.worker_pid
 
-    async def choose(self, need: Choose, *, deadline_s: float | None) -> tuple[Choice | Failure, Timing]:
-        """See `Judge.choose`."""
-
-        def tokenize() -> _Asked:
+    @override
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        def tokenize() -> _Tokenized:
             labels = self._tokenizer.labels(need.prompt.opening, need.options)
-            return _Asked(self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens)
+            return _Tokenized(self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens)
 
-        def read(asked: _Asked, result: RowResult, work: Work) -> Choice:
-            del work
-            tokens = len(asked.prompt.fixed) + len(asked.prompt.item)
-            return Choice(result.probabilities, result.mass, tokens, asked.prompt.truncated)
+        def read(asked: _Tokenized, result: RowResult, _: Sequence[int]) -> Choice:
+            return Choice(result.probabilities, result.mass, asked.prompt_tokens, asked.prompt.truncated)
 
-        return await self._ask(tokenize, self._choice, read, deadline_s)
+        return await self._ask(tokenize, read, deadline_s)
 
-    async def generate(self, need: Generate, *, deadline_s: float | None) -> tuple[Generated | Failure, Timing]:
-        """See `Judge.generate`."""
+    @override
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         if need.max_tokens < 1:
-            return Failure(Status.INVALID_PARAMETER, "max_tokens has to be at least 1"), Timing()
+            return JudgeReply(_NO_TOKENS, Source.COMPUTED, Timing())
         end = TextEnd(self._tokenizer.text, self._tokenizer.ends, need.stop)
 
-        def tokenize() -> _Asked:
+        def tokenize() -> _Tokenized:
             opening = self._tokenizer.opening(need.prompt.opening)
-            return _Asked(self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens))
+            prompt = self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens)
+            return _Tokenized(prompt, max_tokens=need.max_tokens, ended=end.reached)
 
-        def work(asked: _Asked) -> Work:
-            return self._new_work(asked, max_tokens=need.max_tokens, ended=end.reached)
+        def read(asked: _Tokenized, _: RowResult, written: Sequence[int]) -> Generated:
+            text, complete = end.read(written)
+            return Generated(text, complete, asked.prompt_tokens, len(written), asked.prompt.truncated)
 
-        def read(asked: _Asked, result: RowResult, work: Work) -> Generated:
-            del result
-            tokens = len(asked.prompt.fixed) + len(asked.prompt.item)
-            text, complete = end.read(work.written)
-            return Generated(text, complete, tokens, len(work.written), asked.prompt.truncated)
+        return await self._ask(tokenize, read, deadline_s)
 
-        return await self._ask(tokenize, work, read, deadline_s)
-
+    @override
     def trouble(self) -> str:
-        """See `Judge.trouble`."""
-        return self._keeper.trouble
+        return self._runs.trouble
 
+    @override
     async def close(self) -> None:
-        """See `Judge.close`."""
         if self._closed:
             return
         self._closed = True
-        self._queue.fail_all(_CLOSED)
-        self._working.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._working
-        await self._keeper.close()
+        await self._runs.close()
         self._thread.shutdown(wait=False)
 
     async def _ask(
         self,
-        tokenize: Callable[[], _Asked],
-        new_work: Callable[[_Asked], Work],
-        read: Callable[[_Asked, RowResult, Work], T],
+        tokenize: Callable[[], _Tokenized],
+        read: Callable[[_Tokenized, RowResult, Sequence[int]], A],
         deadline_s: float | None,
-    ) -> tuple[T | Failure, Timing]:
+    ) -> JudgeReply[A]:
         timing = Timing()
+        refusal = self._runs.refusal()
+        if refusal is not None:
+            return JudgeReply(refusal, Source.COMPUTED, timing)
+        loop = asyncio.get_running_loop()
         work: Work | None = None
         try:
             async with asyncio.timeout_at(deadline_s):
-                begin_s = self._loop.time()
-                self._check()
-                asked = await self._loop.run_in_executor(self._thread, tokenize)
-                timing.tokenize_s = self._loop.time() - begin_s
-                self._check()
-                work = new_work(asked)
-                self._queue.push(work)
-                self._arrived.set()
-                result = await work.done
-        except (TimeoutError, _RefusedError, PromptTooLongError, LabelsError) as error:
-            return _failure(error), timing
+                begin_s = loop.time()
+                asked = await loop.run_in_executor(self._thread, tokenize)
+                timing.tokenize_s = loop.time() - begin_s
+                work = _work(asked, loop)
+                result = await self._runs.compute(work)
+        except (TimeoutError, PromptTooLongError, LabelsError) as error:
+            return JudgeReply(_failure(error), Source.COMPUTED, timing)
         finally:
             if work is not None:
                 timing.queue_s, timing.inference_s = work.queue_s, work.inference_s
-        return (result if isinstance(result, Failure) else read(asked, result, work)), timing
+        answer = result if isinstance(result, Failure) else read(asked, result, work.written)
+        return JudgeReply(answer, Source.COMPUTED, timing)
 
-    def _check(self) -> None:
-        if self._closed:
-            raise _RefusedError(_CLOSED)
-        if self._keeper.hopeless:
-            raise _RefusedError(self._lost("the judge cannot be restarted"))
 
-    def _choice(self, asked: _Asked) -> Work:
-        return self._new_work(asked, labels=asked.labels)
-
-    def _new_work(
-        self,
-        asked: _Asked,
-        *,
-        labels: tuple[int, ...] = (),
-        max_tokens: int = 0,
-        ended: Callable[[Sequence[int]], bool] = bool,
-    ) -> Work:
-        done: asyncio.Future[RowResult | Failure] = self._loop.create_future()
-        return Work(
-            asked.prompt.fixed,
-            asked.prompt.item,
-            done,
-            self._loop.time(),
-            labels=labels,
-            max_tokens=max_tokens,
-            ended=ended,
-        )
-
-    def _lost(self, what: str) -> Failure:
-        return Failure(Status.UNAVAILABLE, f"{what}: {self._keeper.trouble}", retry_after_s=self._keeper.retry_after_s)
-
-    async def _work(self) -> None:
-        while True:
-            if not await self._keeper.wait():
-                self._queue.fail_all(self._lost("the judge cannot be restarted"))
-                await self._keeper.back()
-            if self._starts != self._keeper.starts:
-                self._starts = self._keeper.starts
-                self._queue.start_over()
-            planned = self._queue.plan()
-            if planned is None:
-                self._arrived.clear()
-                await self._arrived.wait()
-                continue
-            try:
-                await self._run(planned)
-            except Exception:  # noqa: BLE001 - a defect of ours must not leave everybody waiting for ever
-                _log.exception("the judge's scheduling failed")
-                for work in planned.works:
-                    work.fail(_DEFECT)
-                self._queue.fail_all(_DEFECT)
-                self._queue.start_over()  # states that nobody is sure of are never used again
-
-    async def _run(self, planned: Planned) -> None:
-        begin_s = self._loop.time()
-        for work in planned.works:
-            work.begun_s = work.begun_s or begin_s
-        try:
-            results = await self._keeper.run(planned.run)
-        except WorkerLostError:
-            self._queue.lost(planned, self._lost("the judge died over a run with this item in it"))
-            return
-        except asyncio.CancelledError:
-            for work in planned.works:
-                work.fail(_CLOSED)
-            raise
-        duration_s = self._loop.time() - begin_s
-        decoded = 0
-        for work, row, result in zip(planned.works, planned.run.rows, results, strict=False):
-            decoded += work.computed == len(work.item)
-            work.inference_s += duration_s
-            work.take(row, result)
-        self._queue.computed(planned)
-        tokens = planned.run.tokens
-        reused = len(planned.prefix.ids) * planned.begins if planned.prefix and planned.works else 0
-        self._observer.ran(
-            JudgeRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s, self._queue.waiting)
-        )
+def _work(asked: _Tokenized, loop: asyncio.AbstractEventLoop) -> Work:
+    return Work(
+        asked.prompt.fixed,
+        asked.prompt.item,
+        loop.create_future(),
+        loop.time(),
+        labels=asked.labels,
+        max_tokens=asked.max_tokens,
+        ended=asked.ended,
+    )
 
 
 def _failure(error: Exception) -> Failure:
     match error:
-        case _RefusedError():
-            return error.failure
         case FixedTooLongError():
             return Failure(Status.INVALID_PARAMETER, f"prompt: {error}")
         case PromptTooLongError():

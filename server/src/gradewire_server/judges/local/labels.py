@@ -15,7 +15,7 @@ class LabelsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelTokens:
     """Token ids.
 
     Attributes:
@@ -27,7 +27,7 @@ class Labels:
     tokens: tuple[int, ...]
 
 
-def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> Labels:
+def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
     """Tokens of `options` behind `opening` and one blank, or at once where the opening is empty.
 
     Args:
@@ -53,4 +53,4 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
         other = seen.setdefault(each[shared], option)
         if other is not option:
             raise LabelsError(f"options {other!r} and {option!r} begin with the same token of this judge")
-    return Labels(ids[0][:shared], tuple(seen))
+    return LabelTokens(ids[0][:shared], tuple(seen))

@@ -1,50 +1,35 @@
-"""Gets a judge of this machine ready: starts its worker, reads its tokenizer, asks it something."""
+"""Opens a judge of this machine: reads its tokenizer, starts its worker, asks it something."""
 
 import asyncio
-from dataclasses import dataclass
-from pathlib import Path
 
-from gradewire_models.judges import Form
+from gradewire_models.judges import BuiltJudge, Form
 from gradewire_server.domain.judge import Generate, JudgePrompt, Role, Turn
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure
-from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
+from gradewire_server.judges.backend import JudgeUnavailableError
+from gradewire_server.judges.local.chat import open_chat_tokenizer
 from gradewire_server.judges.local.judge import EmbeddedJudge
-from gradewire_server.judges.local.observer import JudgeObserver
 from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits
-from gradewire_server.judges.local.supervisor import Patience, WorkerKeeper
-from gradewire_server.judges.source import JudgeUnavailableError
+from gradewire_server.judges.local.run_loop import RunLoop
+from gradewire_server.judges.local.supervisor import WorkerSupervisor, WorkerTimeouts
+from gradewire_server.judges.observers import LocalJudgeObserver
 from gradewire_server.judges.worker.messages import OpenModel
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _WARM_UP = JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeFiles:
-    """One form of a built judge.
-
-    Attributes:
-        form: Which core runs it.
-        model_path: model.onnx or the GGUF file.
-        tokenizer_path: tokenizer.json.
-        chat_template: Of `chat_templates.TEMPLATES`.
-        context_tokens: What the model reads at most.
-        eos_ids: Tokens that end its turn.
-    """
-
-    form: Form
-    model_path: Path
-    tokenizer_path: Path
-    chat_template: str
-    context_tokens: int
-    eos_ids: tuple[int, ...]
-
-
 async def open_judge(
-    status: ModelStatus, files: JudgeFiles, config: EmbeddedJudgeConfig, observer: JudgeObserver
+    status: ModelStatus, built: BuiltJudge, form: Form, config: EmbeddedJudgeConfig, observer: LocalJudgeObserver
 ) -> EmbeddedJudge:
-    """A judge that answers.
+    """Opens a judge and has it answer once.
+
+    Args:
+        status: How it is shown.
+        built: Its files.
+        form: Which of its forms runs.
+        config: How it is run.
+        observer: Hears of its runs.
 
     Raises:
         ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks what would compute it.
@@ -52,25 +37,22 @@ async def open_judge(
         JudgeUnavailableError: It does not answer.
         OSError, ValueError: The tokenizer cannot be read, or the chat template is not known.
     """
-    context_tokens = min(files.context_tokens, config.max_context_tokens)
-    limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
-    tokenizer = await asyncio.to_thread(
-        ChatTokenizer, files.tokenizer_path, template=files.chat_template, eos_ids=files.eos_ids, limits=limits
-    )
+    tokenizer = await asyncio.to_thread(open_chat_tokenizer, built, config)
+    context_tokens = tokenizer.limits.context
     model = OpenModel(
-        form=files.form,
-        path=str(files.model_path),
+        form=form,
+        path=str(built.onnx_path if form == "int8" else built.gguf_path),
         threads=config.threads,
         context_tokens=context_tokens,
         max_states=config.max_prefix_states,
         nice=config.nice,
     )
-    keeper = WorkerKeeper(
+    supervisor = WorkerSupervisor(
         model,
-        Patience(config.start_timeout_s, config.run_timeout_s, config.token_timeout_s),
+        WorkerTimeouts(config.start_timeout_s, config.run_timeout_s, config.token_timeout_s),
         restarted=observer.restarted,
     )
-    await keeper.start()
+    await supervisor.start()
     queue = EmbeddedQueue(
         QueueLimits(
             max_run_tokens=config.max_batch_tokens,
@@ -79,9 +61,9 @@ async def open_judge(
             max_prefixes=config.max_prefix_states,
             max_prefix_tokens=config.max_prefix_tokens,
         ),
-        keeper.limits,
+        supervisor.limits,
     )
-    judge = EmbeddedJudge(status, tokenizer, keeper, queue, observer)
+    judge = EmbeddedJudge(status, tokenizer, RunLoop(supervisor, queue, observer))
     try:
         await _warm_up(judge)
     except BaseException:
@@ -91,7 +73,7 @@ async def open_judge(
 
 
 async def _warm_up(judge: EmbeddedJudge) -> None:
-    # Its first run allocates and packs; nobody shall wait for that, nor for a judge that cannot answer.
-    answer, _ = await judge.generate(Generate("", _WARM_UP, max_tokens=2), deadline_s=None)
-    if isinstance(answer, Failure):
-        raise JudgeUnavailableError(answer)
+    # Its first run allocates and packs memory: no caller is to wait for that, nor for a judge that cannot answer.
+    reply = await judge.generate(Generate("", _WARM_UP, max_tokens=2))
+    if isinstance(reply.answer, Failure):
+        raise JudgeUnavailableError(reply.answer)

@@ -1,4 +1,4 @@
-"""Fixed prompts whose state the worker keeps: which, how far computed, and which has to make room."""
+"""Fixed prompts whose state the worker keeps: which ones, how far they are computed, which one is dropped next."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -27,8 +27,8 @@ class Prefix:
 
 
 @dataclass(slots=True)
-class PrefixBook:
-    """What the worker keeps; the least recently used one goes first.
+class PrefixStore:
+    """The prefixes that the worker keeps; the least recently used one is dropped first.
 
     Attributes:
         max_prefixes: How many.
@@ -48,7 +48,7 @@ class PrefixBook:
         return prefix
 
     def make_room(self) -> list[int]:
-        """Forgets what is too much, never the latest nor one in use; returns the states to drop."""
+        """Drops what exceeds the limits, but never the latest one nor one in use; returns the states to drop."""
         dropped = []
         tokens = sum(len(ids) for ids in self._kept)
         for ids in list(self._kept)[:-1]:
@@ -60,5 +60,5 @@ class PrefixBook:
         return dropped
 
     def forget_all(self) -> None:
-        """The worker is gone, and all states with it."""
+        """Forgets everything: the worker is gone, and all states with it."""
         self._kept.clear()

@@ -1,15 +1,15 @@
-"""What the embedded judge computes next: pure scheduling, no clock, no task.
+"""Plans what the embedded judge computes next: scheduling alone, without a clock or a task.
 
-Work with the same fixed turns shares their state, so a run is made of one group. Groups take turns; a group whose fixed
-turns had to be computed keeps its turn until its items have taken as many tokens, or a crowd of prompts would spend all
-time on computing them again and again. Within a group the oldest goes first, and what has begun goes before what waits.
+Work with the same fixed turns shares their state, so a run is made of one group. Groups take turns. A group whose fixed
+turns had to be computed keeps its turn until its items have taken as many tokens: with many prompts, all time would go
+into computing fixed turns again and again. Within a group the oldest goes first, and what has begun before what waits.
 """
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from gradewire_server.domain.result import Failure
-from gradewire_server.judges.local.prefixes import Prefix, PrefixBook
+from gradewire_server.judges.local.prefixes import Prefix, PrefixStore
 from gradewire_server.judges.local.work import NEW, Work
 from gradewire_server.judges.worker.messages import CoreLimits, Row, Run
 
@@ -60,7 +60,7 @@ class Planned:
 
 
 class EmbeddedQueue:
-    """Everything that waits or grows.
+    """Work that waits, and work that grows over several runs.
 
     Args:
         limits: The operator's.
@@ -70,7 +70,7 @@ class EmbeddedQueue:
     def __init__(self, limits: QueueLimits, core: CoreLimits) -> None:
         self._limits = limits
         self._core = core
-        self._prefixes = PrefixBook(min(limits.max_prefixes, core.max_prefixes), limits.max_prefix_tokens)
+        self._prefixes = PrefixStore(min(limits.max_prefixes, core.max_prefixes), limits.max_prefix_tokens)
         self._max_growing = min(limits.max_growing, core.max_growing)
         self._groups: OrderedDict[tuple[int, ...], _Group] = OrderedDict()
         self._states = 0
@@ -78,7 +78,7 @@ class EmbeddedQueue:
 
     @property
     def waiting(self) -> int:
-        """Works that have not begun."""
+        """How many works have not begun."""
         return sum(len(group.waiting) for group in self._groups.values())
 
     def push(self, work: Work) -> None:
@@ -86,7 +86,7 @@ class EmbeddedQueue:
         self._groups.setdefault(work.fixed, _Group()).waiting.append(work)
 
     def plan(self) -> Planned | None:
-        """The next run; None when nothing is left that anybody wants."""
+        """The next run; None when there is nothing to compute that anybody waits for."""
         self._sweep()
         ids = self._turn()
         if ids is None:
@@ -108,7 +108,7 @@ class EmbeddedQueue:
         return Planned(run, works, prefix, ids, begins)
 
     def computed(self, planned: Planned) -> None:
-        """A run went well and its works took their results; what has grown to its end is let go."""
+        """Notes that a run went well and its works took their results."""
         if not planned.works and planned.prefix is not None:
             tokens = len(planned.run.rows[0].ids)
             planned.prefix.computed += tokens
@@ -116,16 +116,16 @@ class EmbeddedQueue:
                 self._groups[planned.group].debt_tokens += tokens
 
     def lost(self, planned: Planned, failure: Failure) -> None:
-        """A run took the worker down: its works fail, for one of them may be why.
+        """Fails the works of a run that ended the worker: one of them may be the cause.
 
-        Where it computed fixed turns, the works that wait for these are the ones.
+        Where the run computed fixed turns, the works that wait for these fail.
         """
         group = self._groups.get(planned.group)
         for work in planned.works or (tuple(group.waiting) if group else ()):
             work.fail(failure)
 
     def start_over(self) -> None:
-        """There is another worker, which knows nothing."""
+        """Begins all work again: there is another worker, which knows no states."""
         self._prefixes.forget_all()
         self._drop.clear()
         for each in self._groups.values():
@@ -136,13 +136,13 @@ class EmbeddedQueue:
             each.growing.clear()
 
     def fail_all(self, failure: Failure) -> None:
-        """Ends everything."""
+        """Fails all work."""
         for group in self._groups.values():
             for work in (*group.growing, *group.waiting):
                 work.fail(failure)
 
     def _sweep(self) -> None:
-        """Lets go of what is done or not wanted any more."""
+        """Removes what is done or not wanted any more."""
         for ids in list(self._groups):
             group = self._groups[ids]
             for work in [work for work in group.growing if not work.wanted]:

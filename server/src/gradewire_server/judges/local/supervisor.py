@@ -1,25 +1,24 @@
-"""Keeps a judge's worker running: starts it, and starts another one when it is lost."""
+"""Supervises a judge's worker: starts it, and starts another one when it is lost."""
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from gradewire_server.judges.backoff import Backoff
 from gradewire_server.judges.local.worker_process import ModelRefusedError, WorkerLostError, WorkerProcess
 from gradewire_server.judges.worker.messages import CoreLimits, OpenModel, RowResult, Run
 
 _log = logging.getLogger(__name__)
-_FIRST_BACKOFF_S: Final = 0.5
-_LONGEST_BACKOFF_S: Final = 30.0
+_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
 _STEADY_AFTER_S: Final = 60.0
-_PATIENCE: Final = 3
-"""Restarts that may fail in a row before those who wait are sent away."""
+_FAILED_STARTS: Final = 3
+"""Restarts that may fail in a row before those who wait are told so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WorkerTimeouts:
     """How long a worker may be silent before it is ended.
 
     Attributes:
@@ -34,23 +33,23 @@ class Patience:
     run_s: float
     token_s: float
 
-    def over(self, run: Run, *, first: bool) -> float:
-        """For one run, which may be the first of its worker; seconds."""
+    def of(self, run: Run, *, first: bool) -> float:
+        """Seconds for one run, which may be the first of its worker."""
         return self.run_s + self.token_s * run.tokens + (self.start_s if first else 0.0)
 
 
-class WorkerKeeper:
+class WorkerSupervisor:
     """One worker at a time. Lives on one event loop.
 
     Args:
         model: What workers open.
-        patience: A worker that takes longer hangs, and is ended.
+        timeouts: A worker that takes longer hangs, and is ended.
         restarted: Called whenever a worker was lost and another one is about to be started.
     """
 
-    def __init__(self, model: OpenModel, patience: Patience, *, restarted: Callable[[], None]) -> None:
+    def __init__(self, model: OpenModel, timeouts: WorkerTimeouts, *, restarted: Callable[[], None]) -> None:
         self._model = model
-        self._patience = patience
+        self._timeouts = timeouts
         self._restarted = restarted
         self._worker: WorkerProcess | None = None
         self._restarting: asyncio.Task[None] | None = None
@@ -69,7 +68,7 @@ class WorkerKeeper:
 
     @property
     def pid(self) -> int | None:
-        """Of the worker; None while there is none."""
+        """Process id of the worker; None while there is none."""
         return None if self._worker is None else self._worker.pid
 
     @property
@@ -79,7 +78,7 @@ class WorkerKeeper:
 
     @property
     def limits(self) -> CoreLimits:
-        """Of the worker's core; the same for every worker of one model."""
+        """Limits of the worker's core; the same for every worker of one model."""
         return self._limits
 
     @property
@@ -89,12 +88,12 @@ class WorkerKeeper:
 
     @property
     def hopeless(self) -> bool:
-        """Whether waiting for a worker is no good idea: several restarts failed in a row."""
-        return self._failed_starts >= _PATIENCE
+        """Whether waiting for a worker makes no sense: several restarts failed in a row."""
+        return self._failed_starts >= _FAILED_STARTS
 
     @property
     def retry_after_s(self) -> float:
-        """When trying again may help."""
+        """Seconds after which trying again may help."""
         wait_s = max(0.0, self._next_try_s - asyncio.get_running_loop().time())
         return round(wait_s + 1.0 + self._start_s, 1)
 
@@ -104,7 +103,7 @@ class WorkerKeeper:
         self._limits = self._ready.limits
 
     async def wait(self) -> bool:
-        """Waits until there is a worker; False where that has become hopeless."""
+        """Waits until there is a worker; False when that has become hopeless."""
         while self._worker is None and not self.hopeless:
             await self._changed.wait()
         return self._worker is not None
@@ -119,7 +118,7 @@ class WorkerKeeper:
         worker = self._ready
         self._running = True
         try:
-            results = await worker.run(run, timeout_s=self._patience.over(run, first=not self._has_run))
+            results = await worker.run(run, timeout_s=self._timeouts.of(run, first=not self._has_run))
             self._has_run = True
         except WorkerLostError as error:
             self._lose(worker, str(error))
@@ -129,7 +128,7 @@ class WorkerKeeper:
         return results
 
     async def close(self) -> None:
-        """Ends the worker, for sure."""
+        """Ends the worker and waits until it is gone."""
         tasks = [task for task in (self._restarting, self._watching) if task is not None]
         for task in tasks:
             task.cancel()
@@ -148,7 +147,7 @@ class WorkerKeeper:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         begin_s = loop.time()
-        self._worker = await WorkerProcess.start(self._model, timeout_s=self._patience.start_s)
+        self._worker = await WorkerProcess.start(self._model, timeout_s=self._timeouts.start_s)
         self._has_run = False
         self._ready_since_s = loop.time()
         self._start_s = self._ready_since_s - begin_s
@@ -157,7 +156,7 @@ class WorkerKeeper:
         self._watching = asyncio.create_task(self._watch(self._worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        """Notices a worker that dies while it has nothing to do; a run notices for itself."""
+        """Notices when a worker dies while it has nothing to do; during a run, `run` notices."""
         why = await worker.ended()
         if not self._running:
             self._lose(worker, why)
@@ -177,10 +176,9 @@ class WorkerKeeper:
         if loop.time() - self._ready_since_s > _STEADY_AFTER_S:
             self._losses = 0
         while True:
-            # Full jitter: several servers on one machine that lost their workers together shall not start together.
-            longest_s = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2**self._losses)
-            backoff_s = random.uniform(0.0, longest_s)  # noqa: S311 - no secret
             self._losses += 1
+            # Jitter: several servers on one machine that lost their workers together shall not start together.
+            backoff_s = _BACKOFF.wait_s(self._losses)
             self._next_try_s = loop.time() + backoff_s
             self._restarted()
             await asyncio.sleep(backoff_s)

@@ -1,4 +1,4 @@
-"""One need on its way through the embedded judge."""
+"""One need while the embedded judge computes it."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -48,12 +48,12 @@ class Work:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody waits for it."""
+        """Whether anybody still waits for it."""
         return not self.done.done()
 
     @property
     def tokens(self) -> int:
-        """How many its state may come to hold."""
+        """How many tokens its state may grow to."""
         return len(self.item) + self.max_tokens
 
     @property
@@ -66,7 +66,7 @@ class Work:
         return self.max_tokens > 1 or len(self.item) > max_row_tokens
 
     def next_row(self, max_row_tokens: int) -> Row:
-        """What to compute next. Where an item is cut depends on nothing but itself."""
+        """What to compute next. Where an item is cut into rows depends on the item alone."""
         if self.computed == len(self.item):
             return Row(self.state, (self.written[-1],), next_token=True, keep=True)
         ids = self.item[self.computed : self.computed + max_row_tokens]
@@ -75,7 +75,7 @@ class Work:
         return Row(self.state, ids, self.labels, next_token=self.max_tokens > 0, keep=self.grows(max_row_tokens))
 
     def take(self, row: Row, result: RowResult) -> None:
-        """Takes what a row gave; `done` is set when that was the last one."""
+        """Takes the result of a row; completes `done` when that was the last one."""
         if self.computed < len(self.item):
             self.computed += len(row.ids)
         if row.next_token:
@@ -85,11 +85,11 @@ class Work:
             self.done.set_result(result)
 
     def fail(self, failure: Failure) -> None:
-        """Ends it without an answer."""
+        """Completes it with a failure."""
         if not self.done.done():
             self.done.set_result(failure)
 
     def start_over(self) -> None:
-        """Its state is lost with the worker; what it answers will be the same."""
+        """Begins again: its state is lost with the worker. The answer will be the same."""
         self.prefix, self.state, self.computed = None, NEW, 0
         self.written.clear()

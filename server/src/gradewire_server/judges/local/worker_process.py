@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections import deque
+from dataclasses import asdict
 from typing import Any, Final, Self
 
 from gradewire_server.judges.worker.frames import FrameError, FrameReader, to_frame
@@ -20,7 +21,7 @@ _MODULE: Final = "gradewire_server.judges.worker.main"
 
 
 class WorkerLostError(Exception):
-    """The worker ended, hangs, or talks nonsense; it is dead by now. The message says which."""
+    """The worker ended, hung, or sent something invalid, and is dead by now. The message says which."""
 
 
 class ModelRefusedError(Exception):
@@ -32,16 +33,16 @@ class LibraryMissingError(ModelRefusedError):
 
 
 def _environment() -> dict[str, str]:
-    """That of the server without its settings: tokens and addresses are nothing to a process that only computes."""
+    """The server's environment without its settings: a process that only computes needs no tokens and addresses."""
     return {name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")}
 
 
 class WorkerProcess:
     """A process that computes for one judge. Made by `start`; one run at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process, link: socket.socket) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         self._process = process
-        self._link = link
+        self._channel = channel
         self._frames = FrameReader()
         self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._listening = asyncio.create_task(self._listen())
@@ -88,11 +89,11 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Process id."""
         return self._process.pid
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Has it compute one run; raises WorkerLostError. Cancelled, it ends the process: it would be in the middle."""
+        """Has it compute one run; raises WorkerLostError. Cancelling ends the process, which would be amid a run."""
         try:
             return read_results(await self._ask(run.to_message(), timeout_s=timeout_s))
         except asyncio.CancelledError:
@@ -100,7 +101,7 @@ class WorkerProcess:
             raise
 
     async def ended(self) -> str:
-        """Waits for its end; returns how it ended. Its last words go to the log alone: they may name directories."""
+        """Waits for its end; returns how it ended. Its last output is only logged: it may name directories."""
         code = await self._process.wait()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
         end = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -119,13 +120,13 @@ class WorkerProcess:
     async def close(self) -> None:
         """Ends the process and waits until it is gone."""
         self._closed = True
-        self._link.close()
+        self._channel.close()
         self.kill()
         await self._process.wait()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
-        answer = await self._ask(model.to_message(), timeout_s=timeout_s)
+        answer = await self._ask(asdict(model), timeout_s=timeout_s)
         if "failed" in answer:
             refused = LibraryMissingError if answer.get("lacks_library") else ModelRefusedError
             raise refused(str(answer["failed"]))
@@ -135,9 +136,9 @@ class WorkerProcess:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
-                await loop.sock_sendall(self._link, to_frame(message))
+                await loop.sock_sendall(self._channel, to_frame(message))
                 while True:
-                    data = await loop.sock_recv(self._link, _CHUNK_BYTES)
+                    data = await loop.sock_recv(self._channel, _CHUNK_BYTES)
                     if not data:
                         raise WorkerLostError(await self.ended())
                     for answer in self._frames.feed(data):
@@ -150,7 +151,7 @@ class WorkerProcess:
             raise WorkerLostError(await self.ended()) from error
 
     async def _listen(self) -> None:
-        """Reads what it prints: libraries' words of farewell matter once it has died."""
+        """Reads what it prints: what libraries print last matters once the worker has died."""
         output = self._process.stdout
         assert output is not None  # noqa: S101 - for mypy: it was asked for
         while True:

@@ -1,4 +1,4 @@
-"""Replies of OpenAI-compatible servers, read with suspicion."""
+"""Reads replies of OpenAI-compatible servers; nothing in them is trusted."""
 
 import email.utils
 import json
@@ -19,8 +19,8 @@ from gradewire_server.judges.remote.errors import (
     too_long,
     unreadable,
 )
-from gradewire_server.judges.remote.judge import Answer
 from gradewire_server.judges.remote.labels import Step
+from gradewire_server.judges.remote.server import Answer
 
 _LONGEST_WAIT_S: Final = 3600.0
 _SHOWN_NAMES: Final = 5

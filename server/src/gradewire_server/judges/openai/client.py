@@ -30,14 +30,14 @@ class Reply:
     retry_after: str
 
 
-class HttpLink:
+class HttpClient:
     """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
 
     Args:
         config: Where it is; `token` is sent as a bearer token.
 
     Raises:
-        ValueError: See `checked`.
+        ValueError: The address or the token is not valid.
     """
 
     def __init__(self, config: RemoteJudgeConfig) -> None:
@@ -66,7 +66,7 @@ class HttpLink:
         return await self._send("POST", path, body)
 
     def without_key(self, text: str) -> str:
-        """A text for the log."""
+        """A text without the key, for the log."""
         return text.replace(self._token, "(the key)") if self._token else text
 
     async def close(self) -> None:
@@ -89,10 +89,10 @@ class HttpLink:
 
 
 def checked(config: RemoteJudgeConfig) -> None:
-    """Looks at address and token.
+    """Checks address and token.
 
     Raises:
-        ValueError: One of them is none.
+        ValueError: One of them is not valid.
     """
     try:
         parsed = httpx2.URL(config.url)

@@ -1,4 +1,4 @@
-"""What kinds of OpenAI-compatible servers understand beyond what all of them do, and requests in those words."""
+"""What kinds of OpenAI-compatible servers understand beyond the common API, and the requests for each kind."""
 
 import json
 from collections.abc import Mapping
@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from gradewire_server.judges.remote.judge import Question
 from gradewire_server.judges.remote.labels import Labels
+from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.remote.text import harmless, turns
 from gradewire_server.settings.judge import Prefill
 
@@ -41,7 +41,7 @@ class Dialect:
     limit: str = "max_tokens"
 
     def without(self, words: str) -> "Dialect":
-        """The same without what a server's refusal names (`openai_answers.said`); the same where that is nothing."""
+        """The same without what a server's refusal names (`answers.said`); the same where that is nothing."""
         lowered = words[:4000].casefold()
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server can do, as requests of our own have shown: no user's item changes it for others."""
+"""What an OpenAI-compatible server can do, learnt from requests of our own: no user's item changes it for others."""
 
 import asyncio
 import logging
@@ -11,8 +11,8 @@ from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.openai.answers import answer_of, error_of, said
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import Dialect
-from gradewire_server.judges.remote.errors import RemoteError, Trouble
-from gradewire_server.judges.remote.judge import Question
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
+from gradewire_server.judges.remote.server import Question
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ BAD_REQUEST: Final = frozenset({400, 422})
 OWN_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no")
 )
-"""It uses everything that can be refused, and holds nothing of anybody's."""
+"""It uses everything that a server can refuse, and holds nothing from users."""
 _BELIEVED_S: Final = 60.0
 _LOOK_AGAIN_S: Final = 600.0
 
@@ -64,7 +64,7 @@ class Features:
         self._doubted = False
 
     def doubt(self, full: Dialect) -> None:
-        """The server was away and is back: what was found out is looked at again before the next question."""
+        """The server was away and is back: what is known of it is checked again before the next question."""
         if full.kind is not self._full.kind:
             self.begin(full)
         self._doubted = bool(self.lacks)
@@ -88,7 +88,7 @@ class Features:
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Now and then asks whether the server does by now what it did not do; raises nothing."""
+        """Asks from time to time whether the server can do by now what it could not; raises nothing."""
         if not self._due():
             return
         async with self._lock:
@@ -110,7 +110,7 @@ class Features:
         while True:
             reply = await self._send(OWN_QUESTION, dialect)
             error = error_of(reply, self._name)
-            if error is not None and (reply.status not in BAD_REQUEST or error.kind is Trouble.TOO_LONG):
+            if error is not None and (reply.status not in BAD_REQUEST or error.kind is RemoteFault.TOO_LONG):
                 raise error
             if error is not None:
                 less = dialect.without(said(reply))

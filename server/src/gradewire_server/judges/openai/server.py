@@ -4,12 +4,14 @@ import logging
 from dataclasses import replace
 from typing import Final
 
+from typing_extensions import override
+
 from gradewire_server.judges.openai.answers import answer_of, error_of, kind_of, said
-from gradewire_server.judges.openai.client import HttpLink, Reply
+from gradewire_server.judges.openai.client import HttpClient, Reply
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.openai.features import BAD_REQUEST, Features
-from gradewire_server.judges.remote.errors import Trouble, unreadable
-from gradewire_server.judges.remote.judge import Answer, Question
+from gradewire_server.judges.remote.errors import RemoteFault, unreadable
+from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.remote.text import harmless
 from gradewire_server.settings.judge import Prefill
 
@@ -21,17 +23,17 @@ _NO_LIST: Final = frozenset({404, 405, 501})
 _MOST_LESSONS: Final = 4
 
 
-class OpenAIServer:
-    """See `remote_judge.Server`.
+class OpenAIServer(Server):
+    """One model behind an OpenAI-compatible server.
 
     Args:
-        link: Where it is.
+        client: Where it is.
         model: The model's name there.
         prefill: Whether it goes on from a begun assistant's turn.
     """
 
-    def __init__(self, link: HttpLink, model: str, prefill: Prefill) -> None:
-        self._link = link
+    def __init__(self, client: HttpClient, model: str, prefill: Prefill) -> None:
+        self._client = client
         self._model = model
         self._prefill = prefill
         self._features = Features(model, dialect_of(ServerKind.OTHER, prefill), self._send)
@@ -42,18 +44,18 @@ class OpenAIServer:
         return self._features.dialect
 
     @property
+    @override
     def lacks(self) -> str:
-        """See `Server.lacks`."""
         return self._features.lacks
 
+    @override
     async def find_out(self) -> None:
-        """Learns what the server is; raises RemoteError where it is of no use."""
         kind = await self._kind()
         self._features.begin(dialect_of(kind, self._prefill))
         _log.info("judge %s: its server is %s: %s", self._model, kind.value, self.dialect)
 
+    @override
     async def ask(self, question: Question) -> Answer:
-        """See `Server.ask`."""
         await self._features.look_again()
         for _ in range(_MOST_LESSONS):
             dialect = self.dialect
@@ -68,7 +70,7 @@ class OpenAIServer:
                     return replace(answer, steps=())
                 if not await self._features.confirm(dialect):
                     raise unreadable("no log probabilities this time")
-            elif reply.status in BAD_REQUEST and error.kind is not Trouble.TOO_LONG:
+            elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
                 self._note(reply)
                 if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
                     raise error
@@ -76,17 +78,17 @@ class OpenAIServer:
                 raise error
         raise unreadable("another refusal each time")
 
+    @override
     async def probe(self) -> None:
-        """See `Server.probe`."""
         # It may be another server by now, or one that has learnt something.
         self._features.doubt(dialect_of(await self._kind(), self._prefill))
 
+    @override
     async def close(self) -> None:
-        """See `Server.close`."""
-        await self._link.close()
+        await self._client.close()
 
     async def _kind(self) -> ServerKind:
-        reply = await self._link.get(_MODELS)
+        reply = await self._client.get(_MODELS)
         if reply.status in _NO_LIST:  # a list of models is no duty
             return ServerKind.OTHER
         error = error_of(reply, self._model)
@@ -95,13 +97,13 @@ class OpenAIServer:
         return kind_of(reply, self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:
-        return await self._link.post(_COMPLETIONS, request_body(question, self._model, dialect))
+        return await self._client.post(_COMPLETIONS, request_body(question, self._model, dialect))
 
     def _note(self, reply: Reply) -> None:
         # What a server says may quote the request, and that a user's text.
         _log.warning("judge %s: its server rejects a request (status %d)", self._model, reply.status)
         if _log.isEnabledFor(logging.DEBUG):
-            words = self._link.without_key(reply.content[:4000].decode("utf-8", "replace"))
+            words = self._client.without_key(reply.content[:4000].decode("utf-8", "replace"))
             _log.debug("judge %s: its server's words: %.300r", self._model, words)
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from gradewire_server.domain.result import Failure, Status
 
 
-class Trouble(StrEnum):
+class RemoteFault(StrEnum):
     """Kinds of errors; also the reasons of the counter of retries."""
 
     RATE_LIMITED = "rate_limited"
@@ -18,22 +18,22 @@ class Trouble(StrEnum):
     UNREADABLE = "unreadable"
 
 
-RETRIED = frozenset({Trouble.RATE_LIMITED, Trouble.UNREACHABLE, Trouble.SERVER_ERROR})
-"""Sent again; a server that was too slow once is not asked the same again."""
-AWAY = frozenset({Trouble.UNREACHABLE, Trouble.SERVER_ERROR, Trouble.LATE, Trouble.REFUSED})
-"""Nothing is to be had of the server as long as nothing else goes well."""
+RETRIED = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
+"""Requests that are sent again. A server that was too slow once is not asked the same again."""
+AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
+"""The server is taken to be away until a request is answered again."""
 
 
 class RemoteError(Exception):
     """A request to a judge's server went wrong.
 
     Attributes:
-        kind: What it is.
+        kind: What went wrong.
         failure: For callers: says what to do, and nothing that the server said.
         retry_after_s: What the server asks to wait.
     """
 
-    def __init__(self, kind: Trouble, failure: Failure, *, retry_after_s: float | None = None) -> None:
+    def __init__(self, kind: RemoteFault, failure: Failure, *, retry_after_s: float | None = None) -> None:
         super().__init__(failure.message)
         self.kind = kind
         self.failure = failure
@@ -43,7 +43,7 @@ class RemoteError(Exception):
 def rate_limited(retry_after_s: float | None) -> RemoteError:
     """The server wants fewer requests."""
     return RemoteError(
-        Trouble.RATE_LIMITED,
+        RemoteFault.RATE_LIMITED,
         Failure(
             Status.UNAVAILABLE, "the judge's server takes no more requests for now; try again later", retry_after_s
         ),
@@ -54,14 +54,14 @@ def rate_limited(retry_after_s: float | None) -> RemoteError:
 def unreachable() -> RemoteError:
     """No connection, or one that broke."""
     return RemoteError(
-        Trouble.UNREACHABLE, Failure(Status.UNAVAILABLE, "the judge's server cannot be reached; try again")
+        RemoteFault.UNREACHABLE, Failure(Status.UNAVAILABLE, "the judge's server cannot be reached; try again")
     )
 
 
 def server_error(retry_after_s: float | None = None) -> RemoteError:
     """The server failed."""
     return RemoteError(
-        Trouble.SERVER_ERROR,
+        RemoteFault.SERVER_ERROR,
         Failure(Status.UNAVAILABLE, "the judge's server failed; try again", retry_after_s),
         retry_after_s=retry_after_s,
     )
@@ -70,7 +70,7 @@ def server_error(retry_after_s: float | None = None) -> RemoteError:
 def late(timeout_s: float) -> RemoteError:
     """No answer within the time that one request has."""
     return RemoteError(
-        Trouble.LATE,
+        RemoteFault.LATE,
         Failure(
             Status.UNAVAILABLE, f"the judge's server did not answer within {timeout_s:g} s (judge_timeout_s); try again"
         ),
@@ -79,13 +79,13 @@ def late(timeout_s: float) -> RemoteError:
 
 def refused(what_to_do: str) -> RemoteError:
     """The server will not do this for us until its or our operator changes something."""
-    return RemoteError(Trouble.REFUSED, Failure(Status.MODEL_UNAVAILABLE, what_to_do))
+    return RemoteError(RemoteFault.REFUSED, Failure(Status.MODEL_UNAVAILABLE, what_to_do))
 
 
 def rejected(status: int) -> RemoteError:
     """The server takes other requests perhaps, and not this one."""
     return RemoteError(
-        Trouble.REJECTED,
+        RemoteFault.REJECTED,
         Failure(
             Status.INTERNAL,
             f"the judge's server rejects a request (status {status}); its words are in the log at level debug",
@@ -96,14 +96,14 @@ def rejected(status: int) -> RemoteError:
 def too_long() -> RemoteError:
     """The prompt does not fit the model."""
     return RemoteError(
-        Trouble.TOO_LONG,
+        RemoteFault.TOO_LONG,
         Failure(Status.INVALID_INPUT, "question, references and instructions are too long for the judge"),
     )
 
 
 def unreadable(what: str) -> RemoteError:
     """The server answered with something that is no answer."""
-    return RemoteError(Trouble.UNREADABLE, Failure(Status.UNPARSABLE, f"the judge's server answered with {what}"))
+    return RemoteError(RemoteFault.UNREADABLE, Failure(Status.UNPARSABLE, f"the judge's server answered with {what}"))
 
 
 def says_too_long(text: str) -> bool:

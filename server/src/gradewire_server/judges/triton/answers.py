@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.judges.remote.errors import unreadable
-from gradewire_server.judges.remote.judge import Answer, Question
 from gradewire_server.judges.remote.labels import Labels, Step
+from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.judges.triton.chat import chat_text
 
 TOP_LOGPROBS: Final = 20

@@ -8,7 +8,7 @@ from gradewire_server.judges.remote.text import harmless, turns
 def chat_text(prompt: JudgePrompt, template: str = "chatml") -> str:
     """A prompt as its model was trained to read it, up to where the judge goes on.
 
-    The markup of the template is the only markup in it: see `remote_text.harmless`.
+    The markup of the template is the only markup in it: see `harmless`.
 
     Args:
         prompt: What the judge is to see.

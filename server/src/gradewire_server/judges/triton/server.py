@@ -3,10 +3,12 @@
 import logging
 from typing import Final
 
+from typing_extensions import override
+
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.remote.errors import (
     RemoteError,
-    Trouble,
+    RemoteFault,
     late,
     rate_limited,
     refused,
@@ -17,40 +19,40 @@ from gradewire_server.judges.remote.errors import (
     unreachable,
     unreadable,
 )
-from gradewire_server.judges.remote.judge import Answer, Question
+from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.triton.answers import answer_from, request_tensors
-from gradewire_server.triton.client import TritonLink
-from gradewire_server.triton.errors import Kind, TritonError
+from gradewire_server.triton.client import TritonClient
+from gradewire_server.triton.errors import Fault, TritonError
 
 _log = logging.getLogger(__name__)
 
-_LOGGED: Final = frozenset({Kind.FAILED, Kind.REFUSED, Kind.WRONG_ANSWER})
+_LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
 _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
 
 
-class TritonServer:
-    """See `remote_judge.Server`.
+class TritonServer(Server):
+    """One model on Triton's vLLM backend.
 
     Args:
-        link: Where it is.
+        client: Where it is.
         model: The model's name there.
     """
 
-    def __init__(self, link: TritonLink, model: str) -> None:
-        self._link = link
+    def __init__(self, client: TritonClient, model: str) -> None:
+        self._client = client
         self._model = model
         self._inputs: frozenset[str] = frozenset()
 
     @property
+    @override
     def lacks(self) -> str:
-        """See `Server.lacks`."""
         return "" if "return_logprobs" in self._inputs else "logprobs"
 
+    @override
     async def find_out(self) -> None:
-        """Learns which tensors the model has; raises RemoteError where it is of no use."""
         await self.probe()
         try:
-            tensors = (await self._link.served(self._model)).tensors
+            tensors = (await self._client.served(self._model)).tensors
         except TritonError as error:
             raise self._translated(error) from error
         missing = [name for name in _NEEDED if name not in tensors]
@@ -61,50 +63,50 @@ class TritonServer:
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
 
+    @override
     async def ask(self, question: Question) -> Answer:
-        """See `Server.ask`."""
         try:
-            answers = await self._link.stream(
-                self._model, request_tensors(question, self._inputs), timeout_s=self._link.timeout_s
+            answers = await self._client.stream(
+                self._model, request_tensors(question, self._inputs), timeout_s=self._client.timeout_s
             )
         except TritonError as error:
             raise self._translated(error) from error
         return answer_from(answers)
 
+    @override
     async def probe(self) -> None:
-        """See `Server.probe`."""
         try:
-            ready = await self._link.is_ready(self._model)
+            ready = await self._client.is_ready(self._model)
         except TritonError as error:
             raise self._translated(error) from error
         if not ready:
             raise self._not_ready()
 
+    @override
     async def close(self) -> None:
-        """See `Server.close`."""
-        await self._link.close()
+        await self._client.close()
 
     def _not_ready(self) -> RemoteError:
         return RemoteError(
-            Trouble.SERVER_ERROR,
+            RemoteFault.SERVER_ERROR,
             Failure(Status.UNAVAILABLE, f"the judge's Triton does not have {self._model!r} ready; try again"),
         )
 
     def _translated(self, error: TritonError) -> RemoteError:
         words = str(error)
-        if error.kind is Kind.FAILED and says_too_long(words):
+        if error.kind is Fault.FAILED and says_too_long(words):
             return too_long()
         if error.kind in _LOGGED:
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
         return {
-            Kind.UNREACHABLE: unreachable(),
-            Kind.NOT_READY: self._not_ready(),
-            Kind.QUEUE_FULL: rate_limited(None),
-            Kind.QUEUE_TIMEOUT: rate_limited(None),
-            Kind.LATE: late(self._link.timeout_s),
-            Kind.DENIED: refused("the judge's Triton refuses the credentials: judge_token must be one that it takes"),
-            Kind.REFUSED: rejected(400),
-            Kind.FAILED: server_error(),
+            Fault.UNREACHABLE: unreachable(),
+            Fault.NOT_READY: self._not_ready(),
+            Fault.QUEUE_FULL: rate_limited(None),
+            Fault.QUEUE_TIMEOUT: rate_limited(None),
+            Fault.LATE: late(self._client.timeout_s),
+            Fault.DENIED: refused("the judge's Triton refuses the credentials: judge_token must be one that it takes"),
+            Fault.REFUSED: rejected(400),
+            Fault.FAILED: server_error(),
         }.get(error.kind, unreadable("something else than the vLLM backend's tensors"))

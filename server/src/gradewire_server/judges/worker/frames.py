@@ -5,13 +5,13 @@ import struct
 from typing import Any, Final
 
 MAX_FRAME_BYTES: Final = 4 << 20
-"""The longest message, a run of some thousand token ids, takes a hundredth of it."""
+"""The longest message, a run of some thousand token ids, takes a hundredth of this."""
 
 _LENGTH: Final = struct.Struct(">I")
 
 
 class FrameError(Exception):
-    """What came is no frame; the other side is not what it should be."""
+    """What was received, or is to be sent, is not a valid frame."""
 
 
 def to_frame(message: dict[str, Any]) -> bytes:

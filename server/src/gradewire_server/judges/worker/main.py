@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,23 +24,23 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 def main() -> None:
-    """Opens the model that the first message names, then answers one run after the other."""
+    """Opens the model that the first message names, then computes one run after the other."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    link = socket.socket(fileno=int(sys.argv[1]))
+    channel = socket.socket(fileno=int(sys.argv[1]))
     messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(link, messages), name="receive", daemon=True).start()
+    threading.Thread(target=_receive, args=(channel, messages), name="receive", daemon=True).start()
     request = OpenModel(**messages.get())
     os.nice(request.nice)
     try:
         core = _open(request)
     except (CoreError, ImportError) as error:
-        link.sendall(to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, ImportError)}))
+        channel.sendall(to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, ImportError)}))
         sys.exit(1)
-    link.sendall(to_frame({"ready": core.limits.to_message()}))
+    channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
         # Whatever a run raises ends the worker: nobody knows what state the model is in, and a fresh one is clean.
-        link.sendall(to_frame(results_message(core.run(read_run(messages.get())))))
+        channel.sendall(to_frame(results_message(core.run(read_run(messages.get())))))
 
 
 def _open(request: OpenModel) -> Core:
@@ -55,15 +56,15 @@ def _open(request: OpenModel) -> Core:
     )
 
 
-def _receive(link: socket.socket, messages: queue.SimpleQueue[dict[str, Any]]) -> None:
+def _receive(channel: socket.socket, messages: queue.SimpleQueue[dict[str, Any]]) -> None:
     # Beside the computing thread, so that the server's end is noticed in the middle of a run. A process that was forked
     # from the server may hold the other end open: then the parent's number tells.
     parent = os.getppid()
     reader = FrameReader()
     try:
         while True:
-            readable, _, _ = select.select([link], [], [], _ORPHAN_CHECK_S)
-            data = link.recv(_CHUNK_BYTES) if readable else None
+            readable, _, _ = select.select([channel], [], [], _ORPHAN_CHECK_S)
+            data = channel.recv(_CHUNK_BYTES) if readable else None
             if data == b"" or os.getppid() != parent:
                 break
             for message in reader.feed(data or b""):

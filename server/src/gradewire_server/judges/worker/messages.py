@@ -1,4 +1,4 @@
-"""What the server asks of a judge's worker, and what that answers. All of it is token ids: texts stay in the server.
+"""Messages between the server and a judge's worker. They hold token ids only: texts stay in the server.
 
 A worker knows *states*, each the keys and values of some tokens, under numbers that the server gives. One run computes
 further tokens of several states together, all of them behind the same prefix (another state, or none). A prompt's fixed
@@ -32,10 +32,6 @@ class OpenModel:
     max_states: int
     nice: int
 
-    def to_message(self) -> dict[str, Any]:
-        """For a frame."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
@@ -55,10 +51,6 @@ class CoreLimits:
     max_rows: int
     max_growing: int
     max_prefixes: int
-
-    def to_message(self) -> dict[str, Any]:
-        """For a frame."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,8 @@ class Calibrated:
         minimum=0.0,
         maximum=1.0,
         higher_is_better=True,
-        citation="gradewire, docs/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic Learning in "
-        "a Random World",
+        citation="gradewire, docs/reference/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
+        "Learning in a Random World",
         parameters=(
             MODEL_INFO,
             ParameterInfo(

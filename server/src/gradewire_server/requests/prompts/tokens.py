@@ -1,10 +1,10 @@
-"""A judge's tokenizer without the judge: how many tokens a prompt has, and what of it is cut."""
+"""A judge's tokenizer without the judge: how many tokens a prompt has, and how much of it is cut off."""
 
 from dataclasses import dataclass
 
 from gradewire_models.errors import ModelError
 from gradewire_models.judges import load_judge
-from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits, PromptTooLongError
+from gradewire_server.judges.local.chat import ChatTokenizer, PromptTooLongError, open_chat_tokenizer
 from gradewire_server.judges.local.labels import LabelsError
 from gradewire_server.requests.prompts.view import PromptRound, PromptViewError, with_markup
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
@@ -81,10 +81,8 @@ def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
         judge = load_judge(config.repository, name)
     except ModelError as error:
         return JudgeTokenizer(f"tokens are not counted: {error}")
-    context_tokens = min(judge.context_tokens, config.max_context_tokens)
-    limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
     try:
-        chat = ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
+        chat = open_chat_tokenizer(judge, config)
     except (OSError, ValueError) as error:
         raise PromptViewError(f"the tokenizer of judge {name} cannot be read: {error}") from error
     return JudgeTokenizer(f"tokens of {name}", chat, judge.chat_template)

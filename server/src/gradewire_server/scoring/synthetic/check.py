@@ -1,7 +1,7 @@
 """Whether a sentence may stand for a reference: what is asked of a synthetic answer.
 
 Source: SMILE, section 4 and its appendix on synthetic answers: one short sentence that uses the words of the answer and
-is not the question as it stands. How that is measured is settled here (docs/synthetic.md).
+is not the question as it stands. How that is measured is settled here (docs/reference/synthetic-answers.md).
 """
 
 import re

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gradewire_server.domain.item import ReferenceEntry
-from gradewire_server.domain.ports import Engine
+from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import MAX_QUESTION_CHARACTERS, check_references, is_blank
 from gradewire_server.scoring.program_run import Cost
-from gradewire_server.scoring.program_runner import DEFECT, Drive
+from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic.check import stands_for_itself
 from gradewire_server.scoring.synthetic.sentence import Writing, Written, write_sentence
 
@@ -89,7 +89,7 @@ class AnswerWriter:
     """Has a judge write what is missing, for all entries of one call.
 
     Args:
-        engine: Holds the set, and reaches the judge.
+        ports: Hold the set, and reach the judge.
         writing: Judge and prompt.
         counts: Counted up as sentences are done.
         reference_set: Name of the set.
@@ -98,14 +98,15 @@ class AnswerWriter:
 
     def __init__(
         self,
-        engine: Engine,
+        ports: Ports,
         writing: Writing,
         counts: WrittenCounts,
         *,
         reference_set: str,
         deadline_s: float | None,
     ) -> None:
-        self._engine = engine
+        self._ports = ports
+        self._reference_sets = ports.reference_sets
         self._writing = writing
         self._reference_set = reference_set
         self._deadline_s = deadline_s
@@ -147,7 +148,7 @@ class AnswerWriter:
         work.failure = check_references(entry.references) or _check_question(entry.question)
         if work.failure is not None:
             return
-        found = await self._engine.prepared_answers(self._reference_set, entry.question, entry.references)
+        found = await self._reference_sets.prepared_answers(self._reference_set, entry.question, entry.references)
         if isinstance(found, Failure):
             work.failure = found
             return
@@ -164,10 +165,10 @@ class AnswerWriter:
         written = await self._patiently(question, reference)
         if isinstance(written, Failure):
             return written
-        failure = await self._engine.store_prepared(self._reference_set, question, {reference: written.text})
+        failure = await self._reference_sets.store_prepared(self._reference_set, question, {reference: written.text})
         if failure is None:
             return written
-        found = await self._engine.prepared_answers(self._reference_set, question, (reference,))
+        found = await self._reference_sets.prepared_answers(self._reference_set, question, (reference,))
         if isinstance(found, Failure) or found[0] is None:
             return failure
         return Written(found[0], fault=_EARLIER if found[0] == reference and not stands_for_itself(reference) else "")
@@ -191,8 +192,8 @@ class AnswerWriter:
         def done(_key: None, result: Written | Failure, _cost: Cost) -> None:
             outcome[0] = result
 
-        drive = Drive(self._engine, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
-        await drive.run([(None, write_sentence(question, reference, self._writing))])
+        runner = ProgramRunner(self._ports, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
+        await runner.run([(None, write_sentence(question, reference, self._writing))])
         return outcome[0]
 
     def _settle(self, places: Sequence[tuple[_Entry, int]], written: Written | Failure) -> None:

@@ -15,12 +15,12 @@ import lmdb
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.codec import Stored, unseal
-from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.environment import open_environment
 from gradewire_server.storage.lmdb.generations import Generations
 from gradewire_server.storage.second_level import CHUNK_KEYS, Write
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _STORE = "disk"
@@ -49,7 +49,7 @@ class DiskVectors:
         self,
         directory: StoreDirectory,
         config: DiskConfig,
-        telemetry: EngineTelemetry,
+        telemetry: StorageTelemetry,
         *,
         prediction_ttl_s: int,
         clock: Callable[[], float] = time.time,
@@ -78,9 +78,11 @@ class DiskVectors:
         """See `SecondLevel`."""
         return not self._broken and self._directory.ours and time.monotonic() >= self._no_writes_before_s
 
-    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
         """See `SecondLevel`."""
-        bodies: list[bytes | None] = []
+        blobs: list[bytes | None] = []
         for start in range(0, len(keys), CHUNK_KEYS[kind]):
             if start:
                 await asyncio.sleep(0)
@@ -90,15 +92,15 @@ class DiskVectors:
             self._telemetry.store_operations.labels(_STORE, "read").inc()
             chunk = keys[start : start + CHUNK_KEYS[kind]]
             try:
-                bodies += self._read(chunk, dims, kind)
+                blobs += self._read(chunk, dims, kind)
             except lmdb.MapResizedError:
-                bodies += [None] * len(chunk)  # a process with a larger limit has outgrown ours: a miss, not a defect
+                blobs += [None] * len(chunk)  # a process with a larger limit has outgrown ours: a miss, not a defect
             except lmdb.Error as error:
                 self._telemetry.store_errors.labels(_STORE, "read").inc()
                 self._misbehaved(error)
                 break
             self._telemetry.store_s.labels(_STORE, "read").observe(time.perf_counter() - started_s)
-        return bodies + [None] * (len(keys) - len(bodies))
+        return blobs + [None] * (len(keys) - len(blobs))
 
     async def write(self, writes: Sequence[Write]) -> int:
         """See `SecondLevel`."""
@@ -131,7 +133,7 @@ class DiskVectors:
         self._directory.close_environment(self._references, suspect=bool(self._broken))
         self._generations.close(suspect=bool(self._broken))
 
-    def _read(self, keys: Sequence[bytes], dims: int, kind: Kind) -> list[bytes | None]:
+    def _read(self, keys: Sequence[bytes], dims: int, kind: EntryKind) -> list[bytes | None]:
         with self._references.begin() as transaction:
             values = [transaction.get(key) for key in keys]
         stored = [self._unseal(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
@@ -144,14 +146,14 @@ class DiskVectors:
                 value = found[index]
                 if value is not None and stored[missing[index]] is not None:
                     self._copy(keys[missing[index]], value)
-        return [None if entry is None else entry.body for entry in stored]
+        return [None if entry is None else entry.blob for entry in stored]
 
     def _copy(self, key: bytes, value: bytes) -> None:
         if self._copied_bytes < _MAX_COPIED_BYTES:
             self._copy_forward[key] = value
             self._copied_bytes += len(value)
 
-    def _unseal(self, key: bytes, value: bytes | None, dims: int, kind: Kind) -> Stored | None:
+    def _unseal(self, key: bytes, value: bytes | None, dims: int, kind: EntryKind) -> Stored | None:
         if value is None:
             return None
         stored = unseal(key, value, dims, kind=kind)

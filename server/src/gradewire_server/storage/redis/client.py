@@ -15,9 +15,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
+from gradewire_server.concurrency.breaker import Breaker, BreakerState
 from gradewire_server.settings.cache import RedisConfig
-from gradewire_server.storage.breaker import Breaker
-from gradewire_server.storage.telemetry import BreakerState, EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _STORE = "redis"
@@ -45,7 +45,7 @@ class RedisLink:
         telemetry: Where calls and the breaker's state are counted.
     """
 
-    def __init__(self, config: RedisConfig, telemetry: EngineTelemetry) -> None:
+    def __init__(self, config: RedisConfig, telemetry: StorageTelemetry) -> None:
         self._config = config
         self._telemetry = telemetry
         self.address = _address(config.url)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.storage.codec import unseal
-from gradewire_server.storage.keys import Kind
+from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.prepared import TAKEN, differs
 from gradewire_server.storage.redis.client import RedisAwayError, RedisLink, RedisRefusedError
 from gradewire_server.storage.second_level import CHUNK_KEYS, Write
-from gradewire_server.storage.telemetry import EngineTelemetry
+from gradewire_server.storage.telemetry import StorageTelemetry
 
 _CHUNK_KEYS = 512
 _PAGE_MEMBERS = 128
@@ -35,7 +35,7 @@ class RedisVectors:
 
     source = Source.REDIS
 
-    def __init__(self, link: RedisLink, telemetry: EngineTelemetry, *, prediction_ttl_s: int) -> None:
+    def __init__(self, link: RedisLink, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
         self._link = link
         self._rejected = telemetry.store_rejected.labels("redis")
         self._prediction_ttl_s = prediction_ttl_s
@@ -45,18 +45,20 @@ class RedisVectors:
         """See `SecondLevel`."""
         return self._link.available
 
-    async def read(self, keys: Sequence[bytes], dims: int, *, kind: Kind = Kind.SENTENCE) -> list[bytes | None]:
+    async def read(
+        self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
+    ) -> list[bytes | None]:
         """See `SecondLevel`."""
-        bodies: list[bytes | None] = []
-        step = _CHUNK_KEYS if kind is Kind.SENTENCE else CHUNK_KEYS[kind]
+        blobs: list[bytes | None] = []
+        step = _CHUNK_KEYS if kind is EntryKind.SENTENCE else CHUNK_KEYS[kind]
         for start in range(0, len(keys), step):
             chunk = keys[start : start + step]
             try:
                 values = await self._link.get(chunk)
             except RedisAwayError:
                 break
-            bodies += [self._body(key, value, dims, kind) for key, value in zip(chunk, values, strict=True)]
-        return bodies + [None] * (len(keys) - len(bodies))
+            blobs += [self._blob(key, value, dims, kind) for key, value in zip(chunk, values, strict=True)]
+        return blobs + [None] * (len(keys) - len(blobs))
 
     async def write(self, writes: Sequence[Write]) -> int:
         """See `SecondLevel`."""
@@ -82,14 +84,14 @@ class RedisVectors:
     async def close(self) -> None:
         """See `SecondLevel`; the link is closed by the prepared answers, which are closed last."""
 
-    def _body(self, key: bytes, value: object, dims: int, kind: Kind) -> bytes | None:
+    def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
         if value is None:
             return None
         stored = unseal(key, value, dims, kind=kind) if isinstance(value, bytes) else None
         if stored is None:
             self._rejected.inc()
             return None
-        return stored.body
+        return stored.blob
 
 
 class RedisPrepared:

@@ -1,4 +1,4 @@
-"""What a worker asks of whatever computes in it."""
+"""The protocol of what computes in a worker."""
 
 from typing import Protocol
 
@@ -6,11 +6,11 @@ from gradewire_server.judges.worker.messages import CoreLimits, RowResult, Run
 
 
 class CoreError(Exception):
-    """The model cannot be opened, or computed something that is no answer."""
+    """The model cannot be opened, or gave no valid answer."""
 
 
 class Core(Protocol):
-    """A language model with states; see `worker_messages`. Used by one thread.
+    """A language model with states; see `messages`. Used by one thread.
 
     What a row answers depends on its state's tokens, on the prefix and on how both were cut into rows; not on other
     rows of the run, nor on other states, nor on what was computed before: bit for bit.
@@ -18,7 +18,7 @@ class Core(Protocol):
 
     @property
     def limits(self) -> CoreLimits:
-        """What runs have to keep to."""
+        """What runs have to respect."""
 
     def run(self, run: Run) -> list[RowResult]:
         """Computes a run; one result per row.

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.judges.worker.cores.core import CoreError
+from gradewire_server.judges.worker.cores.core import Core, CoreError
 from gradewire_server.judges.worker.cores.probabilities import read_logits
 from gradewire_server.judges.worker.messages import CoreLimits, RowResult, Run
 
@@ -29,8 +30,8 @@ class _State:
     length: int
 
 
-class Int8Core:
-    """See `Core`.
+class Int8Core(Core):
+    """The int8 graph of a judge on ONNX Runtime.
 
     Args:
         path: model.onnx, its weights beside it.
@@ -58,12 +59,12 @@ class Int8Core:
         self._no_prefix = (np.zeros((heads, 1, dims), np.float32),) * len(kinds)
 
     @property
+    @override
     def limits(self) -> CoreLimits:
-        """See `Core.limits`."""
         return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=64, max_growing=64, max_prefixes=64)
 
+    @override
     def run(self, run: Run) -> list[RowResult]:
-        """See `Core.run`."""
         for state in run.drop:
             self._states.pop(state, None)
         prefix = None if run.prefix is None else self._states[run.prefix]

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import xllamacpp
+from typing_extensions import override
 
-from gradewire_server.judges.worker.cores.core import CoreError
+from gradewire_server.judges.worker.cores.core import Core, CoreError
 from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, Run
 
 _MAX_ROW_TOKENS: Final = 512
@@ -28,8 +29,8 @@ _BIAS: Final = 100.0
 Rows: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class LlamaCore:
-    """See `Core`. A slot of llama.cpp holds a prefix and one state behind it.
+class LlamaCore(Core):
+    """A slot of llama.cpp holds a prefix and one state behind it.
 
     Args:
         path: The GGUF file, which is mapped into memory.
@@ -66,12 +67,12 @@ class LlamaCore:
         self._slots: OrderedDict[int, _Held] = OrderedDict((slot, _Held()) for slot in range(slots))
 
     @property
+    @override
     def limits(self) -> CoreLimits:
-        """See `Core.limits`."""
         return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=1, max_growing=1, max_prefixes=len(self._slots))
 
+    @override
     def run(self, run: Run) -> list[RowResult]:
-        """See `Core.run`."""
         for state in run.drop:
             self._release(self._states.pop(state, ()))
         prefix = () if run.prefix is None else self._states[run.prefix]

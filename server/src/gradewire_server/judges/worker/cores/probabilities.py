@@ -1,4 +1,4 @@
-"""From logits to what a row asks for."""
+"""Turns logits into what a row asks for."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,0 +1,120 @@
+"""What stands behind the ports: stores, encoders, judges, lexicon; opened and closed together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from prometheus_client import CollectorRegistry
+
+from gradewire_server.domain.ports import ModelStatus, Ports
+from gradewire_server.domain.result import Failure
+from gradewire_server.encoders.blob_cache import BlobCache
+from gradewire_server.encoders.opening import open_encoders
+from gradewire_server.judges.opening import open_judges
+from gradewire_server.judges.service import JudgeHealth
+from gradewire_server.judges.verdicts import VerdictCache
+from gradewire_server.lexicon.thesaurus import Thesaurus
+from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.storage.lru import SegmentedLru
+from gradewire_server.storage.opening import Stores, open_stores
+from gradewire_server.storage.reference_sets import StoredReferenceSets
+from gradewire_server.storage.telemetry import StorageTelemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What works.
+
+    Attributes:
+        models: See `EncoderHealth.models`.
+        troubles: See `EncoderHealth.troubles`.
+        degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
+        judge: Whether the judge works, which nothing else depends on.
+    """
+
+    models: Mapping[str, bool]
+    troubles: Mapping[str, str]
+    degraded: tuple[str, ...]
+    judge: JudgeHealth
+
+
+class Backends:
+    """All of it; made by `open`. Lives on the event loop it was opened on.
+
+    Attributes:
+        ports: What scoring and requests ask.
+    """
+
+    def __init__(self, config: EngineConfig, stores: Stores, telemetry: StorageTelemetry) -> None:
+        self._config = config
+        self._stores = stores
+        self._closed = False
+        lru = SegmentedLru(config.cache.memory_max_bytes)
+        telemetry.watch(lru)
+        max_pending_writes = config.cache.max_pending_writes
+        self._blobs = BlobCache(lru, stores.vectors, telemetry, max_pending_writes=max_pending_writes)
+        verdicts = VerdictCache(
+            lru,
+            stores.vectors,
+            telemetry,
+            namespace=config.cache.namespace,
+            max_pending_writes=max_pending_writes,
+        )
+        self._encoders = open_encoders(config, self._blobs, telemetry.registry)
+        self._judges = open_judges(config.judge, telemetry.registry, verdicts)
+        self.ports = Ports(
+            embeddings=self._encoders,
+            encoders=self._encoders.library,
+            judges=self._judges,
+            judge_models=self._judges,
+            reference_sets=StoredReferenceSets(stores.prepared, namespace=config.cache.namespace),
+            lexicon=Thesaurus(config.wordnet_directory),
+        )
+
+    @classmethod
+    async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
+        """Opens stores and preloads models.
+
+        A store that cannot be opened is left out with a warning, a model that cannot be loaded is shown by `health`.
+
+        Args:
+            config: See `EngineConfig`.
+            registry: Where metrics are registered; one of these per registry.
+
+        Raises:
+            OSError: A certificate cannot be read.
+            ImportError: What encoders or judges run on is not installed.
+        """
+        telemetry = StorageTelemetry(registry)
+        backends = cls(config, await open_stores(config.cache, telemetry), telemetry)
+        await backends.preload()
+        return backends
+
+    async def load(self, name: str) -> ModelStatus | Failure:
+        """Loads an encoder; see `EncoderService.load`."""
+        return await self._encoders.load(name)
+
+    async def preload(self) -> None:
+        """Loads what the settings ask to load at start; `health` shows what cannot be had.
+
+        A judge is opened beside: it may take a minute, and the others must not wait for it.
+        """
+        if self._config.judge.preload:
+            self._judges.load_soon()
+        await self._encoders.preload()
+
+    def health(self) -> Health:
+        """Models and stores as they are now."""
+        encoders = self._encoders.health()
+        degraded = (*encoders.degraded, *self._stores.degraded())
+        return Health(encoders.models, encoders.troubles, degraded, self._judges.health())
+
+    async def close(self) -> None:
+        """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._judges.close()
+        await self._encoders.close()
+        await self._blobs.close()
+        await self._stores.prepared.close()

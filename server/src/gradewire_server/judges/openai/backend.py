@@ -1,0 +1,28 @@
+"""The backend `openai`: judges behind OpenAI-compatible servers (vLLM's, llama.cpp's, a paid one)."""
+
+from gradewire_server.judges.observers import RemoteJudgeObserver
+from gradewire_server.judges.openai.client import HttpClient, checked
+from gradewire_server.judges.openai.server import OpenAIServer
+from gradewire_server.judges.remote.backend import RemoteBackend
+from gradewire_server.settings.judge import RemoteJudgeConfig
+
+
+class OpenAIJudges(RemoteBackend):
+    """One judge behind an OpenAI-compatible server.
+
+    Args:
+        config: Where the server is.
+        observer: Hears of the requests.
+
+    Raises:
+        ValueError: The address or the token is not valid.
+    """
+
+    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+        checked(config)
+        super().__init__(
+            "openai",
+            config,
+            observer,
+            lambda: OpenAIServer(HttpClient(config), config.model, config.assistant_prefill),
+        )

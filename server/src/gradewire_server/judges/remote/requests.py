@@ -1,0 +1,99 @@
+"""Requests to a judge's server: limited in time, sent again where that helps, refused while the server is away."""
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Final
+
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.backoff import Backoff
+from gradewire_server.judges.observers import RemoteJudgeObserver, RequestUsage
+from gradewire_server.judges.remote.availability import ServerAvailability
+from gradewire_server.judges.remote.errors import AWAY, RETRIED, RemoteError, RemoteFault, late
+from gradewire_server.judges.remote.server import Answer, Question, Server
+from gradewire_server.settings.judge import RemoteJudgeConfig
+
+_MILLION: Final = 1e6
+
+
+class ServerRequests:
+    """Asks one server.
+
+    Args:
+        name: Of the judge, for the log.
+        server: Closed with this.
+        config: Limits and prices.
+        observer: Hears of the requests.
+        backoff: Waits between attempts.
+    """
+
+    def __init__(
+        self, name: str, server: Server, config: RemoteJudgeConfig, observer: RemoteJudgeObserver, backoff: Backoff
+    ) -> None:
+        self._server = server
+        self._config = config
+        self._observer = observer
+        self._backoff = backoff
+        self._availability = ServerAvailability(name, server.probe)
+
+    @property
+    def trouble(self) -> str:
+        """Why the server cannot answer now; empty when it can."""
+        return self._availability.trouble
+
+    async def ask(self, question: Question, deadline_s: float | None) -> Answer:
+        """Has one question answered; raises RemoteError.
+
+        Between attempts its caller keeps the permit: a server that wants fewer requests gets fewer.
+        """
+        first_s = time.monotonic()
+        attempt = 0
+        while True:
+            refusal = self._availability.refusal()
+            if refusal is not None:
+                raise RemoteError(RemoteFault.UNREACHABLE, refusal)
+            attempt += 1
+            try:
+                return await self._send(question)
+            except RemoteError as error:
+                wait_s = self._backoff.wait_s(attempt, error.retry_after_s)
+                late_s = min(deadline_s or float("inf"), time.monotonic() + self._config.timeout_s)
+                if error.kind in RETRIED and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
+                    self._observer.request_retried(error.kind.value)
+                    await asyncio.sleep(wait_s)
+                    continue
+                if error.kind in AWAY:
+                    self._availability.failed(error, sent_s=first_s)
+                raise RemoteError(error.kind, _with_hint(error.failure, wait_s)) from error
+
+    async def close(self) -> None:
+        """Ends the probes and closes the server's connections."""
+        await self._availability.close()
+        await self._server.close()
+
+    async def _send(self, question: Question) -> Answer:
+        self._observer.requests_in_flight(1)
+        started_s = time.monotonic()
+        try:
+            async with asyncio.timeout(self._config.timeout_s) as limit:
+                answer = await self._server.ask(question)
+        except TimeoutError as error:
+            if limit.expired():
+                raise late(self._config.timeout_s) from error
+            raise
+        finally:
+            self._observer.requests_in_flight(-1)
+        self._availability.succeeded()
+        self._observer.request_answered(self._usage(answer, time.monotonic() - started_s))
+        return answer
+
+    def _usage(self, answer: Answer, duration_s: float) -> RequestUsage:
+        price = self._config
+        cost = (answer.prompt_tokens * price.input_price + answer.generated_tokens * price.output_price) / _MILLION
+        return RequestUsage(answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens, cost, duration_s)
+
+
+def _with_hint(failure: Failure, wait_s: float) -> Failure:
+    if failure.status is not Status.UNAVAILABLE or failure.retry_after_s is not None:
+        return failure
+    return replace(failure, retry_after_s=round(wait_s, 3))

@@ -1,0 +1,65 @@
+"""What a judge's server is asked and answers, whatever kind it is."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.remote.labels import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request.
+
+    Attributes:
+        prompt: What the judge is to see, not yet made harmless.
+        options: Labels to choose from; empty for free text.
+        max_tokens: Longest free text.
+        stop: Texts that end it.
+    """
+
+    prompt: JudgePrompt
+    options: tuple[str, ...] = ()
+    max_tokens: int = 0
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered.
+
+    Attributes:
+        text: What the judge wrote, without what it was made to begin with.
+        whole: Whether it ended by itself or at a stop.
+        steps: Its tokens with the alternatives; None where the server does not give them.
+        continued: Whether it goes on from the opening; otherwise the opening may be its begin.
+        prompt_tokens, cached_tokens, generated_tokens: As RequestUsage has them.
+    """
+
+    text: str
+    whole: bool
+    steps: tuple[Step, ...] | None
+    continued: bool
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+
+
+class Server(Protocol):
+    """A judge's server, of one kind."""
+
+    @property
+    def lacks(self) -> str:
+        """Names of what it does not do though its kind does, where that changes answers; ""."""
+
+    async def find_out(self) -> None:
+        """Learns what it can do; called once, before anything else. Raises RemoteError where it is of no use."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Has one question answered; raises RemoteError. Cancelling it cancels the request."""
+
+    async def probe(self) -> None:
+        """Asks for as little as possible; raises RemoteError while the server is of no use."""
+
+    async def close(self) -> None:
+        """Closes connections."""

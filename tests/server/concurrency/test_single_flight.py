@@ -1,0 +1,116 @@
+"""Work that several ask for is done once, and nobody can take it from the others."""
+
+import asyncio
+import contextvars
+
+import pytest
+
+from gradewire_server.concurrency.single_flight import SingleFlight
+
+
+class Work:
+    """Counts how often it began; ends when its gate opens."""
+
+    def __init__(self) -> None:
+        self.began = 0
+        self.gate = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def __call__(self) -> int:
+        self.began += 1
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return self.began
+
+
+async def test_those_who_ask_at_the_same_time_share_one_piece_of_work() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    work, other = Work(), Work()
+    asking = [asyncio.create_task(flight.result("a", work)) for _ in range(3)]
+    beside = asyncio.create_task(flight.result("b", other))
+    await asyncio.sleep(0)
+    assert (work.began, other.began) == (1, 1)
+    assert "a" in flight
+    work.gate.set()
+    other.gate.set()
+    assert await asyncio.gather(*asking, beside) == [1, 1, 1, 1]
+    assert "a" not in flight
+
+
+async def test_who_comes_after_its_end_begins_anew() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    work = Work()
+    work.gate.set()
+    assert await flight.result("a", work) == 1
+    assert await flight.result("a", work) == 2
+
+
+async def test_who_gives_up_takes_it_from_nobody() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    work = Work()
+    gone, stays = (asyncio.create_task(flight.result("a", work)) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.wait([gone])
+    assert "a" in flight
+    later = asyncio.create_task(flight.result("a", work))
+    work.gate.set()
+    assert await asyncio.gather(stays, later) == [1, 1]
+    assert gone.cancelled()
+
+
+async def test_it_goes_on_when_all_have_given_up() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    work = Work()
+    asking = asyncio.create_task(flight.result("a", work))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    work.gate.set()
+    assert await flight.result("a", work) == 1
+
+
+async def test_all_are_told_of_its_error_and_the_next_one_tries_again() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    work = Work()
+    work.error = ValueError("broken")
+    work.gate.set()
+    results = await asyncio.gather(*(flight.result("a", work) for _ in range(2)), return_exceptions=True)
+    assert all(isinstance(result, ValueError) for result in results)
+    assert work.began == 1
+    work.error = None
+    assert await flight.result("a", work) == 2
+
+
+async def test_waiting_for_all_and_cancelling_all() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    await flight.wait()
+    work = Work()
+    task = flight.begin("a", work)
+    waiting = asyncio.create_task(flight.wait())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    work.gate.set()
+    await waiting
+    assert task.result() == 1
+    work.gate.clear()
+    asking = asyncio.create_task(flight.result("a", work))
+    await asyncio.sleep(0)
+    await flight.cancel()
+    assert "a" not in flight
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_work_may_have_a_context_of_its_own() -> None:
+    flight: SingleFlight[str, str] = SingleFlight()
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="none")
+    variable.set("the caller's")
+
+    async def read() -> str:
+        return variable.get()
+
+    assert await flight.result("a", read) == "the caller's"
+    flight.begin("a", read, context=contextvars.Context())
+    assert await flight.result("a", read) == "none"
