@@ -3,12 +3,15 @@
 import os
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from gradewire_server.settings.fields import all_setting_fields
+from gradewire_server.settings.info import mask_url
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.settings.text import mask_url
+from gradewire_server.settings.types import HIDDEN
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
@@ -241,3 +244,9 @@ def test_a_judge_runs_where_it_is_told_to() -> None:
 def test_a_judge_that_cannot_be_reached_so_is_refused_at_once(settings: dict[str, str], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         Settings.load(**settings)
+
+
+def test_groups_show_no_secret_either() -> None:
+    for field in all_setting_fields(Settings).values():
+        secret = any(mark is HIDDEN for mark in get_args(field.kind))
+        assert field.field.repr is not secret, field.setting.name

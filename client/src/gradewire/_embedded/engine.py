@@ -17,9 +17,9 @@ from gradewire_server.encoders.opening import check_installed
 from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.errors import ERROR_TABLE
+from gradewire_server.settings.info import SettingInfo
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.settings.text import SettingInfo
 
 __all__ = [
     "EmbeddedTransport",

@@ -26,7 +26,10 @@ class ComputeConfig:
     pin_workers: bool = True
     """Whether each worker stays on a core of its own, where there are as many workers as cores and one thread a run; a
     short call on two idle workers is half as long then."""
-    allow_spinning: Annotated[bool, Setting("allow_spinning", "Let idle encoder threads burn their core.")] = False
+    allow_spinning: Annotated[
+        bool,
+        Setting("allow_spinning", "Let idle encoder threads spin: quicker to wake, but they keep their cores busy."),
+    ] = False
     """Slower on a machine that does other work too."""
     max_batch_tokens: Annotated[Count, Setting("max_batch_tokens", "Padded tokens of one encoder run.")] = 256
     """More gain nothing and make others wait."""

@@ -21,7 +21,7 @@ class EngineConfig:
         Directory, Setting("model_repository", "Directory of built models; empty: where they are built.")
     ]
     default_model: Annotated[
-        str, Setting("default_model", "Encoder meant where none is named; empty: the catalog's.")
+        str, Setting("default_model", "Encoder of requests that name none; empty: the catalog's default.")
     ] = ""
     preload: Annotated[Names, Setting("preload", "Further models to load at start, not at first use.")] = ()
     triton: TritonConfig | None = None

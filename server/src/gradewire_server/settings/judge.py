@@ -25,7 +25,7 @@ class EmbeddedJudgeConfig:
         Form,
         Setting(
             "judge_form",
-            "Form of a judge that is run; auto: int8 where it is built and exact on this processor.",
+            "Format of the judge that runs; auto: int8 where it is built and exact on this processor.",
         ),
     ] = "auto"
     """int8 runs in ONNX Runtime, gguf in llama.cpp."""
@@ -86,12 +86,12 @@ class RemoteJudgeConfig:
     timeout_s: Annotated[
         PositiveSeconds, Setting("judge_timeout_s", "Longest wait for one answer of the judge's server.")
     ] = 60.0
-    max_in_flight: Annotated[Count, Setting("judge_max_in_flight", "Requests on their way to the judge's server.")] = 16
+    max_in_flight: Annotated[Count, Setting("judge_max_in_flight", "Requests in flight to the judge's server.")] = 16
     input_price: Annotated[
-        Price, Setting("judge_input_price", "Price of a million tokens sent, for the cost that is counted.")
+        Price, Setting("judge_input_price", "Price of a million tokens sent, for the cost metric.")
     ] = 0.0
     output_price: Annotated[
-        Price, Setting("judge_output_price", "Price of a million tokens that the judge writes, likewise.")
+        Price, Setting("judge_output_price", "Price of a million tokens that the judge writes, for the cost metric.")
     ] = 0.0
     attempts: int = 4
     """How often one request is tried."""
@@ -117,14 +117,15 @@ class JudgeConfig:
         ),
     ] = "none"
     default: Annotated[
-        str, Setting("judge_model", "Judge meant where none is named; empty: the catalog's or remote one.")
+        str,
+        Setting("judge_model", "Judge of requests that name none; empty: the catalog's default, or the remote model."),
     ] = ""
     preload: Annotated[bool, Setting("judge_preload", "Load the judge at start, not at its first use.")] = False
     max_queue_items: Annotated[
         Count,
         Setting(
             "judge_max_queue_items",
-            "Needs that may wait for a judge; further ones fail with a hint when to try again.",
+            "Questions that may wait for a judge; further ones fail and are told when to try again.",
         ),
     ] = 4096
     embedded: EmbeddedJudgeConfig | None = None

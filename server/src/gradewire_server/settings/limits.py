@@ -14,7 +14,7 @@ class Deadlines:
 
     default_s: Annotated[PositiveSeconds, Setting("default_deadline_s", "Deadline of a call that names none.")] = 60.0
     """In a stream, for each message's items."""
-    max_s: Annotated[PositiveSeconds, Setting("max_deadline_s", "Longest deadline that a call may wish for.")] = 600.0
+    max_s: Annotated[PositiveSeconds, Setting("max_deadline_s", "Longest deadline that a call may ask for.")] = 600.0
     """A longer wish is cut to this. Streams and Prepare may run longer, their parts may not."""
     stall_s: Annotated[
         PositiveSeconds,

@@ -18,11 +18,12 @@ from gradewire_models.repository.built import default_repository
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.fields import all_setting_fields
+from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.surface import SettingsError, Values, all_leaves, read_values
-from gradewire_server.settings.text import SettingInfo, setting_info, shown
+from gradewire_server.settings.surface import SettingsError, Values, read_values
 from gradewire_server.settings.transport import ListenConfig, LogConfig, ShutdownConfig, Tls
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.settings.types import OptionalDirectory, OptionalPath
@@ -90,7 +91,7 @@ class Settings:
 
 def setting_infos() -> tuple[SettingInfo, ...]:
     """All settings, in the order in which they are documented."""
-    return tuple(setting_info(leaf) for leaf in all_leaves(Settings).values())
+    return tuple(setting_info(each) for each in all_setting_fields(Settings).values())
 
 
 def _engine(made: Values) -> EngineConfig:

@@ -1,11 +1,10 @@
 """The flat surface of the groups: one name for flag, variable and TOML key, however deep a field stands."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 from pydantic import BeforeValidator, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -13,7 +12,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from gradewire_server.settings.setting import Setting
+from gradewire_server.settings.fields import SettingField, all_setting_fields, setting_fields
 from gradewire_server.settings.types import EXPANDED, blank_is_none
 
 ENV_PREFIX: Final = "GRADEWIRE_"
@@ -23,62 +22,6 @@ G = TypeVar("G")
 
 class SettingsError(ValueError):
     """A setting is unknown or has a value that cannot be used; the message names it, and shows no secret."""
-
-
-class Leaf(NamedTuple):
-    """A group's field that users can set."""
-
-    setting: Setting
-    field: Field[Any]
-    kind: Any
-    """Its type, with what marks and bounds it."""
-
-    @property
-    def required(self) -> bool:
-        """Whether the group cannot do without; on the surface it is unset then, which switches the group off."""
-        return self.field.default is MISSING and self.field.default_factory is MISSING
-
-    def default(self) -> Any:
-        """The value where nobody gives one."""
-        if self.setting.default is not None:
-            return self.setting.default()
-        return None if self.required else self.field.default
-
-
-def leaves(group: type) -> Iterator[Leaf]:
-    """A group's own fields that users can set."""
-    hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        for part in get_args(hints[field.name]):
-            if isinstance(part, Setting):
-                yield Leaf(part, field, hints[field.name])
-
-
-def all_leaves(group: type) -> dict[str, Leaf]:
-    """Of a group and those inside it, by the setting's name, in the order in which they are listed."""
-    found: dict[str, Leaf] = {}
-    late: list[Leaf] = []
-    for leaf in _walk(group):
-        if leaf.setting.after:
-            late.append(leaf)
-        else:
-            found[leaf.setting.name] = leaf
-    for leaf in late:
-        names = list(found)
-        place = names.index(leaf.setting.after) + 1
-        items = list(found.items())
-        found = dict([*items[:place], (leaf.setting.name, leaf), *items[place:]])
-    return found
-
-
-def _walk(group: type) -> Iterator[Leaf]:
-    own = {leaf.field.name: leaf for leaf in leaves(group)}
-    for name, hint in get_type_hints(group).items():
-        if name in own:
-            yield own[name]
-        for part in (hint, *get_args(hint)):
-            if isinstance(part, type) and is_dataclass(part):
-                yield from _walk(part)
 
 
 class _Flat(BaseSettings):
@@ -145,14 +88,15 @@ def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _flat_model(group: type) -> type[_Flat]:
     found = {
-        name: (_flat_kind(leaf), FieldInfo(default_factory=leaf.default)) for name, leaf in all_leaves(group).items()
+        name: (_flat_kind(each), FieldInfo(default_factory=each.default))
+        for name, each in all_setting_fields(group).items()
     }
     return create_model("Settings", __base__=_Flat, **found)  # type: ignore[call-overload,no-any-return]
 
 
-def _flat_kind(leaf: Leaf) -> Any:
-    kind, *marks = get_args(leaf.kind)
-    if leaf.required:
+def _flat_kind(each: SettingField) -> Any:
+    kind, *marks = get_args(each.kind)
+    if each.required:
         kind, marks = kind | None, [BeforeValidator(blank_is_none), *marks]
     return Annotated[(kind, *(mark for mark in marks if mark is not EXPANDED))]
 
@@ -176,7 +120,7 @@ class Values:
         Raises:
             SettingsError: What the group says of values that do not go together.
         """
-        own = {leaf.field.name: self._values[leaf.setting.name] for leaf in leaves(kind)}
+        own = {each.field.name: self._values[each.setting.name] for each in setting_fields(kind)}
         try:
             return kind(**(own | others))
         except ValidationError as error:

@@ -33,11 +33,11 @@ class TritonConfig:
         CountOrAuto,
         Setting(
             "triton_max_in_flight",
-            "Inferences of a model on their way to Triton; 0: one more than its instances.",
+            "Inferences of a model in flight to Triton; 0: one more than its instances.",
         ),
     ] = 0
     max_run_tokens: Annotated[Count, Setting("triton_max_run_tokens", "Tokens of one inference in Triton.")] = 256
-    poll_s: Annotated[PositiveSeconds, Setting("triton_poll_s", "Time between two looks at what Triton serves.")] = 1.0
+    poll_s: Annotated[PositiveSeconds, Setting("triton_poll_s", "Time between checks of what Triton serves.")] = 1.0
     repair: Annotated[
         bool, Setting("triton_repair", "Have Triton load a model that it lacks, and load anew one that fails.")
     ] = True

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, GetCoreSc
 from pydantic_core import CoreSchema
 from pydantic_settings import NoDecode
 
-KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ByteSize
 
-from gradewire_server.settings.surface import ENV_PREFIX, Leaf
+from gradewire_server.settings.fields import SettingField
+from gradewire_server.settings.surface import ENV_PREFIX
 from gradewire_server.settings.types import BYTE_UNITS, HIDDEN
 
 STARS: Final = "*****"
@@ -42,10 +43,10 @@ class SettingInfo:
 _KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", str: "text"}
 
 
-def setting_info(leaf: Leaf) -> SettingInfo:
+def setting_info(each: SettingField) -> SettingInfo:
     """Describes one setting."""
-    name = leaf.setting.name
-    base, *marks = get_args(leaf.kind)
+    name = each.setting.name
+    base, *marks = get_args(each.kind)
     choices: tuple[str, ...] = ()
     kind = _KINDS.get(base, "text")
     if get_origin(base) is Literal:
@@ -61,8 +62,8 @@ def setting_info(leaf: Leaf) -> SettingInfo:
         flag=f"--{name.replace('_', '-')}",
         variable=f"{ENV_PREFIX}{name.upper()}",
         kind=kind,
-        default=_default_text(leaf.default(), kind),
-        help=leaf.setting.help,
+        default=_default_text(each.default(), kind),
+        help=each.setting.help,
         secret=HIDDEN in marks,
         choices=choices,
     )
