@@ -1,4 +1,4 @@
-"""What encoders tell Prometheus. Base units, bounded labels; docs/metrics.md lists the names."""
+"""What encoders tell Prometheus. Base units, bounded labels; docs/operate/prometheus.md lists the names."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final

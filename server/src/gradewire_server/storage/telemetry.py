@@ -1,4 +1,4 @@
-"""What stores tell Prometheus. Base units, bounded labels; docs/metrics.md lists the names."""
+"""What stores tell Prometheus. Base units, bounded labels; docs/operate/prometheus.md lists the names."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
