@@ -6,9 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
+from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class LazyGroup(click.Group):
@@ -23,13 +24,13 @@ class LazyGroup(click.Group):
         super().__init__(*arguments, **options)
         self._modules = modules
 
+    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of `modules`."""
         del ctx
         return list(self._modules)
 
+    @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of that name."""
         del ctx
         if cmd_name not in self._modules:
             return None
@@ -38,8 +39,31 @@ class LazyGroup(click.Group):
             raise TypeError(f"{cmd_name} is not a command")
         return command
 
+    @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the list without importing what it lists."""
+        # Without importing what is listed.
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
+
+
+class MountedGroup(click.Group):
+    """The commands of another program, which is imported when one of them is called.
+
+    For `click.group(cls=MountedGroup, commands_of=…)`.
+
+    Args:
+        commands_of: Gives the other program's group.
+    """
+
+    def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._commands_of = commands_of
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._commands_of().list_commands(ctx)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._commands_of().get_command(ctx, cmd_name)

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import click
 
+from gradewire.cli.lazy_group import MountedGroup
 from gradewire.cli.server_extra import embedded_module
-
-
-class ModelsGroup(click.Group):
-    """Stands for the commands of the model repository, which are looked up when one is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands."""
-        return _commands().list_commands(ctx)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of that name."""
-        return _commands().get_command(ctx, cmd_name)
 
 
 def _commands() -> click.Group:
@@ -28,7 +17,8 @@ def _commands() -> click.Group:
 
 @click.group(
     "models",
-    cls=ModelsGroup,
+    cls=MountedGroup,
+    commands_of=_commands,
     epilog="""\b
 Examples:
   gradewire models list

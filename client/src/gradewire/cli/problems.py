@@ -13,7 +13,7 @@ import click
 from gradewire.errors import GradewireError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 EXIT_FINE = 0
 EXIT_ROWS_FAILED = 1
@@ -85,3 +85,17 @@ def one_line_errors() -> Iterator[None]:
         raise UnreachableError(str(error)) from error
     except GradewireError as error:
         raise InputError(str(error)) from error
+
+
+@contextlib.contextmanager
+def told_when_interrupted(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
+    """Says so and exits where the user interrupts.
+
+    Args:
+        told: What is said.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(told(), err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
 from gradewire.cli.problems import InputError
 
@@ -17,32 +18,13 @@ def missing_server(error: ImportError) -> InputError:
     return InputError(f"this needs {error.name}, which is not installed: pip install 'gradewire[server]'")
 
 
-def embedded_module() -> ModuleType:
-    """`gradewire._embedded.engine`, imported when first asked for.
+def embedded_module(name: Literal["engine", "fits", "prompts"] = "engine") -> ModuleType:
+    """A module of `gradewire._embedded`, imported when first asked for: it loads the server's libraries.
 
     Raises:
         InputError: The server's part is not installed; says how to get it.
     """
     try:
-        from gradewire._embedded import engine  # noqa: PLC0415 - loads the server's libraries
+        return import_module(f"gradewire._embedded.{name}")
     except ImportError as error:
         raise missing_server(error) from error
-    return engine
-
-
-def fits_module() -> ModuleType:
-    """`gradewire._embedded.fits`, as `embedded_module`."""
-    try:
-        from gradewire._embedded import fits  # noqa: PLC0415 - loads the server's libraries
-    except ImportError as error:
-        raise missing_server(error) from error
-    return fits
-
-
-def prompts_module() -> ModuleType:
-    """`gradewire._embedded.prompts`, as `embedded_module`."""
-    try:
-        from gradewire._embedded import prompts  # noqa: PLC0415 - loads the server's libraries
-    except ImportError as error:
-        raise missing_server(error) from error
-    return prompts

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import click
 
-
-class TritonGroup(click.Group):
-    """Stands for the commands of `gradewire_triton`, which are looked up when one is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands."""
-        return _commands().list_commands(ctx)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of that name."""
-        return _commands().get_command(ctx, cmd_name)
+from gradewire.cli.lazy_group import MountedGroup
 
 
 def _commands() -> click.Group:
@@ -26,7 +16,8 @@ def _commands() -> click.Group:
 
 @click.group(
     "triton",
-    cls=TritonGroup,
+    cls=MountedGroup,
+    commands_of=_commands,
     epilog="""\b
 Examples:
   gradewire triton up                          every built model, any free ports; Ctrl-C stops it

@@ -10,7 +10,7 @@ from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, letters, rows_of
 
 from gradewire.agreement import Difference, Estimate
-from gradewire.cli.output.draws import PlacedEstimate, draws_line, undefined_draws, without_interval
+from gradewire.cli.output.interval_notes import PlacedEstimate, draws_line, undefined_draws, without_interval
 from gradewire.cli.output.tables import differing
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -200,7 +200,6 @@ def test_tables_fit_into_100_columns_with_12_metrics(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gradewire.cli.output.tables.columns_of", lambda _: 100)
-    monkeypatch.setattr("gradewire.cli.output.terminal.columns_of", lambda _: 100)
     metrics = (
         "smile:v1,smile:reference_code,sbert,exact_match,easy_match,lexical_match,vqa_accuracy,soft_vqa_accuracy,"
         "rouge_l,bleu,meteor,bertscore"

@@ -8,7 +8,7 @@ from gradewire.cli.calibrate.rows import labelled_scores
 from gradewire.cli.input.labels import read_labels
 from gradewire.cli.input.rows import Row
 from gradewire.cli.problems import InputError
-from gradewire.cli.run.judged_rows import JudgedColumns
+from gradewire.cli.run.labelled_rows import LabelledRows
 from gradewire.metric_types.line import parse_metric_line
 
 ONE = "smile:v1/1?model=one@111111111111&sentence_weight=0.3&synthetic=none"
@@ -55,11 +55,11 @@ def test_a_model_that_no_column_is_of_is_refused_with_what_each_column_is_of() -
     assert str(raised.value).endswith(f"there are smile ({ONE}), sbert, rouge_l/1")
 
 
-def columns_of(lines: Mapping[str, str]) -> JudgedColumns:
+def columns_of(lines: Mapping[str, str]) -> LabelledRows:
     """One labelled row with a score by every line, and a failure where there is none."""
     failure = {"score": None, "status": "INVALID_PARAMETER", "line": ""}
     scores = {label: {"score": 0.5, "status": "OK", "line": line} if line else failure for label, line in lines.items()}
-    columns = JudgedColumns(keeps_rows=True)
+    columns = LabelledRows(keeps_rows=True)
     item = {"references": ["a"], "prediction": "b"}
     row = Row(index=0, place="line 1", id="1", item=item, problem="", digest="0" * 32, human=read_labels(1, None))
     columns.add(row, {"scores": scores})

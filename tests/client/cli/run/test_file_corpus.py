@@ -10,10 +10,10 @@ from tests.client.cli.judged import rows_of
 from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.rows import RowOptions
-from gradewire.cli.options.plan import ScorePlan
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import with_file_corpus
 from gradewire.errors import DeadlineExceeded
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.testing import ScoreFunction, StubTransport
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
@@ -173,8 +173,8 @@ async def test_standard_input_cannot_be_a_corpus() -> None:
     source = InputFile("-", "jsonl", RowOptions())
     async with AsyncClient(transport=Recorder()) as client:
         with pytest.raises(InputError, match="cider: standard input cannot be read twice; give a file, or --reference"):
-            await with_file_corpus(client, source, ScorePlan(metrics="rouge_l,cider"), quiet=True)
+            await with_file_corpus(client, source, choose_metrics("rouge_l,cider", MetricDefaults()), quiet=True)
         with pytest.raises(InputError, match="standard input may need more than one request"):
-            await with_file_corpus(client, source, ScorePlan(metrics="cider?corpus=request"), quiet=True)
-        plain = ScorePlan(metrics="rouge_l,sbert")
+            await with_file_corpus(client, source, choose_metrics("cider?corpus=request", MetricDefaults()), quiet=True)
+        plain = choose_metrics("rouge_l,sbert", MetricDefaults())
         assert await with_file_corpus(client, source, plain, quiet=True) == plain

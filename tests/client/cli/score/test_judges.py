@@ -10,8 +10,8 @@ from tests.client.cli.score.judging_server import PROMPT, JudgingStub, judged, p
 
 from gradewire import ServerUnreachable
 from gradewire._calls.chunks import JUDGE_CHUNK_ITEMS
-from gradewire.cli.output.terminal import rows_per_second
-from gradewire.cli.run.pace import BATCH_ROWS, FIRST_JUDGED_ROWS, Pace
+from gradewire.cli.output.progress import rows_per_second
+from gradewire.cli.run.batch_size import BATCH_ROWS, FIRST_JUDGED_ROWS, AdaptiveBatchSize
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 ROWS = [{"id": f"r{index}", "references": ["a"], "prediction": "x" * (index % 9 + 1)} for index in range(30)]
@@ -250,7 +250,7 @@ def test_what_counts_over_a_request_has_its_rows_together_beside_a_judge_too(com
 
 
 def test_pace_follows_the_judge() -> None:
-    pace = Pace(judged=True, deadline_s=600)
+    pace = AdaptiveBatchSize(judged=True, deadline_s=600)
     pace.took(1, rows=4, computed=4)
     assert pace.rows == 8
     pace.took(1, rows=4, computed=4)
@@ -262,7 +262,7 @@ def test_pace_follows_the_judge() -> None:
     for _ in range(9):
         pace.took(100, rows=8, computed=8)
     assert pace.rows == 1
-    hurried = Pace(judged=True, deadline_s=20)
+    hurried = AdaptiveBatchSize(judged=True, deadline_s=20)
     hurried.took(6, rows=4, computed=4)
     assert hurried.rows == 2, "what is in flight is done within the deadline"
 

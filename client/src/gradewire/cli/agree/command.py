@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.agreement.point import ALL_STATISTICS, Statistic
-from gradewire.cli.agree.finding import find
 from gradewire.cli.agree.json import agreement_document
-from gradewire.cli.agree.text import (
-    brief_tables,
-    comparison_tables,
-    detail_table,
-    metric_lines,
-)
+from gradewire.cli.agree.result import compute_agreement
+from gradewire.cli.agree.text import brief_tables, comparison_tables, detail_table, metric_lines
 from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.output.documents import write_json, write_text
-from gradewire.cli.output.draws import interval_lines
-from gradewire.cli.output.tables import print_figures, to_markdown
-from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes
-from gradewire.cli.run.judging import judging_of, judging_options
+from gradewire.cli.options.group import OUTPUT_FILE
+from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.interval_notes import agreement_interval_notes
+from gradewire.cli.output.tables import show_figures
+from gradewire.cli.problems import InputError, exit_codes, told_when_interrupted
+from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from gradewire.agreement import AgreementReport
     from gradewire.agreement.tables import Level
-    from gradewire.cli.agree.finding import Finding
     from gradewire.cli.output.tables import FigureTable
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
@@ -103,7 +98,7 @@ Rows that failed are counted beside the figures and do not change the exit code.
 
 {exit_codes(failed_rows="")}""",
 )
-@judging_options
+@labelled_run_options
 @click.option(
     "--statistics",
     metavar="NAME,…",
@@ -132,9 +127,8 @@ Rows that failed are counted beside the figures and do not change the exit code.
     callback=_statistics,
     help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
 )
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures here.")
-@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write the tables here as Markdown.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a page to look at (HTML).")
+@figure_file_options
+@click.option("--report", type=OUTPUT_FILE, help="Write a page to look at (HTML).")
 @click.pass_context
 def agree_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,
@@ -146,8 +140,6 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     compare: Sequence[tuple[str, str]],
     compare_all: bool,
     compare_statistics: Sequence[Statistic],
-    json_path: Path | None,
-    markdown: Path | None,
     report: Path | None,
     **options: Any,
 ) -> None:
@@ -164,42 +156,22 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         compare_all=compare_all,
         details=details,
     )
-    judging = judging_of(options)
-    for option, path in (("--json", json_path), ("--markdown", markdown), ("--report", report)):
-        judging.refuse_clashes(option, path)
-    try:
-        found = find(
-            judging,
-            judging.collect(ctx.obj, keeps_rows=report is not None),
+    run = labelled_run_of(options)
+    files = FigureFiles.of(options)
+    run.refuse_clashes([*files.named, ("--report", report)])
+    with told_when_interrupted():
+        found = compute_agreement(
+            run,
+            run.collect(ctx.obj, keeps_rows=report is not None),
             pairs=shown.pairs,
             compared=shown.compared,
             with_groups="group" in levels,
         )
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        ctx.exit(EXIT_INTERRUPTED)
-    _print(found, shown)
-    if json_path is not None:
-        write_json(json_path, agreement_document(found))
-    if markdown is not None:
-        write_text(markdown, to_markdown(shown.tables(found.report, intervals=True), _notes(found, shown)))
+    notes = [*metric_lines(found, shown.statistics), *agreement_interval_notes(found.report, shown.statistics)]
+    left_out = found.labelled.left_out()
+    show_figures(shown.tables(found.report, intervals=False), notes, left_out)
+    files.write(agreement_document(found), list(shown.tables(found.report, intervals=True)), [*notes, *left_out])
     if report is not None:
         from gradewire.cli.agree.report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 
         write_page(report, found)
-
-
-def _print(found: Finding, shown: _Shown) -> None:
-    print_figures(shown.tables(found.report, intervals=False))
-    for line in _lines(found, shown):
-        click.echo(line)
-    for sentence in found.columns.left_out():
-        click.echo(sentence, err=True)
-
-
-def _notes(found: Finding, shown: _Shown) -> list[str]:
-    return [*_lines(found, shown), *found.columns.left_out()]
-
-
-def _lines(found: Finding, shown: _Shown) -> list[str]:
-    return [*metric_lines(found, shown.statistics), *interval_lines(found.report, shown.statistics)]

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS
 from gradewire.cli.agree.text import abstention_of
-from gradewire.cli.output.draws import draws_by_statistic
-from gradewire.cli.run.judging import what_was_judged
+from gradewire.cli.output.interval_notes import draws_by_statistic
+from gradewire.cli.run.labelled_run import described_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradewire.agreement import MetricAgreement
-    from gradewire.cli.agree.finding import Finding
+    from gradewire.cli.agree.result import AgreementResult
 
 
-def agreement_document(found: Finding) -> dict[str, Any]:
+def agreement_document(found: AgreementResult) -> dict[str, Any]:
     """All figures of `agree`."""
-    judged = what_was_judged(found.judging, found.columns)
+    judged = described_run(found.run, found.labelled)
     draws = {"draws": draws_by_statistic(found.report), "least_questions": LEAST_QUESTIONS}
     return {
         **judged,
@@ -30,8 +30,8 @@ def agreement_document(found: Finding) -> dict[str, Any]:
     }
 
 
-def _metric(metric: MetricAgreement, found: Finding) -> dict[str, Any]:
-    tally = found.columns.tallies[metric.metric]
+def _metric(metric: MetricAgreement, found: AgreementResult) -> dict[str, Any]:
+    tally = found.labelled.tallies[metric.metric]
     return {
         "line": tally.line,
         "statuses": dict(tally.statuses),

@@ -10,17 +10,17 @@ import click
 
 from gradewire.agreement.point import ALL_STATISTICS
 from gradewire.cli.agree.text import abstention_lines
-from gradewire.cli.output.draws import interval_lines
+from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
-    from gradewire.cli.agree.finding import Finding
+    from gradewire.cli.agree.result import AgreementResult
     from gradewire.cli.input.rows import Row
     from gradewire.report import ReportRow
     from gradewire.report.input import Results
 
 
-def write_page(path: Path, found: Finding) -> None:
+def write_page(path: Path, found: AgreementResult) -> None:
     """Writes the HTML page of a run that kept its rows.
 
     Raises:
@@ -28,24 +28,24 @@ def write_page(path: Path, found: Finding) -> None:
     """
     from gradewire.report import MissingJinjaError, ReportInput, ReportTooLargeError, write_report  # noqa: PLC0415 - an optional extra
 
-    judging, columns = found.judging, found.columns
+    run, labelled = found.run, found.labelled
     page = ReportInput(
-        source=Path(judging.source.path).name,
+        source=Path(run.source.path).name,
         created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rows=[
             _report_row(row, float(label), output["scores"])
-            for (row, output), label in zip(columns.kept, found.rows.labels, strict=True)
+            for (row, output), label in zip(labelled.kept, found.rows.labels, strict=True)
         ],
         judged=found.rows,
         agreement=found.report,
-        unlabelled=columns.unlabelled,
-        unreadable=columns.unreadable,
+        unlabelled=labelled.unlabelled,
+        unreadable=labelled.unreadable,
         annotators=found.annotators,
         notes=[
-            *map(_sentence, interval_lines(found.report, ALL_STATISTICS)),
-            f"Seed of the draws: {judging.seed}.",
+            *map(_sentence, agreement_interval_notes(found.report, ALL_STATISTICS)),
+            f"Seed of the draws: {run.seed}.",
             *map(_sentence, abstention_lines(found)),
-            *map(_sentence, columns.left_out()),
+            *map(_sentence, labelled.left_out()),
         ],
     )
     try:
@@ -56,7 +56,7 @@ def write_page(path: Path, found: Finding) -> None:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    if not found.judging.quiet:
+    if not run.quiet:
         click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from gradewire.agreement.annotators.labels import SHOWN_PAIRS
 from gradewire.agreement.curves.abstention import abstention
 from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
-from gradewire.cli.output.tables import FigureTable, cells_mean, differing, estimated, of_cells
-from gradewire.cli.output.terminal import number
+from gradewire.cli.output.tables import FigureTable, cells_mean, differing, estimated, number, of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from gradewire.agreement.curves.abstention import Abstention
     from gradewire.agreement.point import Statistic
     from gradewire.agreement.tables import Level
-    from gradewire.cli.agree.finding import Finding
+    from gradewire.cli.agree.result import AgreementResult
 
 
 def brief_tables(
@@ -103,12 +102,10 @@ def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
     )
 
 
-def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[str]:
+def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, which rows failed, what is not defined, how far annotators agree: a line each."""
     for metric in found.report.metrics:
-        tally = found.columns.tallies[metric.metric]
-        failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
-        yield f"{metric.metric}: {tally.line}{f' ({failures})' if failures else ''}"
+        yield found.labelled.tallies[metric.metric].told(metric.metric)
     for metric in found.report.metrics:
         yield from _undefined(metric, statistics)
     yield from abstention_lines(found)
@@ -121,12 +118,12 @@ def metric_lines(found: Finding, statistics: Sequence[Statistic]) -> Iterator[st
         )
 
 
-def abstention_of(found: Finding, label: str) -> Abstention | None:
+def abstention_of(found: AgreementResult, label: str) -> Abstention | None:
     """What a metric's verdicts are worth where it trusts them; None where it trusts them all."""
-    return abstention(found.rows.verdicts[label], found.columns.certain(label), found.rows.labels)
+    return abstention(found.rows.verdicts[label], found.labelled.certain(label), found.rows.labels)
 
 
-def abstention_lines(found: Finding) -> Iterator[str]:
+def abstention_lines(found: AgreementResult) -> Iterator[str]:
     """How often each metric that abstains does so, and what its verdicts are worth where it does not: a line each."""
     for label in found.rows.verdicts:
         if (told := abstention_of(found, label)) is not None:

@@ -8,8 +8,8 @@ import click
 
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.output.draws import PlacedEstimate
 from gradewire.cli.output.figure_names import CELLS_MEAN, cell_names
+from gradewire.cli.output.interval_notes import PlacedEstimate
 from gradewire.cli.output.tables import FigureTable, cells_mean, estimated
 from gradewire.cli.problems import exit_codes
 
@@ -43,12 +43,12 @@ metric has no verdict on some rows, human accuracy on the others stands below it
 def accuracy_command(ctx: click.Context, /, **options: Any) -> None:
     """Accuracy of the models in FILE by data set: the human one, and how far each metric's is from it."""
     bench = bench_of(ctx, options, metrics=METRICS, cut=CUT)
-    run = bench.run(ctx)
+    rows = bench.rows(ctx.obj)
     from gradewire.agreement.papers.model_accuracy import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
 
-    table = model_accuracy(run.rows, resamples=bench.judging.resamples, seed=bench.judging.seed)
+    table = model_accuracy(rows.judged, resamples=bench.run.resamples, seed=bench.run.seed)
     bench.tell(
-        run,
+        rows,
         list(_tables(table)),
         {"human": table.cells, "evaluators": table.evaluators},
         intervals=_intervals(table),

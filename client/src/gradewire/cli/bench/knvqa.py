@@ -8,10 +8,9 @@ import click
 
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.output.draws import PlacedEstimate
 from gradewire.cli.output.figure_names import TITLES, cell_names
-from gradewire.cli.output.tables import FigureTable, estimated
-from gradewire.cli.output.terminal import number
+from gradewire.cli.output.interval_notes import PlacedEstimate
+from gradewire.cli.output.tables import FigureTable, estimated, number
 from gradewire.cli.problems import exit_codes
 
 if TYPE_CHECKING:
@@ -50,17 +49,17 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
     counted. Empty answers are in no mean length.
     """
     bench = bench_of(ctx, options, metrics=METRICS, cut=None)
-    run = bench.run(ctx)
+    rows = bench.rows(ctx.obj)
     from gradewire.agreement.papers.knvqa import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
 
     table = knvqa_table(
-        run.rows,
-        lengths_words=run.columns.lengths_words(),
-        resamples=bench.judging.resamples,
-        seed=bench.judging.seed,
+        rows.judged,
+        lengths_words=rows.labelled.lengths_words(),
+        resamples=bench.run.resamples,
+        seed=bench.run.seed,
     )
     bench.tell(
-        run,
+        rows,
         list(_tables(table)),
         {"models": table.models, "evaluators": table.lines},
         intervals=_intervals(table),

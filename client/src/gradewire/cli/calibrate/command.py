@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.calibrate.options import calibrate_options, judging_of
+from gradewire.cli.calibrate.options import calibrate_options, calibrate_run_of
 from gradewire.cli.calibrate.run import CALIBRATED, THRESHOLDS, Calibration
 from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
-from gradewire.cli.server_extra import fits_module
+from gradewire.cli.problems import InputError, exit_codes, one_line_errors, told_when_interrupted
+from gradewire.cli.server_extra import embedded_module
 from gradewire.metric_types.line import parse_metric_line
 
 if TYPE_CHECKING:
@@ -55,13 +55,10 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name == CALIBRATED and options["fit"] == "both":
         raise click.UsageError("--fit both is for smile: calibrated has no weight of its own")
-    judging = judging_of(options)
-    judging.refuse_clashes("--json", options["json_path"])
-    try:
-        Calibration(judging, metric, options).run(ctx.obj)
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing was stored", err=True)
-        ctx.exit(EXIT_INTERRUPTED)
+    run = calibrate_run_of(options, metric)
+    run.refuse_clashes([("--json", options["json_path"])])
+    with told_when_interrupted(lambda: "interrupted; nothing was stored"):
+        Calibration(run, metric, options).fit(ctx.obj)
 
 
 def _metric(line: str) -> Metric:
@@ -82,15 +79,15 @@ def _of_model(metric: Metric, model: str | None) -> Metric:
 
 
 def _tell_or_undo(ctx: click.Context, options: dict[str, Any]) -> None:
-    embedded = fits_module()
+    fits = embedded_module("fits")
     model = (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:
             named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE
             metric = _metric(options["metric"]).name if named else ""
-            gone = embedded.forget_fitted(options["models_dir"], model, metric)
+            gone = fits.forget_fitted(options["models_dir"], model, metric)
             click.echo("\n".join(f"taken away: {line}" for line in gone) or "nothing of a user's was stored")
-        name, lines = embedded.fitted_for(options["models_dir"], model)
+        name, lines = fits.fitted_for(options["models_dir"], model)
     click.echo(name)
     for line in lines or ["nothing was fitted for it"]:
         click.echo(f"  {line}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -12,93 +12,87 @@ from gradewire.agreement.fitting.halves import Half
 from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
 from gradewire.cli.input.files import column_options
 from gradewire.cli.options.connection import connection_of, connection_options
+from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.options.labelled import labelled_options
-from gradewire.cli.options.plan import ScorePlan
-from gradewire.cli.run.judging import judging_by
+from gradewire.cli.options.metrics import MetricOptions
+from gradewire.cli.run.labelled_run import labelled_run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from gradewire.cli.run.judging import Judging
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
+    from gradewire.cli.run.labelled_run import LabelledRun
+    from gradewire.metric_types import Metric
 
 RESAMPLES = 2000
 
-
-def calibrate_options(command: Command) -> Command:
-    """Adds FILE and all options; `judging_of` reads those of the scoring."""
-    path = click.Path(dir_okay=False, path_type=Path)
-    for option in reversed(
-        (
-            click.argument("file", required=False),
-            column_options,
-            click.option(
-                "--metric",
-                default="smile",
-                show_default=True,
-                help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
-                "'bertscore?layer=5'; calibrated.",
-            ),
-            click.option(
-                "--model",
-                metavar="NAME[@DIGEST]",
-                help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
-                "of several.",
-            ),
-            click.option(
-                "--fit",
-                type=click.Choice(["threshold", "both"]),
-                default="threshold",
-                show_default=True,
-                help="both: smile's sentence_weight as well, which scores without one of their own take then. Scores "
-                "twice, the second time from the cache.",
-            ),
-            click.option(
-                "--objective",
-                type=click.Choice(get_args(Objective)),
-                default="accuracy",
-                show_default=True,
-                help="What the threshold makes as large as can be.",
-            ),
-            click.option(
-                "--weight-objective",
-                type=click.Choice(get_args(WeightObjective)),
-                default="pearson",
-                show_default=True,
-                help="What the weight makes as large as can be.",
-            ),
-            click.option(
-                "--half",
-                type=click.Choice(get_args(Half)),
-                help="Fit on this half of the questions and read on the other; default: fit on all, read by folds.",
-            ),
-            click.option(
-                "--models-dir",
-                type=click.Path(file_okay=False, path_type=Path),
-                help="Built models; default: those of the engine in this process.",
-            ),
-            connection_options,
-            labelled_options(resamples=RESAMPLES),
-            click.option("--json", "json_path", type=path, help="Write what was fitted here, too."),
-            click.option("--dry-run", is_flag=True, help="Store nothing."),
-            click.option("--show", is_flag=True, help="Tell what is stored with the model, and end."),
-            click.option(
-                "--undo", is_flag=True, help="Take away what users fitted for the model (of --metric, where named)."
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+calibrate_options = option_group(
+    click.argument("file", required=False),
+    column_options,
+    click.option(
+        "--metric",
+        default="smile",
+        show_default=True,
+        help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
+        "'bertscore?layer=5'; calibrated.",
+    ),
+    click.option(
+        "--model",
+        metavar="NAME[@DIGEST]",
+        help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
+        "of several.",
+    ),
+    click.option(
+        "--fit",
+        type=click.Choice(["threshold", "both"]),
+        default="threshold",
+        show_default=True,
+        help="both: smile's sentence_weight as well, which scores without one of their own take then. Scores "
+        "twice, the second time from the cache.",
+    ),
+    click.option(
+        "--objective",
+        type=click.Choice(get_args(Objective)),
+        default="accuracy",
+        show_default=True,
+        help="What the threshold makes as large as can be.",
+    ),
+    click.option(
+        "--weight-objective",
+        type=click.Choice(get_args(WeightObjective)),
+        default="pearson",
+        show_default=True,
+        help="What the weight makes as large as can be.",
+    ),
+    click.option(
+        "--half",
+        type=click.Choice(get_args(Half)),
+        help="Fit on this half of the questions and read on the other; default: fit on all, read by folds.",
+    ),
+    click.option(
+        "--models-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Built models; default: those of the engine in this process.",
+    ),
+    connection_options,
+    labelled_options(resamples=RESAMPLES),
+    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write what was fitted here, too."),
+    click.option("--dry-run", is_flag=True, help="Store nothing."),
+    click.option("--show", is_flag=True, help="Tell what is stored with the model, and end."),
+    click.option("--undo", is_flag=True, help="Take away what users fitted for the model (of --metric, where named)."),
+)
 
 
-def judging_of(options: Mapping[str, Any]) -> Judging:
+def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     """Reads the options of the scoring.
+
+    Args:
+        options: Values of the command's options by name.
+        metric: What is calibrated.
 
     Raises:
         click.ClickException: An option cannot be understood, or two exclude each other.
     """
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both has to score with the new weight: leave --scores out")
-    plan = ScorePlan(metrics=options["metric"], model=options["model"])
-    return judging_by(options, plan, replace(connection_of(options), models_dir=options["models_dir"]))
+    metrics = MetricOptions(metrics=metric, model=options["model"])
+    return labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))

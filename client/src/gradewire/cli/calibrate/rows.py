@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.fitting.halves import Half
     from gradewire.cli.input.rows import Row
-    from gradewire.cli.run.judged_rows import JudgedColumns
+    from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.metric_types import Metric
 
 # Models are told apart on their own; features are the same with the probability and without.
@@ -69,12 +69,12 @@ class LabelledScores:
 
 
 def labelled_scores(
-    columns: JudgedColumns, metric: Metric, *, half: Half | None
+    labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
     """The rows that are fitted on, and those that the fit is read on.
 
     Args:
-        columns: With their rows; those of other metrics are left aside.
+        labelled: With their rows; those of other metrics are left aside.
         metric: Whose scores are fitted on, with the parameters that were asked for.
         half: Which half of the questions is fitted on; None: all.
 
@@ -85,9 +85,9 @@ def labelled_scores(
         InputError: The metric is not among them or is there several times, there is no row, labels lie outside
             [0, 1], or a half is empty.
     """
-    judged = columns.judged()
-    label = _column(columns, metric)
-    lines = _lines(columns, label)
+    judged = labelled.judged()
+    label = _column(labelled, metric)
+    lines = _lines(labelled, label)
     if len(lines) > 1:
         raise InputError(f"the scores are of several metrics: {', '.join(lines)}: score the file again")
     scores = judged.scores[label]
@@ -95,11 +95,11 @@ def labelled_scores(
         raise InputError("labels lie outside [0, 1]: nobody said which answers are right; scale them, 0.5 is right")
     kept = [
         (row, output["scores"][label], value)
-        for (row, output), score, value in zip(columns.kept, scores, judged.labels, strict=True)
+        for (row, output), score, value in zip(labelled.kept, scores, judged.labels, strict=True)
         if np.isfinite(score)
     ]
     if not kept:
-        raise InputError(f"no row has a score of {label}: {_reasons(columns, label)}")
+        raise InputError(f"no row has a score of {label}: {_reasons(labelled, label)}")
     if half is not None:
         fitted, read = (
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
@@ -110,9 +110,9 @@ def labelled_scores(
     return _gathered(label, kept, len(scores) - len(kept)), None
 
 
-def _column(columns: JudgedColumns, metric: Metric) -> str:
+def _column(labelled: LabelledRows, metric: Metric) -> str:
     """Label of the metric's scores: an output file may hold those of others beside them."""
-    known = {label: _lines(columns, label) for label in columns.tallies}
+    known = {label: _lines(labelled, label) for label in labelled.tallies}
     fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
         return fits[0]
@@ -166,9 +166,9 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
     return same_model and same_digest and all(said == value or (silent and said is None) for said, value in pairs)
 
 
-def _lines(columns: JudgedColumns, label: str) -> list[str]:
+def _lines(labelled: LabelledRows, label: str) -> list[str]:
     """What its scores were computed as, mostly one line; none where all of them failed before that was known."""
-    said = (str(output["scores"][label].get("line", "")) for _, output in columns.kept)
+    said = (str(output["scores"][label].get("line", "")) for _, output in labelled.kept)
     return [line for line in dict.fromkeys(said) if line]
 
 
@@ -197,6 +197,6 @@ def _question(row: Row) -> str:
     return str((row.item or {}).get("question", ""))
 
 
-def _reasons(columns: JudgedColumns, label: str) -> str:
-    tally = columns.tallies[label]
+def _reasons(labelled: LabelledRows, label: str) -> str:
+    tally = labelled.tallies[label]
     return ", ".join(f"{status} {count}" for status, count in tally.failures.items())

@@ -17,19 +17,19 @@ from gradewire.cli.calibrate.fit import Split, fitted_threshold, fitted_weight
 from gradewire.cli.calibrate.probability import fitted_probability
 from gradewire.cli.calibrate.rows import labelled_scores
 from gradewire.cli.calibrate.text import fit_lines, fit_table, gain_lines, probability_tables, warning_lines
-from gradewire.cli.output.documents import write_json
+from gradewire.cli.output.files import write_json
 from gradewire.cli.output.tables import print_figures
 from gradewire.cli.problems import InputError, one_line_errors
-from gradewire.cli.server_extra import fits_module
-from gradewire.metric_types.line import format_metric_line, parse_metric_line
+from gradewire.cli.server_extra import embedded_module
+from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.wire import wire_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradewire.cli.calibrate.rows import LabelledScores
-    from gradewire.cli.run.judged_rows import JudgedColumns
-    from gradewire.cli.run.judging import Judging
+    from gradewire.cli.run.labelled_rows import LabelledRows
+    from gradewire.cli.run.labelled_run import LabelledRun
     from gradewire.metric_types import Metric
     from gradewire.transport import Transport
 
@@ -44,16 +44,16 @@ class Calibration:
     """One run.
 
     Attributes:
-        judging: Rows, and where they are scored.
+        run: Rows, and where they are scored.
         metric: As asked for.
         options: Of the command.
     """
 
-    judging: Judging
+    run: LabelledRun
     metric: Metric
     options: Mapping[str, Any]
 
-    def run(self, transport: Transport | None) -> None:
+    def fit(self, transport: Transport | None) -> None:
         """Scores, fits, tells and stores.
 
         Args:
@@ -62,23 +62,23 @@ class Calibration:
         Raises:
             click.ClickException: Rows, scores, server or model are not as they have to be; nothing was stored.
         """
-        columns, before = self._score(transport, self.metric)
+        labelled, before = self._score(transport, self.metric)
         if self.metric.name == CALIBRATED:
-            self._fit_probability(columns, before)
+            self._fit_probability(labelled, before)
             return
         after, weight = before, None
         if self.options["fit"] == "both":
             weight = fitted_weight(before.fitted, self.options["weight_objective"])
             values: dict[str, Any] = {"sentence_weight": weight}
-            columns, after = self._score(transport, replace(self.metric, **values))
+            labelled, after = self._score(transport, replace(self.metric, **values))
         fit = fitted_threshold(
-            before, after, self.options["objective"], resamples=self.judging.resamples, seed=self.judging.seed
+            before, after, self.options["objective"], resamples=self.run.resamples, seed=self.run.seed
         )
         print_figures([fit_table(fit)])
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
         for line in fit_lines(told, before, after):
             click.echo(line)
-        for line in (*warning_lines(after, columns), *gain_lines(fit)):
+        for line in (*warning_lines(after, labelled), *gain_lines(fit)):
             click.echo(line, err=True)
         scored = parse_metric_line(after.fitted.line)
         values = {
@@ -88,13 +88,13 @@ class Calibration:
         }
         self._store(after.fitted, {**values, "figures": tuple(fit.figures.items())})
 
-    def _fit_probability(self, columns: JudgedColumns, scored: Split) -> None:
+    def _fit_probability(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
         metric = parse_metric_line(rows.line)
         name, _, digest = str(getattr(metric, "model", "")).partition("@")
         with one_line_errors():
             # The fit carries the whole digest, a line has its beginning.
-            found, _ = fits_module().fitted_for(self.options["models_dir"], name)
+            found, _ = embedded_module("fits").fitted_for(self.options["models_dir"], name)
         if not found.startswith(f"{name}@{digest}"):
             raise InputError(
                 f"the features are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again"
@@ -112,23 +112,23 @@ class Calibration:
             },
             "date": _today(),
         }
-        features = [FittedFeature(*each) for each in fits_module().calibrated_features()]
-        fit = fitted_probability(scored, features, provenance, resamples=self.judging.resamples, seed=self.judging.seed)
+        features = [FittedFeature(*each) for each in embedded_module("fits").calibrated_features()]
+        fit = fitted_probability(scored, features, provenance, resamples=self.run.resamples, seed=self.run.seed)
         print_figures(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):
             click.echo(line)
-        for line in (*warning_lines(scored, columns), *(f"warning: {each}" for each in fit.warnings)):
+        for line in (*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.warnings)):
             click.echo(line, err=True)
         if self.options["json_path"] is not None:
             write_json(self.options["json_path"], fit.fit)
         figures = {f"{each}_held_out": value for each, value in fit.held_out.items() if math.isfinite(value)}
         self._store(rows, {"fit": json.dumps(fit.fit), "figures": tuple(figures.items())})
 
-    def _score(self, transport: Transport | None, metric: Metric) -> tuple[JudgedColumns, Split]:
-        plan = replace(self.judging.plan, metrics=format_metric_line(metric))
-        columns = replace(self.judging, plan=plan).collect(transport, keeps_rows=True)
-        fitted, read = labelled_scores(columns, metric, half=self.options["half"])
-        return columns, Split(fitted=fitted, read=read)
+    def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
+        metrics = replace(self.run.metrics, metrics=metric)
+        labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
+        fitted, read = labelled_scores(labelled, metric, half=self.options["half"])
+        return labelled, Split(fitted=fitted, read=read)
 
     def _store(self, rows: LabelledScores, fitted: Mapping[str, Any]) -> None:
         scored = parse_metric_line(rows.line)
@@ -139,7 +139,7 @@ class Calibration:
             "metric_version": scored.version or 1,
             "rows": len(rows.scores),
             "rows_sha256": rows.sha256,
-            "fitted_on": f"{len(rows.scores)} rows, {half}{Path(self.judging.source.path).name}",
+            "fitted_on": f"{len(rows.scores)} rows, {half}{Path(self.run.source.path).name}",
             "date": _today(),
             **fitted,
         }
@@ -149,7 +149,7 @@ class Calibration:
             click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
             return
         with one_line_errors():
-            told = fits_module().store_fitted(self.options["models_dir"], name, digest, values)
+            told = embedded_module("fits").store_fitted(self.options["models_dir"], name, digest, values)
         click.echo(f"stored with {name}: {told}")
         click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
 

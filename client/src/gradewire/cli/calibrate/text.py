@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradewire.cli.calibrate.fit import AFTER, BEFORE, STATISTICS
 from gradewire.cli.output.figure_names import TITLES
-from gradewire.cli.output.tables import FigureTable, differing, estimated
-from gradewire.cli.output.terminal import number
+from gradewire.cli.output.tables import FigureTable, differing, estimated, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport
     from gradewire.cli.calibrate.fit import Split, ThresholdFit
     from gradewire.cli.calibrate.probability import ProbabilityFit
-    from gradewire.cli.run.judged_rows import JudgedColumns
+    from gradewire.cli.run.labelled_rows import LabelledRows
 
 # Intervals of a share that is read on fewer are wider than what a threshold gains.
 FEW_ROWS = 100
@@ -80,7 +79,7 @@ def gain_lines(fit: ThresholdFit) -> Iterator[str]:
         yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
 
 
-def warning_lines(after: Split, columns: JudgedColumns) -> Iterator[str]:
+def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
     """What to beware of in the rows, a sentence each."""
     count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
     if count < FEW_ROWS:
@@ -90,4 +89,4 @@ def warning_lines(after: Split, columns: JudgedColumns) -> Iterator[str]:
         yield f"warning: only {fewer} rows are {which}: label more"
     if after.fitted.failed:
         yield f"warning: {after.fitted.failed} rows have no score and were left out"
-    yield from (f"warning: {sentence}" for sentence in columns.left_out())
+    yield from (f"warning: {sentence}" for sentence in labelled.left_out())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.input.records import FORMATS, STDIN, Format, count_rows, format_of, read_records, suffix_format
 from gradewire.cli.input.rows import ALIASES, RowOptions, RowSource, open_rows
+from gradewire.cli.options.group import option_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
+    from collections.abc import Collection, Mapping, Sequence
 
 ALIAS_HELP = """\b
 Columns, by the first of these names that a row has:
@@ -60,31 +59,39 @@ class InputFile:
         return count_rows(self.path, self.format)
 
 
-def input_options(command: Command) -> Command:
-    """Adds FILE and the options of its reading."""
-    return click.argument("file")(column_options(command))
+# How FILE is read, without FILE itself.
+column_options = option_group(
+    click.option("--input-format", type=click.Choice(FORMATS), help="Default: by the suffix; jsonl on standard input."),
+    click.option(
+        "--map",
+        "columns",
+        metavar="FIELD=COLUMN",
+        multiple=True,
+        help="Read a field from this column, for instance --map prediction=output. May be repeated.",
+    ),
+)
+input_options = option_group(click.argument("file"), column_options)
 
 
-def column_options(command: Command) -> Command:
-    """Adds the options of reading FILE, without FILE itself."""
-    for option in reversed(
-        (
-            click.option(
-                "--input-format",
-                type=click.Choice(FORMATS),
-                help="Default: by the suffix; jsonl on standard input.",
-            ),
-            click.option(
-                "--map",
-                "columns",
-                metavar="FIELD=COLUMN",
-                multiple=True,
-                help="Read a field from this column, for instance --map prediction=output. May be repeated.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
+    """Reads NAME=COLUMN, the last of a name.
+
+    Args:
+        option: Option that they are given to, for the message.
+        pairs: What was given.
+        fields: Names that are allowed; empty: any.
+
+    Raises:
+        click.UsageError: It is no such pair.
+    """
+    named = {}
+    for pair in pairs:
+        name, equals, column = pair.partition("=")
+        if not equals or not column or (fields and name not in fields):
+            way_out = f"FIELD=COLUMN, FIELD one of {', '.join(fields)}" if fields else "NAME=COLUMN"
+            raise click.UsageError(f"{option} {pair}: write {way_out}")
+        named[name] = column
+    return named
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
@@ -98,12 +105,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         click.ClickException: An option cannot be understood.
     """
     file: str = options["file"]
-    mapping = {}
-    for pair in options["columns"]:
-        name, equals, column = pair.partition("=")
-        if name not in ALIASES or not equals or not column:
-            raise click.UsageError(f"--map {pair}: write FIELD=COLUMN, FIELD one of {', '.join(ALIASES)}")
-        mapping[name] = column
+    mapping = named_columns("--map", options["columns"], ALIASES)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):
         column, equals, values = pair.partition("=")

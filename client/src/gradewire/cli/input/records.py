@@ -239,3 +239,8 @@ def count_rows(path: str, format_: Format) -> int | None:
         with _parquet_file(path) as file:
             return int(file.metadata.num_rows)
     return sum(1 for _ in read_records(path, format_))
+
+
+def printable(text: str) -> str:
+    """A text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
+    return text.encode(errors="replace").decode()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.labels import HumanLabel, is_no_label, read_labels
+from gradewire.cli.input.records import printable
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -125,14 +126,16 @@ def open_rows(path: str, format_: Format, records: Iterable[Record], options: Ro
         _check_columns(path, present, options)
     rows = _rows(itertools.chain(peeked, remaining), format_, options)
     synthetic = [
-        bool(_value(fields, options.names("synthetic_answers"))) for fields in readable if _wanted(fields, options)
+        bool(_value(fields, options.names("synthetic_answers")))
+        for fields in readable
+        if is_wanted(fields, options.where)
     ]
     return RowSource(rows, bool(synthetic) and all(synthetic))
 
 
 def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> None:
     columns = list(present)
-    listed = ", ".join(map(_printable, columns)) or "none"
+    listed = ", ".join(map(printable, columns)) or "none"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
     for column in (*mapped, *annotators, *options.where):
@@ -147,15 +150,16 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
             )
 
 
-def _wanted(fields: Mapping[str, Any], options: RowOptions) -> bool:
-    return all(str(fields.get(column)) in allowed for column, allowed in options.where.items())
+def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
+    """Whether a row has, in each of these columns, one of the values that are allowed there."""
+    return all(str(fields.get(column)) in allowed for column, allowed in where.items())
 
 
 def _rows(records: Iterable[Record], format_: Format, options: RowOptions) -> Iterator[Row]:
     for record in records:
         if record.fields is None:
             yield _unreadable(record)
-        elif _wanted(record.fields, options):
+        elif is_wanted(record.fields, options.where):
             yield _row(record, record.fields, format_, options)
 
 
@@ -234,8 +238,8 @@ def _is_missing(value: Any) -> bool:
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
     """What a row lacks, in words."""
     if column := next((column for column in names if column in fields), None):
-        return f"{place} has no {name}: its {_printable(column)} is null or not a finite number"
-    there = ", ".join(map(_printable, fields))
+        return f"{place} has no {name}: its {printable(column)} is null or not a finite number"
+    there = ", ".join(map(printable, fields))
     return f"{place} has no {name} (its columns: {there or 'none'})"
 
 
@@ -275,7 +279,3 @@ def _digest(content: object) -> str:
     # ASCII, so that lone surrogates have a digest too.
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
-
-
-def _printable(text: str) -> str:
-    return text.encode(errors="replace").decode()

@@ -6,19 +6,18 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire import AsyncClient, Tls
+from gradewire.cli.options.group import INPUT_FILE, option_group
 from gradewire.scorer import embedded_transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gradewire.transport import Transport
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
 
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0
@@ -81,45 +80,35 @@ class Connection:
         return self.server or "the engine in this process"
 
 
-def connection_options(command: Command) -> Command:
-    """Adds the connection options; `connection_of` reads them."""
-    for option in reversed(
-        (
-            click.option(
-                "--server",
-                metavar="HOST:PORT",
-                envvar=SERVER_VARIABLE,
-                show_envvar=True,
-                help="Score on this server.",
-            ),
-            click.option("--embedded", is_flag=True, help="Score in this process; so it is where no server is named."),
-            click.option(
-                "--token",
-                envvar="GRADEWIRE_TOKEN",
-                show_envvar=True,
-                help="Bearer token for the server (better in the variable, where no process list shows it).",
-            ),
-            click.option(
-                "--tls-ca",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Talk TLS to the server, believing these authorities (PEM).",
-            ),
-            click.option(
-                "--cache-dir",
-                type=click.Path(file_okay=False, path_type=Path),
-                help="Where the engine in this process keeps vectors; default: the user's cache directory.",
-            ),
-            click.option(
-                "--deadline-s",
-                type=click.FloatRange(min=0, min_open=True),
-                default=BATCH_DEADLINE_S,
-                show_default=True,
-                help="Longest wait for one batch of rows; its rows are TIMEOUT then.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+connection_options = option_group(
+    click.option(
+        "--server",
+        metavar="HOST:PORT",
+        envvar=SERVER_VARIABLE,
+        show_envvar=True,
+        help="Score on this server.",
+    ),
+    click.option("--embedded", is_flag=True, help="Score in this process; so it is where no server is named."),
+    click.option(
+        "--token",
+        envvar="GRADEWIRE_TOKEN",
+        show_envvar=True,
+        help="Bearer token for the server (better in the variable, where no process list shows it).",
+    ),
+    click.option("--tls-ca", type=INPUT_FILE, help="Talk TLS to the server, believing these authorities (PEM)."),
+    click.option(
+        "--cache-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where the engine in this process keeps vectors; default: the user's cache directory.",
+    ),
+    click.option(
+        "--deadline-s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=BATCH_DEADLINE_S,
+        show_default=True,
+        help="Longest wait for one batch of rows; its rows are TIMEOUT then.",
+    ),
+)
 
 
 def _is_address(server: str) -> bool:

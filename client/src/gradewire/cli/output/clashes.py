@@ -16,19 +16,18 @@ if TYPE_CHECKING:
 _STDIN_DESCRIPTOR = 0
 
 
-def refuse_clashes(outputs: Iterable[Path], option: str, inputs: Mapping[str, str | Path]) -> None:
+def refuse_clashes(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
     """Refuses to write over a file that is read, under whatever name: links of either kind are followed.
 
     Args:
-        outputs: Files that may be written or removed; they need not exist.
-        option: Option that named the first of them, for the message.
+        outputs: Option and file that may be written or removed; it need not exist, and None stands for no file.
         inputs: Files that are read, by what the message calls them; "-" is standard input.
 
     Raises:
         InputError: An output is an input.
     """
-    for output in outputs:
-        written = _regular(output)
+    for option, output in outputs:
+        written = None if output is None else _regular(output)
         if written is None:
             continue
         for name, path in inputs.items():

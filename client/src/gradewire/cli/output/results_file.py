@@ -15,7 +15,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from gradewire.cli.output.definitions import check_lines
+from gradewire.cli.output.metric_lines import check_lines
 from gradewire.cli.problems import InputError
 from gradewire.results import Status
 

@@ -109,6 +109,16 @@ class MetricTally:
         """Rows without a score, by status."""
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
+    def told(self, label: str, note: str = "") -> str:
+        """One line for people: what reproduces the metric, and how many rows have no score.
+
+        Args:
+            label: Of the metric.
+            note: Stands behind what reproduces it.
+        """
+        failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
+        return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
+
     def interval(self) -> tuple[float, float] | None:
         """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
         scores = np.frombuffer(self.scores) if self.scores else np.array([])

@@ -1,20 +1,23 @@
-"""Tables of figures, for a terminal and for Markdown alike."""
+"""Tables of figures, for a terminal and for Markdown alike; rich is imported when one is printed, not before."""
 
 from __future__ import annotations
 
 import math
 import re
+import shutil
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from gradewire.cli.output.terminal import columns_of, number, print_table
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gradewire.agreement import CellsMean, Difference, Estimate
 
+# Where there is no terminal to ask: wide enough that no cell is folded.
+LOG_COLUMNS = 160
 # What a terminal's table has between two columns, and at its ends.
 _GAP = 3
 _ENDS = 2
@@ -54,12 +57,44 @@ class FigureTable:
             begin = end
 
 
+def show_figures(tables: Iterable[FigureTable], notes: Iterable[str], left_out: Iterable[str]) -> None:
+    """Prints tables and notes on standard output, and what was left out on standard error."""
+    print_figures(tables)
+    for note in notes:
+        click.echo(note)
+    for sentence in left_out:
+        click.echo(sentence, err=True)
+
+
 def print_figures(tables: Iterable[FigureTable]) -> None:
     """Prints tables on standard output, each as wide as the terminal at most."""
     for table in tables:
         for part in table.cut(columns_of(sys.stdout) - _ENDS):
             columns, *rows = [list(map(_writable, row)) for row in (part.columns, *part.rows)]
             print_table(_writable(part.title), columns, rows, stream=sys.stdout)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO) -> None:
+    """Prints a table; the first column reads from the left, numbers from the right, and nothing is ever cut off."""
+    from rich import box  # noqa: PLC0415 - only when printing
+    from rich.console import Console  # noqa: PLC0415 - only when printing
+    from rich.table import Table  # noqa: PLC0415 - only when printing
+
+    table = Table(
+        title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+    )
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="right" if position else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(file=stream, width=columns_of(stream), highlight=False, markup=False)
+    console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    console.print(table)
+
+
+def columns_of(stream: TextIO) -> int:
+    """Width of the terminal, or of a log where there is none."""
+    return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
 def _writable(cell: str) -> str:
@@ -85,6 +120,11 @@ def _markdown_row(cells: Sequence[str]) -> str:
     # A label is a metric line at worst, and a data set is called as the file says: neither may end a cell or a row.
     escaped = (" ".join(cell.replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
     return f"| {' | '.join(escaped)} |"
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """A number for a table; a dash where it is not defined."""
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def estimated(estimate: Estimate) -> str:

@@ -11,24 +11,18 @@ import click
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.options.connection import connection_of, connection_options
-from gradewire.cli.options.metrics import metric_options, metrics_help, over_a_file, plan_of, with_all_metrics
-from gradewire.cli.output.terminal import progress
-from gradewire.cli.prepare.generation import (
-    generate_options,
-    generation_of,
-    sentences_so_far,
-    tell_about_judge,
-    write_rows,
-)
-from gradewire.cli.problems import EXIT_INTERRUPTED, EXIT_ROWS_FAILED, exit_codes, one_line_errors
-from gradewire.cli.run.entries import Entries
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.cli.options.metrics import MetricOptions, metric_options, metrics_help
+from gradewire.cli.output.progress import progress
+from gradewire.cli.prepare.generation import generate_options, generation_of, sentences_so_far, write_rows
+from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, one_line_errors, told_when_interrupted
+from gradewire.cli.run.every_metric import over_a_file, written_metrics
+from gradewire.cli.run.file_references import FileReferences
+from gradewire.cli.run.plan import judge_remarks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire import AsyncClient
-    from gradewire.cli.options.plan import ScorePlan
     from gradewire.cli.prepare.generation import GenerateOptions
     from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
 
@@ -69,21 +63,15 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
         raise click.UsageError("--reference-set: the name is made of the content, leave it out")
     with one_line_errors():
         written = generation_of(options)
-    plan, connection = plan_of(options, scoring=False), connection_of(options)
+    connection = connection_of(options)
     source = input_file(options, needed=("references",))
     written.check_output(source, overwrite=options["overwrite"])
     given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
-    try:
-        with one_line_errors():
-            found, has_synthetic = Entries.read(source)
-            if plan.synthetic is None:
-                prepared = has_synthetic or written.generation is not None
-                plan = plan.with_synthetic("prepared" if prepared else "none")
-            call = _Call(plan, written, connection.deadline_s if given else None, quiet=quiet)
-            report = asyncio.run(call.run(connection.client(ctx.obj), found))
-    except KeyboardInterrupt:
-        click.echo("interrupted; the same command goes on from here", err=True)
-        ctx.exit(EXIT_INTERRUPTED)
+    metrics = MetricOptions(**{name: options[name] for name in ("metrics", "preset", "synthetic", "model")})
+    with told_when_interrupted(lambda: "interrupted; the same command goes on from here"), one_line_errors():
+        found = FileReferences.read(source)
+        call = _Call(metrics, written, connection.deadline_s if given else None, quiet=quiet)
+        report = asyncio.run(call.run(connection.client(ctx.obj), found))
     problems = [*found.problems, *_told(found, report.failures)]
     if written.out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
@@ -97,7 +85,7 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
         ctx.exit(EXIT_ROWS_FAILED)
 
 
-def _told(found: Entries, failures: Sequence[EntryFailure]) -> list[str]:
+def _told(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
     return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
 
 
@@ -105,22 +93,22 @@ def _told(found: Entries, failures: Sequence[EntryFailure]) -> list[str]:
 class _Call:
     """What is asked of the server."""
 
-    plan: ScorePlan
+    metrics: MetricOptions
     written: GenerateOptions
     deadline_s: float | None
     quiet: bool = field(kw_only=True)
 
-    async def run(self, client: AsyncClient, found: Entries) -> PrepareReport:
+    async def run(self, client: AsyncClient, found: FileReferences) -> PrepareReport:
         """Prepares all entries, and shows how far it is."""
         generation = self.written.generation
+        prepared = found.has_synthetic or generation is not None
         began = time.monotonic()
         async with client:
-            arguments = (await with_all_metrics(client, self.plan, quiet=self.quiet)).arguments()
-            del arguments["reference_set"]
-            chosen = choose_metrics(arguments["metrics"], MetricDefaults()).metrics
-            arguments["metrics"] = [over_a_file(metric) for metric in chosen]
+            metrics = await written_metrics(client, self.metrics, quiet=self.quiet)
             if generation is not None and not self.quiet:
-                await tell_about_judge(client, generation)
+                # It may be one for tests alone.
+                for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
+                    click.echo(remark, err=True)
             with progress("preparing", len(found.entries), quiet=self.quiet) as shown:
 
                 def tell(step: PrepareProgress) -> None:
@@ -129,14 +117,17 @@ class _Call:
 
                 return await client.prepare(
                     found.entries,
-                    **arguments,
+                    metrics=[over_a_file(metric) for metric in metrics],
+                    preset=self.metrics.preset,
+                    synthetic=self.metrics.synthetic or ("prepared" if prepared else "none"),
+                    model=self.metrics.model,
                     generate=generation or False,
                     deadline_s=self.deadline_s,
                     progress=tell,
                 )
 
 
-def _print_report(found: Entries, report: PrepareReport, problems: list[str]) -> None:
+def _print_report(found: FileReferences, report: PrepareReport, problems: list[str]) -> None:
     hits = report.cache_hits
     before = hits.memory + hits.disk + hits.redis
     click.echo(

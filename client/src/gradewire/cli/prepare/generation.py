@@ -5,24 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.input.records import STDIN, read_records
-from gradewire.cli.options.judges import read_prompt_file
+from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, option_group
+from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.output.clashes import refuse_clashes
 from gradewire.cli.problems import InputError
 from gradewire.preparation import PrepareProgress, SyntheticGeneration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
-    from gradewire import AsyncClient
     from gradewire.cli.input.files import InputFile
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _METRIC = "synthetic"
 # Formats whose unreadable rows are pieces of JSON, or are meant to be.
@@ -51,39 +49,33 @@ class GenerateOptions:
             return
         if source.path == STDIN:
             raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
-        refuse_clashes((self.out, _part_of(self.out)), "--out", {"the input": source.path})
+        refuse_clashes([("--out", self.out), ("--out", _part_of(self.out))], {"the input": source.path})
         if self.out.exists() and not overwrite:
             raise InputError(f"{self.out} is there already: give --overwrite, or another file")
 
 
-def generate_options(command: Command) -> Command:
-    """Adds the options; `generation_of` reads them."""
-    for option in reversed(
-        (
-            click.option(
-                "--generate",
-                is_flag=True,
-                help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
-                "answers the question with the reference in it. The set keeps them.",
-            ),
-            click.option("--judge", metavar="NAME[@DIGEST]", help="Who writes; default: the server's default judge."),
-            click.option(
-                "--prompt",
-                metavar="FILE",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Prompt file of the metric synthetic; default: the server's.",
-            ),
-            click.option(
-                "--out",
-                type=click.Path(dir_okay=False, path_type=Path),
-                help="Write the rows of FILE with their synthetic answers here (JSONL), to be read, corrected and used "
-                "with --synthetic inline.",
-            ),
-            click.option("--overwrite", is_flag=True, help="Replace --out."),
-        )
-    ):
-        command = option(command)
-    return command
+generate_options = option_group(
+    click.option(
+        "--generate",
+        is_flag=True,
+        help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
+        "answers the question with the reference in it. The set keeps them.",
+    ),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Who writes; default: the server's default judge."),
+    click.option(
+        "--prompt",
+        metavar="FILE",
+        type=INPUT_FILE,
+        help="Prompt file of the metric synthetic; default: the server's.",
+    ),
+    click.option(
+        "--out",
+        type=OUTPUT_FILE,
+        help="Write the rows of FILE with their synthetic answers here (JSONL), to be read, corrected and used "
+        "with --synthetic inline.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace --out."),
+)
 
 
 def generation_of(options: Mapping[str, Any]) -> GenerateOptions:
@@ -109,15 +101,6 @@ def generation_of(options: Mapping[str, Any]) -> GenerateOptions:
             raise InputError(f"--prompt {prompt}: it is a prompt of {given_prompt.metric}, not of {_METRIC}")
         text = given_prompt.text
     return GenerateOptions(SyntheticGeneration(judge=judge or "", prompt=text), out)
-
-
-async def tell_about_judge(client: AsyncClient, generation: SyntheticGeneration) -> None:
-    """Says on standard error what is to be known of the judge, which may be one for tests alone."""
-    name = generation.judge.partition("@")[0]
-    for model in (await client.models()).models:
-        if model.kind == "judge" and (model.name == name if name else model.is_default):
-            for remark in model.remarks:
-                click.echo(f"judge {model.name}: {remark}", err=True)
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:

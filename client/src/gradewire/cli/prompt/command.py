@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.input.files import InputFile, input_file, input_options
-from gradewire.cli.options.judges import read_prompt_file, with_prompts
-from gradewire.cli.options.plan import GivenPrompt, ScorePlan
+from gradewire.cli.input.records import printable
+from gradewire.cli.options.group import INPUT_FILE
+from gradewire.cli.options.prompts import GivenPrompt, read_prompt_file, with_prompts
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.prompt.text import shown_rounds
-from gradewire.cli.server_extra import prompts_module
+from gradewire.cli.server_extra import embedded_module
 from gradewire.items import ItemProblem, encode_item
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire_proto.conventions.metric_lines import DIGEST_PREFIX_CHARS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gradewire.cli.input.rows import Row
     from gradewire.metric_types import Metric
     from gradewire_proto.v1 import types_pb2
@@ -47,7 +50,7 @@ def prompt_command() -> None:
 def list_command() -> None:
     """List the prompts that are known here: NAME/VERSION, digest, what they are, how they can be asked."""
     with one_line_errors():
-        files = prompts_module().prompt_files()
+        files = embedded_module("prompts").prompt_files()
     width = max(len(file.title) for file in files)
     for file in files:
         shown = ", ".join(f"{len(each)} {kind}" for kind, each in file.demonstrations.items()) or "none"
@@ -60,17 +63,17 @@ def list_command() -> None:
 def export_command(name: str) -> None:
     """Print the prompt file of a metric (lave), or of NAME/VERSION: the beginning of one of your own."""
     with one_line_errors():
-        file = prompts_module().find_prompt_file(name)
+        file = embedded_module("prompts").find_prompt_file(name)
     sys.stdout.buffer.write(file.text.encode())
     sys.stdout.buffer.flush()
 
 
 @prompt_command.command("check")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=INPUT_FILE)
 def check_command(file: Path) -> None:
     """Check a prompt file and say what is in it."""
     with one_line_errors():
-        read = prompts_module().read_prompt_file(_bytes_of(file), str(file))
+        read = embedded_module("prompts").read_prompt_file(_bytes_of(file), str(file))
     click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
     for name, variant in read.variants.items():
         steps = ", then ".join(
@@ -90,7 +93,7 @@ def check_command(file: Path) -> None:
     "--prompt",
     "prompt_path",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=INPUT_FILE,
     help="Prompt file in place of the metric's own.",
 )
 @click.option("--judge", metavar="NAME", help="Judge whose tokens are counted; default: the default judge.")
@@ -106,17 +109,18 @@ def show_command(
     with one_line_errors():
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
         row = _row(input_file(options), index)
-        prompts = prompts_module()
+        prompts = embedded_module("prompts")
         view = prompts.view_prompt(asked.to_spec(), _item(row))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)
         place = f"{row.place} (id {row.id})"
         for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
-            click.echo(line.encode(errors="replace").decode())
+            click.echo(printable(line))
 
 
 def _metric(line: str, prompts: list[GivenPrompt], judge: str | None) -> Metric:
-    metrics = with_prompts(ScorePlan(metrics=line, judge=judge, prompts=prompts)).choice().metrics
+    written = choose_metrics(line, MetricDefaults()).metrics
+    metrics = choose_metrics(with_prompts(written, prompts), MetricDefaults(judge=judge)).metrics
     if len(metrics) != 1:
         raise InputError(f"{line}: one metric at a time")
     return metrics[0]

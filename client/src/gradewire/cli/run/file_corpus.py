@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.input.records import STDIN
-from gradewire.cli.options.metrics import over_a_file
+from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
-from gradewire.cli.output.terminal import progress
 from gradewire.cli.problems import InputError
-from gradewire.cli.run.entries import Entries
-from gradewire.cli.run.pace import BATCH_ROWS
-from gradewire.metric_types import Cider
+from gradewire.cli.run.batch_size import BATCH_ROWS
+from gradewire.cli.run.every_metric import over_a_file
+from gradewire.cli.run.file_references import FileReferences
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.preparation import name_entries
 
 if TYPE_CHECKING:
@@ -22,14 +21,16 @@ if TYPE_CHECKING:
 
     from gradewire import AsyncClient
     from gradewire.cli.input.files import InputFile
-    from gradewire.cli.options.plan import ScorePlan
     from gradewire.metric_types import Metric
+    from gradewire.metric_types.choice import MetricChoice
 
 # Parameters that name a corpus: of cider, of bertscore.
 _CORPUS_PARAMETERS = ("corpus", "idf")
 
 
-async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePlan, *, quiet: bool) -> ScorePlan:
+async def with_file_corpus(
+    client: AsyncClient, source: InputFile, chosen: MetricChoice, *, quiet: bool
+) -> MetricChoice:
     """Prepares the references of the file where a metric needs a prepared corpus, and no other set is named.
 
     A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
@@ -38,55 +39,49 @@ async def with_file_corpus(client: AsyncClient, source: InputFile, plan: ScorePl
     Args:
         client: Where the scoring will be done.
         source: The file; its rows are read once more.
-        plan: What is asked.
+        chosen: What is asked.
         quiet: Show no progress.
 
     Returns:
-        The plan, with the name of the set where one was prepared.
+        The same, with the name of the set where one was prepared.
 
     Raises:
         InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is
             standard input, which cannot be read twice.
         GradewireError: The server is not there, or refuses.
     """
-    if not _may_take_corpus(plan):
-        return plan
-    chosen = plan.choice()
     metrics = [over_a_file(metric) for metric in chosen.metrics]
     if any(_corpus(metric) == "request" for metric in metrics):
         _refuse_many_rows(source)
     weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
-    plan = replace(plan, metrics=metrics)
     if not weighted or (chosen.reference_set and source.path == STDIN):
-        return plan
+        return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or None))
     if source.path == STDIN:
         names = ", ".join(metric.name for metric in weighted)
         raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
-    entries, _ = Entries.read(source)
+    entries = FileReferences.read(source).entries
     # A line of this file names the file's own set, which another store or server may not have.
-    if chosen.reference_set and chosen.reference_set != name_entries(entries.entries):
-        return plan
-    with progress("counting references", len(entries.entries), quiet=quiet) as shown:
-        report = await client.prepare(
-            entries.entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done)
-        )
+    if chosen.reference_set and chosen.reference_set != name_entries(entries):
+        return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
+    with progress("counting references", len(entries), quiet=quiet) as shown:
+        report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done))
     if not quiet:
         left_out = f", {len(report.failures)} could not be" if report.failures else ""
         click.echo(
-            f"corpus: {len(entries.entries) - len(report.failures)} reference lists of {source.path} are counted"
+            f"corpus: {len(entries) - len(report.failures)} reference lists of {source.path} are counted"
             f"{left_out} (reference set {report.reference_set})",
             err=True,
         )
-    return replace(plan, reference_set=report.reference_set)
+    return choose_metrics(metrics, MetricDefaults(reference_set=report.reference_set))
 
 
-def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> None:
+def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path) -> None:
     """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
 
     Rows that no request can hold, because they cannot be read, count on neither side.
 
     Args:
-        plan: As `with_file_corpus` gave it.
+        chosen: As `with_file_corpus` gave it.
         source: The file; its rows are read once more.
         out: Output of an earlier run; need not be there.
 
@@ -94,8 +89,7 @@ def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> N
         InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
             was changed.
     """
-    weighted = plan.choice().metrics if _may_take_corpus(plan) else ()
-    names = [metric.name for metric in weighted if _corpus(metric) == "request"]
+    names = [metric.name for metric in chosen.metrics if _corpus(metric) == "request"]
     if not names:
         return
     done = set()
@@ -117,10 +111,6 @@ def refuse_part_of_a_request(plan: ScorePlan, source: InputFile, out: Path) -> N
 def takes_corpus(metric: Metric) -> bool:
     """Whether a metric's scores depend on which other references are counted."""
     return _corpus(over_a_file(metric)) in {"request", "prepared"}
-
-
-def _may_take_corpus(plan: ScorePlan) -> bool:
-    return any(name in str(plan.metrics) for name in (*_CORPUS_PARAMETERS, Cider.name))
 
 
 def _corpus(metric: Metric) -> Any:

@@ -9,37 +9,40 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire.cli.input.records import STDIN
+from gradewire.cli.input.records import printable
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
-from gradewire.cli.options.judges import judge_options, tell_about_judges, with_prompts
-from gradewire.cli.options.metrics import metric_options, metrics_help, plan_of, with_all_metrics
+from gradewire.cli.options.group import OUTPUT_FILE
+from gradewire.cli.options.judges import judge_options
+from gradewire.cli.options.metrics import metric_options, metric_options_of, metrics_help
 from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of
 from gradewire.cli.output.summary import Summary
-from gradewire.cli.output.terminal import number, progress
+from gradewire.cli.output.tables import number
 from gradewire.cli.problems import (
-    EXIT_INTERRUPTED,
     EXIT_ROWS_FAILED,
     InputError,
     exit_codes,
     one_line_errors,
     silence_stdout,
+    told_when_interrupted,
 )
-from gradewire.cli.run.file_corpus import refuse_part_of_a_request, with_file_corpus
-from gradewire.cli.run.pipeline import Run, ScoredRow
+from gradewire.cli.run.file_corpus import refuse_part_of_a_request
+from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
 from gradewire.cli.score.summary_text import print_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from gradewire.cli.input.rows import Row
-    from gradewire.cli.options.plan import ScorePlan
+    from gradewire.cli.options.metrics import MetricOptions
     from gradewire.transport import Transport
 
 # Room for the longest status.
@@ -65,6 +68,12 @@ class Output:
     overwrite: bool
     table: bool
     quiet: bool
+
+    def way_on(self) -> str:
+        """What is said where the user interrupts."""
+        if self.path is None or not self.path.is_file():
+            return "interrupted"
+        return f"interrupted; {count_results(self.path)} rows are in {self.path}, go on with --resume"
 
 
 @click.command(
@@ -94,7 +103,7 @@ reference_set=NAME names another set.
 @metric_options
 @judge_options
 @connection_options
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows here (JSONL).")
+@click.option("--out", type=OUTPUT_FILE, help="Write the rows here (JSONL).")
 @click.option("--resume", is_flag=True, help="Go on with --out where an earlier run stopped; retries what timed out.")
 @click.option("--overwrite", is_flag=True, help="Begin --out anew.")
 @click.option(
@@ -140,15 +149,10 @@ def score_command(  # noqa: PLR0913 - one argument per option
     output = Output(path=out, resume=resume, overwrite=overwrite, table=format_ == "table", quiet=quiet)
     source = input_file(options)
     if out is not None:
-        refuse_clashes(files_of(out), "--out", {"the input": source.path})
-    job = _ScoreJob(source, plan_of(options), connection_of(options), output)
-    try:
-        with one_line_errors():
-            asyncio.run(job.run(transport=ctx.obj))
-    except KeyboardInterrupt:
-        way_on = f"; {count_results(out)} rows are in {out}, go on with --resume" if out and out.is_file() else ""
-        click.echo(f"interrupted{way_on}", err=True)
-        ctx.exit(EXIT_INTERRUPTED)
+        refuse_clashes([("--out", path) for path in files_of(out)], {"the input": source.path})
+    job = _ScoreJob(source, metric_options_of(options), connection_of(options), output)
+    with told_when_interrupted(output.way_on), one_line_errors():
+        asyncio.run(job.run(transport=ctx.obj))
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:
         ctx.exit(EXIT_ROWS_FAILED)
@@ -157,92 +161,83 @@ def score_command(  # noqa: PLR0913 - one argument per option
 class _ScoreJob:
     """One run of the command."""
 
-    def __init__(self, source: InputFile, plan: ScorePlan, connection: Connection, output: Output) -> None:
+    def __init__(self, source: InputFile, metrics: MetricOptions, connection: Connection, output: Output) -> None:
         self.summary = Summary()
         self._source = source
-        self._plan = plan
+        self._metrics = metrics
         self._connection = connection
         self._output = output
         self._synthetic = 0
 
     async def run(self, *, transport: Transport | None) -> None:
         opened = self._source.open()
-        plan = self._plan.with_default_synthetic(present=opened.has_synthetic)
         began = time.monotonic()
-        out = self._output.path
+        out, quiet = self._output.path, self._output.quiet
         there = [path for path in files_of(out)[:2] if path.exists()] if out else []
         if there and not (self._output.resume or self._output.overwrite):
             raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
             async with self._connection.client(transport) as client:
-                plan = await with_all_metrics(client, plan, reads_twice=self._source.path != STDIN)
-                plan = with_prompts(plan)
-                await tell_about_judges(client, plan)
-                plan = await with_file_corpus(client, self._source, plan, quiet=self._output.quiet)
-                if out and self._output.resume:
-                    refuse_part_of_a_request(plan, self._source, out)
-                known = results.waiting if results else lambda _: None
-                run = Run(client, plan, known=known, deadline_s=self._connection.deadline_s)
-                await run.begin()
-                needs_total = self._output.resume or not self._output.quiet
-                total = self._source.count() if needs_total else None
-                rows = self._rows(opened.rows, results, run, total)
-                shown = stack.enter_context(
-                    progress(
-                        "scoring",
-                        total,
-                        quiet=self._output.quiet,
-                        rows_on_stdout=results is None,
-                        already=self.summary.rows,
-                    )
+                plan = await resolve_plan(
+                    client, self._metrics, self._source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )
+                if out and self._output.resume:
+                    refuse_part_of_a_request(plan.chosen, self._source, out)
+                known = results.waiting if results else lambda _: None
+                scorer = await RowScorer.open(client, plan, deadline_s=self._connection.deadline_s, known=known)
+                total = self._source.count() if self._output.resume or not quiet else None
+                rows = self._rows(opened.rows, results, scorer, total)
                 before = self.summary.rows
-                async with contextlib.aclosing(run.score(rows)) as batches:
-                    async for batch in batches:
-                        self._write(batch, results, run)
-                        shown.done(self.summary.rows)
+                shown = stack.enter_context(
+                    progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before)
+                )
+                await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
             left = results.finish() if results else 0
         if out and left:
             click.echo(
                 f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True
             )
-        if not self._output.quiet:
-            print_summary(
-                self.summary,
-                command=self._reproduce(run),
-                place=self._connection.place,
-                scored_rows=self.summary.rows - before,
-                wall_s=time.monotonic() - began,
+        if quiet:
+            return
+        print_summary(
+            self.summary,
+            command=self._reproduce(scorer),
+            place=self._connection.place,
+            scored_rows=self.summary.rows - before,
+            wall_s=time.monotonic() - began,
+        )
+        if scorer.retries.rows:
+            click.echo(
+                f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
             )
-            if run.retries.rows:
-                click.echo(f"sent again: {run.retries.rows} rows, {run.retries.scored} of them were answered", err=True)
-            if self._synthetic and plan.synthetic == "none" and self._plan.synthetic is None:
-                click.echo(
-                    f"synthetic answers: not used, though {self._synthetic} rows have some (--synthetic inline)",
-                    err=True,
-                )
+        if self._synthetic and plan.synthetic == "none" and self._metrics.synthetic is None:
+            click.echo(
+                f"synthetic answers: not used, though {self._synthetic} rows have some (--synthetic inline)", err=True
+            )
 
-    def _rows(self, rows: Iterator[Row], results: ResultsFile | None, run: Run, total: int | None) -> Iterator[Row]:
+    def _rows(
+        self, rows: Iterator[Row], results: ResultsFile | None, scorer: RowScorer, total: int | None
+    ) -> Iterator[Row]:
         rows = self._watched(rows)
         if results is None:
             return rows
         if not self._output.resume:
             results.create()
             return rows
-        return itertools.chain(results.resume(rows, run.lines, self.summary.add, input_rows=total), rows)
+        return itertools.chain(results.resume(rows, scorer.lines, self.summary.add, input_rows=total), rows)
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             self._synthetic += bool(row.item and row.item.get("synthetic_answers"))
             yield row
 
-    def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, run: Run) -> None:
+    def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, scorer: RowScorer) -> None:
         if results is not None:
             results.write([scored.output for scored in batch])
         else:
             try:
-                self._print(batch, run)
+                self._print(batch, scorer)
             except BrokenPipeError:
                 raise
             except OSError as error:
@@ -253,10 +248,10 @@ class _ScoreJob:
         for scored in batch:
             self.summary.add(scored.output, scored.scores)
 
-    def _print(self, batch: Sequence[ScoredRow], run: Run) -> None:
+    def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:
         if self._output.table:
             if not self.summary.rows:
-                click.echo(_table_line("id", [f"{label:>{_MIN_CELL_COLUMNS}}" for label in run.lines]))
+                click.echo(_table_line("id", [f"{label:>{_MIN_CELL_COLUMNS}}" for label in scorer.lines]))
             for scored in batch:
                 cells = [_cell(label, result) for label, result in scored.output["scores"].items()]
                 click.echo(_table_line(scored.row.id, cells))
@@ -264,12 +259,12 @@ class _ScoreJob:
             sys.stdout.buffer.write(b"".join(encode_row(scored.output) for scored in batch))
             sys.stdout.buffer.flush()
 
-    def _reproduce(self, run: Run) -> str:
+    def _reproduce(self, scorer: RowScorer) -> str:
         # A metric that could not be computed at all has no line.
-        lines = [line for line in run.lines.values() if line]
+        lines = [line for line in scorer.lines.values() if line]
         if not lines:
             return ""
-        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self._plan.prompts))
+        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self._metrics.prompts))
         words = [*self._source.arguments, "--metrics", ",".join(lines), *prompts, *self._connection.arguments]
         return shlex.join(["gradewire", "score", *words])
 
@@ -280,5 +275,4 @@ def _cell(label: str, result: Mapping[str, Any]) -> str:
 
 
 def _table_line(identifier: str, cells: Iterable[str]) -> str:
-    printable = identifier.encode(errors="replace").decode()
-    return f"{printable[:24]:<24} {' '.join(cells)}"
+    return f"{printable(identifier)[:24]:<24} {' '.join(cells)}"

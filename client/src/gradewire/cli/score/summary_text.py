@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire.cli.output.terminal import number, print_table, rows_per_second
+from gradewire.cli.input.records import printable
+from gradewire.cli.output.progress import rows_per_second
+from gradewire.cli.output.tables import number, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,12 +44,12 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
     columns = ["metric", "scored", "mean", "95 % interval", "accuracy", "mean, empty wrong", "without score"]
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
     for labels, text in _notes(summary):
-        click.echo(_printable(f"{', '.join(labels)}: {text}"), err=True)
+        click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text()):
-            click.echo(_printable(f"{label}: {said}"), err=True)
+            click.echo(printable(f"{label}: {said}"), err=True)
         if tally.uncertain:
-            click.echo(f"{_printable(label)}: {_told_uncertain(tally)}", err=True)
+            click.echo(f"{printable(label)}: {_told_uncertain(tally)}", err=True)
     rate = scored_rows / wall_s if wall_s else 0.0
     click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rows_per_second(rate)}) by {place}", err=True)
     if texts := sum(summary.texts.values()):
@@ -93,7 +95,3 @@ def _notes(summary: Summary) -> list[tuple[list[str], str]]:
 
 def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
-
-
-def _printable(text: str) -> str:
-    return text.encode(errors="replace").decode()

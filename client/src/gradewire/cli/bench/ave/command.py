@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
-from gradewire.cli.bench.ave.run import ave_judging, ave_scores, write_items
+from gradewire.cli.bench.ave.run import ave_run, ave_scores, write_items
 from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
-from gradewire.cli.bench.run import interval_notes
-from gradewire.cli.input.files import input_file, input_options
+from gradewire.cli.bench.run import with_default_metrics
+from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.input.records import read_records
 from gradewire.cli.options.connection import connection_options
+from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.metrics import metric_options
 from gradewire.cli.output.clashes import refuse_clashes
-from gradewire.cli.output.documents import write_json, write_text
-from gradewire.cli.output.draws import PlacedEstimate
-from gradewire.cli.output.tables import print_figures, to_markdown
-from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes
-from gradewire.cli.run.judging import RESAMPLES
+from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
+from gradewire.cli.output.tables import show_figures
+from gradewire.cli.problems import InputError, exit_codes, told_when_interrupted
+from gradewire.cli.run.labelled_run import RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,19 +92,18 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
 )
 @click.option(
     "--scores",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     multiple=True,
     help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
 )
 @click.option(
     "--items",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     help="Write what would be scored here, one labelled row for each text, and score nothing.",
 )
 @click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures here.")
-@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write the tables here as Markdown.")
+@figure_file_options
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.pass_context
 def ave_command(ctx: click.Context, /, **options: Any) -> None:
@@ -112,13 +111,11 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
 
     Failed rows and samples without a part enter no figure of that part, and are counted.
     """
-    given = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
-    options = options if given else {**options, "metrics": METRICS}
+    options = with_default_metrics(ctx, options, METRICS)
     read = {"the input": options["file"]} | {f"--scores {path}": path for path in options["scores"]}
-    for option, name in (("--json", "json_path"), ("--markdown", "markdown"), ("--items", "items")):
-        if options[name] is not None:
-            refuse_clashes([options[name]], option, read)
-    judging = ave_judging(options)
+    files = FigureFiles.of(options)
+    refuse_clashes([*files.named, ("--items", options["items"])], read)
+    run = ave_run(options)
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
         read_records(source.path, source.format),
@@ -130,15 +127,12 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
         write_items(options["items"], file.samples)
         click.echo(f"{len(file.samples)} samples written as items to {options['items']}", err=True)
         return
-    try:
-        scores = ave_scores(file, judging, options["merge"], ctx.obj)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        ctx.exit(EXIT_INTERRUPTED)
+    with told_when_interrupted():
+        scores = ave_scores(file, run, options["merge"], ctx.obj)
     from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores: scipy is slow
 
     left_open = _left_open(options)
-    draws = {"resamples": judging.resamples, "seed": judging.seed}
+    draws = {"resamples": run.resamples, "seed": run.seed}
     found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
     baseline = options["baseline"]
     if baseline is not None and baseline not in found:
@@ -149,30 +143,15 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
         if label != baseline
     }
     tables = list(ave_tables(found, gains, baseline))
-    print_figures(tables)
     notes = [*ave_notes(scores, found), *interval_notes(_intervals(found, gains, baseline))]
-    for note in notes:
-        click.echo(note)
-    for sentence in file.sentences():
-        click.echo(sentence, err=True)
-    if options["json_path"] is not None:
-        document = _document(options, file, found, gains)
-        lines = {
-            label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in scores.tallies.items()
-        }
-        write_json(options["json_path"], {**document, "metrics": lines})
-    if options["markdown"] is not None:
-        write_text(options["markdown"], to_markdown(tables, notes))
+    show_figures(tables, notes, file.sentences())
+    lines = {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in scores.tallies.items()}
+    files.write({**_document(options, file, found, gains), "metrics": lines}, tables, notes)
 
 
 def _columns(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    columns = {}
-    for pair in pairs:
-        name, equals, listed = pair.partition("=")
-        if name not in AVE_ALIASES or not equals or not listed:
-            raise click.UsageError(f"--map {pair}: write FIELD=COLUMN, FIELD one of {', '.join(AVE_ALIASES)}")
-        columns[name] = tuple(listed.split(",")) if name in SPREAD_FIELDS else (listed,)
-    return columns
+    named = named_columns("--map", pairs, AVE_ALIASES)
+    return {name: tuple(listed.split(",")) if name in SPREAD_FIELDS else (listed,) for name, listed in named.items()}
 
 
 def _left_open(options: Mapping[str, Any]) -> AveOptions:
@@ -211,7 +190,7 @@ def _document(
         "half": options["half"],
         "where": list(options["where"]),
         "samples": len(file.chosen),
-        "left_out": dict(file.left_out),
+        "left_out": dict(file.left_out.counts),
         "options": {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")},
         "bootstrap": {
             "resamples": options["resamples"],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.fitting.halves import half_of
 from gradewire.cli.input.labels import read_labels
+from gradewire.cli.input.left_out import LeftOut
+from gradewire.cli.input.records import printable
+from gradewire.cli.input.rows import is_wanted
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -96,13 +98,11 @@ class AveFile:
 
     Attributes:
         samples: Those that can be read.
-        left_out: Rows and samples that enter no figure, by reason.
-        first_left_out: Place of the first of each reason.
+        left_out: Rows and samples that enter no figure.
     """
 
     samples: list[AveSample] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    first_left_out: dict[str, str] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(
@@ -131,17 +131,17 @@ class AveFile:
             try:
                 sample, reason = _sample(record, columns, len(found.samples))
             except ValueError as error:
-                found._leave_out(str(error), record.place)
+                found.left_out.add(str(error), record.place)
                 continue
-            wanted = _wanted(record.fields or {}, where) and half in {None, half_of(sample.question)}
+            wanted = is_wanted(record.fields or {}, where) and half in {None, half_of(sample.question)}
             if wanted and reason:
-                found._leave_out(reason, record.place)
+                found.left_out.add(reason, record.place)
             found.samples.append(sample if wanted and not reason else replace(sample, chosen=False))
         _check_columns(present, columns, where)
         if not any(sample.chosen for sample in found.samples):
             raise InputError(
                 f"there is no sample to be judged: {'; '.join(found.sentences()) or 'the file has none'}"
-                f" (its columns: {', '.join(map(_printable, present)) or 'none'}; --map FIELD=COLUMN names others)"
+                f" (its columns: {', '.join(map(printable, present)) or 'none'}; --map FIELD=COLUMN names others)"
             )
         return found
 
@@ -152,10 +152,7 @@ class AveFile:
 
     def sentences(self) -> list[str]:
         """What was left out and why."""
-        sentences = [
-            f"{count} rows were left out: {reason} (first at {self.first_left_out[reason]})"
-            for reason, count in self.left_out.items()
-        ]
+        sentences = self.left_out.sentences("rows")
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
             if absent := sum(not getattr(sample, name) for sample in chosen):
@@ -163,10 +160,6 @@ class AveFile:
                     f"{absent} of {len(chosen)} samples have no part {part} (looked for {', '.join(AVE_ALIASES[name])})"
                 )
         return sentences
-
-    def _leave_out(self, reason: str, place: str) -> None:
-        self.left_out[reason] += 1
-        self.first_left_out.setdefault(reason, place)
 
 
 def _sample(record: Record, columns: Mapping[str, Sequence[str]], number: int) -> tuple[AveSample, str]:
@@ -238,18 +231,10 @@ def _cell(fields: Mapping[str, Any], columns: Sequence[str]) -> Any:
     return next((fields[name] for name in columns if fields.get(name) is not None), None)
 
 
-def _wanted(fields: Mapping[str, Any], where: Mapping[str, frozenset[str]]) -> bool:
-    return all(str(fields.get(column)) in allowed for column, allowed in where.items())
-
-
 def _check_columns(
     present: Iterable[str], columns: Mapping[str, Sequence[str]], where: Mapping[str, frozenset[str]]
 ) -> None:
     there = list(present)
     for column in (*(name for names in columns.values() for name in names), *where):
         if there and column not in there:
-            raise InputError(f"there is no column {column!r}; the columns are: {', '.join(map(_printable, there))}")
-
-
-def _printable(text: str) -> str:
-    return text.encode(errors="replace").decode()
+            raise InputError(f"there is no column {column!r}; the columns are: {', '.join(map(printable, there))}")

@@ -16,7 +16,7 @@ from gradewire.cli.bench.ave.file import PARTS
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.problems import InputError
-from gradewire.cli.run.judging import judging_of
+from gradewire.cli.run.labelled_run import labelled_run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradewire.agreement import JudgedRows
     from gradewire.cli.bench.ave.file import AveFile, AveSample
     from gradewire.cli.output.summary import MetricTally
-    from gradewire.cli.run.judging import Judging
+    from gradewire.cli.run.labelled_run import LabelledRun
     from gradewire.transport import Transport
 
 
@@ -63,21 +63,21 @@ def write_items(path: Path, samples: Sequence[AveSample]) -> None:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
-def ave_judging(options: Mapping[str, Any]) -> Judging:
+def ave_run(options: Mapping[str, Any]) -> LabelledRun:
     """Metrics, connection and draws from the command's options; the rows come with `ave_scores`.
 
     Raises:
         click.ClickException: An option cannot be understood.
     """
-    return judging_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
+    return labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
 
 
-def ave_scores(file: AveFile, judging: Judging, merge: Any, transport: Transport | None) -> AveScores:
+def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport | None) -> AveScores:
     """Scores the chosen samples, or reads their scores.
 
     Args:
         file: The samples.
-        judging: Metrics, connection, earlier scores.
+        run: Metrics, connection, earlier scores.
         merge: How the descriptions of a sample become one score, see `merged_descriptions`.
         transport: From tests, in place of the connection.
 
@@ -90,14 +90,14 @@ def ave_scores(file: AveFile, judging: Judging, merge: Any, transport: Transport
         source = InputFile(
             str(items), "jsonl", RowOptions({}, {"chosen": frozenset("1")}, ("references", "prediction", "label"))
         )
-        columns = replace(judging, source=source).collect(transport)
-    judged = columns.judged()
+        labelled = replace(run, source=source).collect(transport)
+    judged = labelled.judged()
     rows, missing = {}, {}
     for label, scores in judged.scores.items():
         by_part, absent = _by_part(file.chosen, scores, merge)
         rows[label] = _rows(file.chosen, by_part, judged)
         missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
-    return AveScores(rows, columns.tallies, missing)
+    return AveScores(rows, labelled.tallies, missing)
 
 
 def _by_part(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.cli.bench.ave.file import PARTS
-from gradewire.cli.output.tables import FigureTable, differing, estimated
-from gradewire.cli.output.terminal import number
+from gradewire.cli.output.tables import FigureTable, differing, estimated, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,9 +81,7 @@ def ave_notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator
         scores: What the figures were made from.
         found: The figures, by evaluator.
     """
-    for label, tally in scores.tallies.items():
-        failures = ", ".join(f"{status} {count}" for status, count in tally.failures.items())
-        yield f"{label}: {tally.line}{f' ({failures})' if failures else ''}"
+    yield from (tally.told(label) for label, tally in scores.tallies.items())
     every = next(iter(scores.rows.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():
         yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
-from gradewire.cli.bench.run import interval_notes
-from gradewire.cli.input.files import input_options
+from gradewire.cli.input.files import input_options, named_columns
 from gradewire.cli.input.records import format_of, read_records
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
-from gradewire.cli.options.plan import ScorePlan
 from gradewire.cli.output.clashes import refuse_clashes
-from gradewire.cli.output.documents import write_json, write_text
-from gradewire.cli.output.draws import PlacedEstimate
-from gradewire.cli.output.tables import FigureTable, estimated, print_figures, to_markdown
-from gradewire.cli.output.terminal import progress
-from gradewire.cli.problems import EXIT_INTERRUPTED, InputError, exit_codes, one_line_errors
+from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
+from gradewire.cli.output.progress import progress
+from gradewire.cli.output.tables import FigureTable, estimated, show_figures
+from gradewire.cli.problems import InputError, exit_codes, one_line_errors, told_when_interrupted
 from gradewire.cli.run.file_corpus import takes_corpus
-from gradewire.cli.run.judging import RESAMPLES
-from gradewire.cli.run.pipeline import Run
+from gradewire.cli.run.labelled_run import RESAMPLES
+from gradewire.cli.run.plan import ScorePlan
+from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.papers.pairwise import PairwiseReport
     from gradewire.cli.bench.pairs.rows import Pair
+    from gradewire.cli.run.row_scorer import ScoredRow
     from gradewire.transport import Transport
 
 _SIDES = 2
@@ -64,8 +62,7 @@ Examples:
 @click.option("--metrics", help="Also score both answers with these metrics; the higher score is the choice.")
 @click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws and of the baselines' coin.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures here.")
-@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here as Markdown.")
+@figure_file_options
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.pass_context
 def pairs_command(  # noqa: PLR0913 - one argument per option
@@ -77,8 +74,6 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     metrics: str | None,
     resamples: int,
     seed: int,
-    json_path: Path | None,
-    markdown: Path | None,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -86,64 +81,40 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
 
     Beside the evaluators stand two baselines: the longer answer, and a coin.
     """
-    for option, path in (("--json", json_path), ("--markdown", markdown)):
-        if path is not None:
-            refuse_clashes([path], option, {"the input": file})
+    files = FigureFiles.of(options)
+    refuse_clashes(files.named, {"the input": file})
     records = read_records(file, format_of(file, options["input_format"]))
-    found = PairFile.read(records, _named("--map", options["columns"], PAIR_ALIASES), _named("--choice", choices))
+    columns = named_columns("--map", options["columns"], PAIR_ALIASES)
+    found = PairFile.read(records, columns, named_columns("--choice", choices))
     chosen = found.choices()
     if metrics:
         connection = connection_of(options)
-        try:
-            with one_line_errors():
-                scores = asyncio.run(_scores(found.pairs, metrics, connection, ctx.obj, quiet=quiet))
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            ctx.exit(EXIT_INTERRUPTED)
+        with told_when_interrupted(), one_line_errors():
+            scores = asyncio.run(_scores(found.pairs, metrics, connection, ctx.obj, quiet=quiet))
         from gradewire.agreement.papers.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
 
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
     report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
     table = _table(report)
-    print_figures([table])
     notes = interval_notes(
         PlacedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
         for evaluator in report.evaluators
         for stratum in evaluator.strata
     )
-    for note in notes:
-        click.echo(note)
     left_out = [
         *found.sentences(),
         *([f"{report.no_majority} pairs were left out: no majority"] if report.no_majority else []),
         *([f"{report.voted_tie} pairs were left out: most people call them a tie"] if report.voted_tie else []),
     ]
-    for sentence in left_out:
-        click.echo(sentence, err=True)
-    if json_path is not None:
-        write_json(
-            json_path,
-            {
-                "file": file,
-                "pairs": len(found.pairs),
-                "left_out": dict(found.left_out),
-                "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": "pair"},
-                "report": report,
-            },
-        )
-    if markdown is not None:
-        write_text(markdown, to_markdown([table], notes))
-
-
-def _named(option: str, pairs: Sequence[str], allowed: Any = None) -> dict[str, str]:
-    named = {}
-    for pair in pairs:
-        name, equals, column = pair.partition("=")
-        if not equals or not column or (allowed is not None and name not in allowed):
-            listed = f", FIELD one of {', '.join(allowed)}" if allowed is not None else ""
-            raise click.UsageError(f"{option} {pair}: write {'FIELD' if listed else 'NAME'}=COLUMN{listed}")
-        named[name] = column
-    return named
+    show_figures([table], notes, left_out)
+    document = {
+        "file": file,
+        "pairs": len(found.pairs),
+        "left_out": dict(found.left_out.counts),
+        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": "pair"},
+        "report": report,
+    }
+    files.write(document, [table], notes)
 
 
 def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
@@ -191,25 +162,21 @@ async def _scores(
     """float64[pairs, 2] by label: the scores of both answers, NaN where one has none."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
         raise InputError(f"--metrics: {missing.place} lacks an answer or references, which scores are made from")
-    if weighted := [
-        metric.name for metric in choose_metrics(metrics, MetricDefaults()).metrics if takes_corpus(metric)
-    ]:
+    chosen = choose_metrics(metrics, MetricDefaults())
+    if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
         raise InputError(f"--metrics: {weighted[0]} weighs words by a corpus, which is not made of a file of pairs")
     columns: dict[str, NDArray[np.float64]] = {}
-    done = 0
+
+    def take(batch: Sequence[ScoredRow]) -> None:
+        for scored in batch:
+            for label, result in scored.output["scores"].items():
+                column = columns.setdefault(label, np.full((len(pairs), _SIDES), math.nan))
+                column[divmod(scored.row.index, _SIDES)] = math.nan if result["score"] is None else result["score"]
+
     async with connection.client(transport) as client:
-        run = Run(client, ScorePlan(metrics=metrics))
-        await run.begin()
+        scorer = await RowScorer.open(client, ScorePlan(chosen=chosen))
         with progress("scoring", _SIDES * len(pairs), quiet=quiet) as shown:
-            async with contextlib.aclosing(run.score(_rows(pairs))) as batches:
-                async for batch in batches:
-                    for scored in batch:
-                        pair, side = divmod(done, _SIDES)
-                        for label, result in scored.output["scores"].items():
-                            column = columns.setdefault(label, np.full((len(pairs), _SIDES), math.nan))
-                            column[pair, side] = math.nan if result["score"] is None else result["score"]
-                        done += 1
-                    shown.done(done)
+            await scorer.score(_rows(pairs), take, shown)
     return columns
 
 

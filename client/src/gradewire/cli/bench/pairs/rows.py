@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from gradewire.cli.input.left_out import LeftOut
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -61,13 +61,11 @@ class PairFile:
 
     Attributes:
         pairs: Those with votes that can be read.
-        left_out: The others, by reason.
-        first_left_out: Place of the first of each reason.
+        left_out: The others.
     """
 
     pairs: list[Pair] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    first_left_out: dict[str, str] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], columns: Mapping[str, str], choices: Mapping[str, str]) -> PairFile:
@@ -87,8 +85,7 @@ class PairFile:
             try:
                 found.pairs.append(_pair(record, names, choices))
             except ValueError as error:
-                found.left_out[str(error)] += 1
-                found.first_left_out.setdefault(str(error), record.place)
+                found.left_out.add(str(error), record.place)
         if not found.pairs:
             raise InputError(
                 f"no pair has votes (looked for {', '.join(names['votes'])}): "
@@ -98,10 +95,7 @@ class PairFile:
 
     def sentences(self) -> list[str]:
         """What was left out and why."""
-        return [
-            f"{count} pairs were left out: {reason} (first at {self.first_left_out[reason]})"
-            for reason, count in self.left_out.items()
-        ]
+        return self.left_out.sentences("pairs")
 
     def choices(self) -> dict[str, list[Choice | None]]:
         """Choices of each evaluator that the file knows; None where it made none."""

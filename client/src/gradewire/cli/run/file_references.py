@@ -15,7 +15,7 @@ _FIELDS = ("question", "references", "synthetic_answers")
 
 
 @dataclass(slots=True)
-class Entries:
+class FileReferences:
     """The distinct references of a file.
 
     Attributes:
@@ -24,6 +24,7 @@ class Entries:
         problems: Of rows that cannot be read.
         rows: Rows of the file.
         entry_of: Position in `entries` by row number.
+        has_synthetic: Whether all of the first rows carry synthetic answers.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -31,12 +32,13 @@ class Entries:
     problems: list[str] = field(default_factory=list)
     rows: int = 0
     entry_of: dict[int, int] = field(default_factory=dict)
+    has_synthetic: bool = False
 
     @classmethod
-    def read(cls, source: InputFile) -> tuple[Entries, bool]:
-        """Reads a file; also says whether its first rows carry synthetic answers."""
-        found = cls()
+    def read(cls, source: InputFile) -> FileReferences:
+        """Reads a file; raises InputError where no row has references."""
         opened = source.open()
+        found = cls(has_synthetic=opened.has_synthetic)
         seen: dict[str, int] = {}
         for row in opened.rows:
             found.rows += 1
@@ -52,4 +54,4 @@ class Entries:
             found.entry_of[row.index] = seen[key]
         if not found.entries:
             raise InputError(f"{source.path}: there is no row with references")
-        return found, opened.has_synthetic
+        return found

@@ -13,8 +13,8 @@ _QUICK_S = 10.0
 _SLOW_S = 60.0
 
 
-class Pace:
-    """Rows of the next request.
+class AdaptiveBatchSize:
+    """Number of rows in the next request: small for a judge of unknown speed, then by the time that answers take.
 
     Args:
         judged: Whether a judge is asked; else requests are as large as they get.

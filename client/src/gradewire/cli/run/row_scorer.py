@@ -10,22 +10,23 @@ import re
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradewire._calls.corpus import counting_over_request
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
-from gradewire.cli.run.pace import BATCHES_IN_FLIGHT, Pace
+from gradewire.cli.run.batch_size import BATCHES_IN_FLIGHT, AdaptiveBatchSize
 from gradewire.cli.run.retries import Retries
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, Overloaded
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
     from gradewire import AsyncClient, ScoreReport
     from gradewire.cli.input.rows import Row
-    from gradewire.cli.options.plan import ScorePlan
+    from gradewire.cli.output.progress import Progress
+    from gradewire.cli.run.plan import ScorePlan
 
 T = TypeVar("T")
 
@@ -52,51 +53,82 @@ class ScoredRow:
 
 
 @dataclass(slots=True)
-class Run:
-    """Scores rows with one client.
+class RowScorer:
+    """Scores rows with one client; made by `open`.
 
     Attributes:
         client: Where the scoring is done.
         plan: What is asked.
+        lines: What the server says that it computes, by label.
+        retries: Of rows that the server could not take.
         known: Gives the output of rows that an earlier run scored, None for the others.
-        lines: What the server says that it computes, by label; filled by `begin`.
-        retries: Of rows that the server could not take; filled by `begin`.
-        deadline_s: Of one request, seconds.
     """
 
     client: AsyncClient
     plan: ScorePlan
-    known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None
-    lines: dict[str, str] = field(default_factory=dict)
-    retries: Retries = field(default_factory=lambda: Retries(0))
-    deadline_s: float = BATCH_DEADLINE_S
+    lines: dict[str, str]
+    retries: Retries
+    known: Callable[[Row], Mapping[str, Any] | None]
+    _batch_size: AdaptiveBatchSize
     _timeouts: int = 0
-    _pace: Pace = field(default_factory=lambda: Pace(judged=False, deadline_s=BATCH_DEADLINE_S))
 
-    async def begin(self) -> None:
+    @classmethod
+    async def open(
+        cls,
+        client: AsyncClient,
+        plan: ScorePlan,
+        *,
+        deadline_s: float = BATCH_DEADLINE_S,
+        known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
+    ) -> RowScorer:
         """Asks the server about the metrics before any row is read.
+
+        Args:
+            client: Where the scoring is done.
+            plan: What is asked.
+            deadline_s: Of one request, seconds.
+            known: As the attribute.
 
         Raises:
             GradewireError: The server is not there, or cannot compute what is asked.
         """
-        choice = self.plan.choice()
         # What counts over a request needs all rows in one.
-        judged = choice.asks_judge and not counting_over_request(choice.specs)
-        self._pace = Pace(judged=judged, deadline_s=self.deadline_s)
-        self.retries = Retries(self.plan.retries)
-        report = await self.client.score([], **self.plan.arguments())
-        self.lines = {label: provenance.line for label, provenance in report.provenance.items()}
+        judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
+        report = await client.score([], **plan.arguments())
+        return cls(
+            client,
+            plan,
+            {label: provenance.line for label, provenance in report.provenance.items()},
+            Retries(plan.retries),
+            known,
+            AdaptiveBatchSize(judged=judged, deadline_s=deadline_s),
+        )
 
-    async def score(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
-        """Scores rows and hands them out in their order, a batch at a time.
+    async def score(
+        self, rows: Iterable[Row], take: Callable[[Sequence[ScoredRow]], None], shown: Progress, *, already: int = 0
+    ) -> None:
+        """Scores rows, and hands them out in their order as they are done.
+
+        Args:
+            rows: Read as far as requests are in flight.
+            take: Given a batch at a time.
+            shown: Told how many rows are done.
+            already: Rows that were done before.
 
         Raises:
             GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
         """
+        async with contextlib.aclosing(self._batches(rows)) as batches:
+            async for batch in batches:
+                take(batch)
+                already += len(batch)
+                shown.done(already)
+
+    async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
         remaining = iter(rows)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
         try:
-            while batch := await _beside(lambda: list(itertools.islice(remaining, self._pace.rows))):
+            while batch := await _beside(lambda: list(itertools.islice(remaining, self._batch_size.rows))):
                 waiting.append(asyncio.create_task(self._score_batch(batch)))
                 if len(waiting) >= BATCHES_IN_FLIGHT:
                     yield await waiting.popleft()
@@ -126,7 +158,7 @@ class Run:
         began = time.monotonic()
         answers = await self._answers(items)
         computed = sum(any(score.cache_hits.computed for score in scores.values()) for scores in answers)
-        self._pace.took(time.monotonic() - began, rows=len(items), computed=computed)
+        self._batch_size.took(time.monotonic() - began, rows=len(items), computed=computed)
         return await self.retries.finish(items, answers, self._answers)
 
     async def _answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:

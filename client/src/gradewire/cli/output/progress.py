@@ -1,25 +1,22 @@
-"""Tables and progress on a terminal; rich is imported when something is printed, not before."""
+"""Progress on a terminal or in a log; rich is imported when a bar is shown, not before."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 # A terminal shows the bar; a log file gets a line now and then.
 LINE_INTERVAL_S = 10.0
 # A judge's rows come in a few at a time: the time left is reckoned from longer than the bar's own half minute.
 _SPEED_OVER_S = 300.0
-# Where there is no terminal to ask: wide enough that no cell is folded.
-LOG_COLUMNS = 160
 
 
 class Progress(Protocol):
@@ -28,34 +25,6 @@ class Progress(Protocol):
     def done(self, rows: int, note: str = "") -> None:
         """`rows` in all are done; `note` says what else there is to say."""
         ...
-
-
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO) -> None:
-    """Prints a table; the first column reads from the left, numbers from the right, and nothing is ever cut off."""
-    from rich import box  # noqa: PLC0415 - only when printing
-    from rich.console import Console  # noqa: PLC0415 - only when printing
-    from rich.table import Table  # noqa: PLC0415 - only when printing
-
-    table = Table(
-        title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
-    )
-    for position, column in enumerate(columns):
-        table.add_column(column, justify="right" if position else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console = Console(file=stream, width=columns_of(stream), highlight=False, markup=False)
-    console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
-    console.print(table)
-
-
-def columns_of(stream: TextIO) -> int:
-    """Width of the terminal, or of a log where there is none."""
-    return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
-
-
-def number(value: float, *, digits: int = 3) -> str:
-    """A number for a table; a dash where it is not defined."""
-    return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def rows_per_second(rate: float) -> str:

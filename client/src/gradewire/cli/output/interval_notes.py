@@ -41,16 +41,26 @@ class PlacedEstimate(NamedTuple):
     estimate: Estimate
 
 
-def interval_lines(report: AgreementReport, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """How many draws made the intervals of these statistics, where there is none, and where many draws are missing."""
-    figures = [
+def interval_notes(figures: Iterable[PlacedEstimate], order: Iterable[str] = ()) -> list[str]:
+    """How many draws made the intervals of these figures, where there is none, and where many draws are missing.
+
+    Args:
+        figures: All that an output shows.
+        order: Statistics that are told first, in this order.
+    """
+    shown = list(figures)
+    by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
+    for figure in shown:
+        by_statistic.setdefault(figure.statistic, []).append(figure.estimate)
+    return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
+
+
+def agreement_interval_notes(report: AgreementReport, statistics: Sequence[Statistic]) -> list[str]:
+    """`interval_notes` of these statistics of a report."""
+    figures = (
         PlacedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics)
-    ]
-    yield draws_line(
-        {title: [each.estimate for each in figures if each.statistic == title] for title in TITLES.values()}
     )
-    yield from without_interval(figures)
-    yield from undefined_draws(figures)
+    return interval_notes(figures, TITLES.values())
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:

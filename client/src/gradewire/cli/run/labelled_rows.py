@@ -29,7 +29,7 @@ _SHOWN_FLAGS = 10
 
 
 @dataclass(slots=True, kw_only=True)
-class JudgedColumns:
+class LabelledRows:
     """Columns under construction, one entry per labelled row.
 
     Attributes:
@@ -65,6 +65,10 @@ class JudgedColumns:
     _models: list[str] = field(default_factory=list)
     _groups: list[str] = field(default_factory=list)
     _questions: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Labelled rows taken in so far."""
+        return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
         """The rows to be judged; counts those left out, each for its reason."""

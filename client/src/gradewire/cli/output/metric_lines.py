@@ -1,4 +1,4 @@
-"""Whether an output file and a run compute the same."""
+"""Whether an output file and a run compute the same: their metric lines, compared."""
 
 from __future__ import annotations
 

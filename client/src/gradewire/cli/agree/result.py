@@ -13,42 +13,42 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, JudgedRows
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
     from gradewire.agreement.point import Statistic
-    from gradewire.cli.run.judged_rows import JudgedColumns
-    from gradewire.cli.run.judging import Judging
+    from gradewire.cli.run.labelled_rows import LabelledRows
+    from gradewire.cli.run.labelled_run import LabelledRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AgreementResult:
     """What was judged and what came out.
 
     Attributes:
-        judging: The options.
-        columns: Rows as they came, with what was left out.
+        run: The options.
+        labelled: Rows as they came, with what was left out.
         rows: The same as arrays.
         report: Agreement of the metrics with the labels.
         annotators: Agreement of the annotators with one another; None where no row has several.
     """
 
-    judging: Judging
-    columns: JudgedColumns
+    run: LabelledRun
+    labelled: LabelledRows
     rows: JudgedRows
     report: AgreementReport
     annotators: AnnotatorAgreement | None
 
 
-def find(
-    judging: Judging,
-    columns: JudgedColumns,
+def compute_agreement(
+    run: LabelledRun,
+    labelled: LabelledRows,
     *,
     pairs: Callable[[Sequence[str]], Sequence[tuple[str, str]]],
     compared: Sequence[Statistic],
     with_groups: bool,
-) -> Finding:
+) -> AgreementResult:
     """Computes the figures.
 
     Args:
-        judging: The options.
-        columns: What `judging` collected.
+        run: The options.
+        labelled: What `run` collected.
         pairs: Gives, for the labels of the metrics, the pairs to be compared.
         compared: Statistics of these comparisons.
         with_groups: Whether groups are told apart.
@@ -59,13 +59,13 @@ def find(
     from gradewire.agreement import MissingScipyError, agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire.agreement.annotators.labels import annotator_agreement  # noqa: PLC0415 - as above
 
-    rows = columns.judged(with_groups=with_groups)
-    ratings = columns.ratings()
-    resamples, seed = judging.resamples, judging.seed
+    rows = labelled.judged(with_groups=with_groups)
+    ratings = labelled.ratings()
+    resamples, seed = run.resamples, run.seed
     compare = pairs(list(rows.scores))
     try:
         report = agreement(rows, compare=compare, compare_statistics=compared, resamples=resamples, seed=seed)
         annotators = annotator_agreement(ratings, resamples=resamples, seed=seed) if len(ratings) else None
     except MissingScipyError as error:
         raise InputError(str(error)) from error
-    return Finding(judging=judging, columns=columns, rows=rows, report=report, annotators=annotators)
+    return AgreementResult(run=run, labelled=labelled, rows=rows, report=report, annotators=annotators)

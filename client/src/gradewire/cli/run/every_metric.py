@@ -1,0 +1,108 @@
+"""From the text of --metrics to metrics, with the server's own in the place of `all`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire.metric_types import METRIC_TYPES, Cider, Metric, Smile
+from gradewire.metric_types.line import parse_metric_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradewire import AsyncClient
+    from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.model_list import ModelList
+
+# Stands in --metrics for every metric that the server can compute.
+ALL_METRICS = "all"
+_UNREAD = (
+    "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
+    "--reference-set"
+)
+
+
+async def written_metrics(
+    client: AsyncClient, options: MetricOptions, *, reads_twice: bool = True, quiet: bool = False
+) -> list[Metric]:
+    """Reads --metrics, and puts the server's metrics in the place of `all`.
+
+    A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
+    error which metrics of this client are left out, and why. Smile is there even where its encoder is not: its rows
+    say so.
+
+    Args:
+        client: Where the scoring will be done.
+        options: What is asked.
+        reads_twice: Whether the input can be read twice; if not, and no reference set is named, cider is left out.
+        quiet: Say nothing.
+
+    Raises:
+        GradewireError: The server is not there, or a metric is not to be understood.
+    """
+    if isinstance(options.metrics, Metric):
+        return [options.metrics]
+    texts = options.metrics.split(",")
+    written = [None if text.strip() == ALL_METRICS else parse_metric_line(text) for text in texts]
+    beside = [metric for metric in written if metric is not None]
+    if None not in written:
+        return beside
+    place = written.index(None)
+    left_out = await _left_out(client, options.model)
+    if not (reads_twice or options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside)):
+        left_out.setdefault(Cider.name, _UNREAD)
+    asked = [_with_defaults(metric) for metric in beside]
+    # A judge takes seconds for a row, or money: nobody asks one by accident.
+    every = [kind() for name, kind in METRIC_TYPES.items() if not kind.needs_judge and name not in left_out]
+    if not quiet:
+        named = {metric.name for metric in beside}
+        _tell_left_out({name: reason for name, reason in left_out.items() if name not in named})
+    return [*beside[:place], *(metric for metric in every if _with_defaults(metric) not in asked), *beside[place:]]
+
+
+async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
+    """Metrics without a judge that the server cannot compute, and why."""
+    left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.needs_judge}
+    listed = await client.models()
+    beyond = _beyond(listed, model)
+    for metric in listed.metrics:
+        if metric.name in left_out and metric.name in beyond:
+            left_out[metric.name] = beyond[metric.name]
+        elif metric.available:
+            left_out.pop(metric.name, None)
+        elif metric.name in left_out:
+            left_out[metric.name] = metric.missing or "the server cannot compute it"
+    left_out.pop(Smile.name, None)
+    return left_out
+
+
+def _beyond(listed: ModelList, model: str | None) -> Mapping[str, str]:
+    """What the encoder cannot compute as it is built, and why; nothing where it is not known."""
+    name = (model or "").partition("@")[0]
+    for encoder in listed.models:
+        if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
+            return encoder.without_metrics
+    return {}
+
+
+def _tell_left_out(left_out: Mapping[str, str]) -> None:
+    for reason in dict.fromkeys(left_out.values()):
+        names = ", ".join(name for name, why in left_out.items() if why == reason)
+        click.echo(f"left out of {ALL_METRICS}: {names} ({reason})", err=True)
+
+
+def _with_defaults(metric: Metric) -> Metric:
+    """What the metric's name alone asks for, where the metric says no more than that."""
+    metric = over_a_file(replace(metric, version=None))
+    return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric
+
+
+def over_a_file(metric: Metric) -> Metric:
+    """A cider that names no corpus takes the prepared one.
+
+    Its default, the items of one request, would be a batch of rows here, and give a row another score in another file.
+    """
+    return replace(metric, corpus="prepared") if isinstance(metric, Cider) and metric.corpus is None else metric

@@ -1,0 +1,165 @@
+"""A labelled file that is scored, or whose scores are read: what `agree`, `bench` and `calibrate` begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.input.files import InputFile, input_file, input_options
+from gradewire.cli.options.connection import Connection, connection_of, connection_options
+from gradewire.cli.options.group import option_group
+from gradewire.cli.options.judges import judge_options
+from gradewire.cli.options.labelled import labelled_options
+from gradewire.cli.options.metrics import metric_options, metric_options_of
+from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.progress import progress
+from gradewire.cli.problems import one_line_errors
+from gradewire.cli.run.labelled_rows import LabelledRows
+from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.row_scorer import RowScorer
+from gradewire.cli.run.scores_of_files import with_scores_of_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire.agreement.annotators.labels import LabelRule
+    from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.cli.run.row_scorer import ScoredRow
+    from gradewire.transport import Transport
+
+RESAMPLES = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledRun:
+    """Which labelled rows are scored, by what and where, and how figures are drawn from them.
+
+    Attributes:
+        source: The labelled file.
+        metrics: What is scored.
+        connection: Where.
+        scores: Outputs of earlier runs in place of a run.
+        labels: Rule for several annotators; None: the row's own label, else their mean.
+        without_flags: Rows with one of these flags are left out.
+        resamples: Draws of the bootstrap.
+        seed: Of the bootstrap.
+        quiet: No progress.
+    """
+
+    source: InputFile
+    metrics: MetricOptions
+    connection: Connection
+    scores: Sequence[Path]
+    labels: LabelRule | None
+    without_flags: frozenset[str]
+    resamples: int
+    seed: int
+    quiet: bool
+
+    def collect(self, transport: Transport | None, *, keeps_rows: bool = False) -> LabelledRows:
+        """Scores the labelled rows, or reads their scores.
+
+        Args:
+            transport: From tests, in place of the connection.
+            keeps_rows: Whether the rows' texts are kept.
+
+        Raises:
+            click.ClickException: The file, an option or the server is not as it has to be.
+        """
+        rows = LabelledRows(rule=self.labels, without_flags=self.without_flags, keeps_rows=keeps_rows)
+        with one_line_errors():
+            if self.scores:
+                for row, output in with_scores_of_files(rows.labelled(self.source.open().rows), self.scores):
+                    rows.add(row, output)
+            else:
+                asyncio.run(self._score(rows, transport))
+        return rows
+
+    def refuse_clashes(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
+        """Refuses outputs (option and file) that are read; raises InputError."""
+        read = {"the input": self.source.path} | {f"--scores {path}": path for path in self.scores}
+        refuse_clashes(outputs, read)
+
+    async def _score(self, rows: LabelledRows, transport: Transport | None) -> None:
+        opened = self.source.open()
+        began = time.monotonic()
+
+        def take(batch: Sequence[ScoredRow]) -> None:
+            for scored in batch:
+                rows.add(scored.row, scored.output)
+
+        async with self.connection.client(transport) as client:
+            plan = await resolve_plan(
+                client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
+            )
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
+            with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
+                await scorer.score(rows.labelled(opened.rows), take, shown)
+        if not self.quiet:
+            click.echo(
+                f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.place}", err=True
+            )
+
+
+# FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
+labelled_run_options = option_group(
+    input_options, metric_options, judge_options, connection_options, labelled_options(resamples=RESAMPLES)
+)
+
+
+def labelled_run_of(
+    options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: Connection | None = None
+) -> LabelledRun:
+    """Reads FILE, how it is read, and `labelled_options`; others are not looked at.
+
+    Args:
+        options: Values of the command's options by name.
+        metrics: What is scored; None: as the options of `metric_options` and `judge_options` say.
+        connection: Where; None: as the options of `connection_options` say.
+
+    Raises:
+        click.ClickException: An option cannot be understood, or two exclude each other.
+    """
+    metrics = metrics or metric_options_of(options)
+    connection = connection or connection_of(options)
+    return LabelledRun(
+        source=input_file(options, needed=("references", "prediction", "label")),
+        metrics=metrics,
+        connection=connection,
+        scores=options["scores"],
+        labels=options["labels"],
+        without_flags=frozenset(options["without_flags"]),
+        resamples=options["resamples"],
+        seed=options["seed"],
+        quiet=options["quiet"],
+    )
+
+
+def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
+    """File, rows, labels and draws behind any figures."""
+    return {
+        "file": run.source.path,
+        "where": {column: sorted(values) for column, values in run.source.options.where.items()},
+        "labels": {
+            "rule": run.labels or "own",
+            "unlabelled_rows": rows.unlabelled,
+            "unreadable": rows.unreadable,
+            "rows_without_annotators": rows.alone,
+        },
+        "flags": {
+            "rows": dict(sorted(rows.flags.items())),
+            "without": sorted(run.without_flags),
+            "left_out": rows.flagged_out,
+        },
+        "bootstrap": {
+            "resamples": run.resamples,
+            "seed": run.seed,
+            "confidence": 0.95,
+            "unit": "question",
+        },
+    }

@@ -1,0 +1,94 @@
+"""From the options and a connected client to what is asked of every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.cli.input.records import STDIN
+from gradewire.cli.options.prompts import with_prompts
+from gradewire.cli.run.every_metric import written_metrics
+from gradewire.cli.run.file_corpus import with_file_corpus
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gradewire import AsyncClient, ModelList
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.options.metrics import MetricOptions
+    from gradewire.metric_types import Metric, Synthetic
+    from gradewire.metric_types.choice import MetricChoice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePlan:
+    """What is asked of every row; nothing in it is open.
+
+    Attributes:
+        chosen: The metrics, with all defaults filled in, and the reference set.
+        synthetic: Synthetic answers of a smile that does not say its own.
+        retries: How often rows are sent again when the server says that this may help.
+    """
+
+    chosen: MetricChoice
+    synthetic: Synthetic = "none"
+    retries: int = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `Client.score`."""
+        return {"metrics": self.chosen.metrics, "reference_set": self.chosen.reference_set or None}
+
+
+async def resolve_plan(
+    client: AsyncClient, options: MetricOptions, source: InputFile, *, has_synthetic: bool, quiet: bool
+) -> ScorePlan:
+    """Resolves `all`, prompt files, defaults and corpora, and says what is to be known of the judges that are asked.
+
+    Args:
+        client: Where the scoring will be done.
+        options: What is asked.
+        source: The rows; read once more where a metric takes their references as its corpus.
+        has_synthetic: Whether the rows carry synthetic answers, which smile takes where no option says otherwise.
+        quiet: Show no progress.
+
+    Raises:
+        InputError: A prompt file, or a corpus, fits none of the metrics or not this file.
+        GradewireError: The server is not there, or a metric is not to be understood.
+    """
+    metrics = with_prompts(await written_metrics(client, options, reads_twice=source.path != STDIN), options.prompts)
+    synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
+    defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
+    chosen = choose_metrics(metrics, defaults)
+    await _tell_about_judges(client, [metric for metric in chosen.metrics if metric.needs_judge])
+    return ScorePlan(
+        chosen=await with_file_corpus(client, source, chosen, quiet=quiet),
+        synthetic=synthetic,
+        retries=options.retries,
+    )
+
+
+async def _tell_about_judges(client: AsyncClient, asked: Sequence[Metric]) -> None:
+    # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
+    if asked:
+        for line in dict.fromkeys(_remarks(asked, await client.models())):
+            click.echo(line, err=True)
+
+
+def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
+    advice = {metric.name: metric.advice for metric in listed.metrics if metric.advice}
+    lines = [f"{metric.name}: {advice[metric.name]}" for metric in asked if metric.name in advice]
+    judges = {str(getattr(metric, "model", None) or "").partition("@")[0] for metric in asked}
+    return [*lines, *judge_remarks(listed, judges)]
+
+
+def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
+    """What the server says of these judges; "" stands for its default judge."""
+    return [
+        f"judge {model.name}: {remark}"
+        for model in listed.models
+        if model.kind == "judge" and (model.name in judges or (model.is_default and "" in judges))
+        for remark in model.remarks
+    ]
