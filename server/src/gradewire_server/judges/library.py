@@ -6,10 +6,12 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from typing_extensions import override
 
+from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
@@ -53,7 +55,7 @@ class JudgeLibrary(ModelIndex):
         self._backend = backend
         self._wrap = wrap
         self._clock = clock
-        self._opening: dict[str, asyncio.Task[Judge | Failure]] = {}
+        self._opening: SingleFlight[str, Judge | Failure] = SingleFlight()
         self._failed: dict[str, tuple[float, Failure]] = {}
         self._looking: asyncio.TimerHandle | None = None
         self._logged: tuple[str, Failure] | None = None
@@ -78,7 +80,7 @@ class JudgeLibrary(ModelIndex):
             self._log_once(name, status)
             self._look_again_later(name)
         else:
-            self._start(name)
+            self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
         """The judge that `get` would return, where that is loaded already; else None."""
@@ -124,32 +126,21 @@ class JudgeLibrary(ModelIndex):
         """Cancels what is being opened, closes what is open, then the backend."""
         if self._looking is not None:
             self._looking.cancel()
-        for task in self._opening.values():
-            task.cancel()
-        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        await self._opening.cancel()
         await asyncio.gather(*(judge.close() for judge in self.loaded.values()), return_exceptions=True)
         self.loaded.clear()
         await self._backend.close()
 
     async def _opened(self, name: str) -> Judge | Failure:
-        task = self._opening.get(name)
-        if task is None:
+        if name not in self._opening:
             failed = self._failed.get(name)
             if failed is not None and self._clock() < failed[0]:
                 return failed[1]
             status = self.status(name)
             if isinstance(status, Failure):
                 return status  # and nothing is remembered: callers may invent names
-            task = self._start(name)
-        return await asyncio.shield(task)
-
-    def _start(self, name: str) -> asyncio.Task[Judge | Failure]:
         # A context of its own: what a judge's own tasks log later is not about the request that opened it.
-        task = self._opening[name] = asyncio.get_running_loop().create_task(
-            self._open(name), context=contextvars.Context()
-        )
-        task.add_done_callback(lambda _: self._opening.pop(name, None))
-        return task
+        return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
 
     async def _open(self, name: str) -> Judge | Failure:
         started_s = self._clock()
