@@ -1,4 +1,4 @@
-"""Memory and single flight before an encoder: it alone completes what waits, whatever a backend's futures tell."""
+"""Memory and single flight before an encoder: it alone completes what waits, however a backend's texts end."""
 
 import asyncio
 import time
@@ -14,6 +14,7 @@ from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
+from gradewire_server.encoders.batching.submission import Queued, Submission, end, finish
 from gradewire_server.encoders.blob_cache import BlobCache
 from gradewire_server.encoders.cache import CachedEncoder
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
@@ -26,33 +27,50 @@ from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.second_level import Write
 from gradewire_server.storage.telemetry import StorageTelemetry
 from gradewire_server.storage.token_codec import encode_tokens
-from gradewire_server.storage.vector_kind import SENTENCE
+from gradewire_server.storage.vector_kind import SENTENCE, Blobs
 
 DIMS = 4
 BLOB = encode_blobs(np.ones((1, DIMS), np.float16), np.zeros(1, np.bool_))[0]
 
 
+class Text:
+    """A text that was submitted, whose end a test decides."""
+
+    def __init__(self, queued: Queued[PendingText, Encoded]) -> None:
+        self.text = queued.job.text
+        self.kinds = queued.job.kinds
+        self._queued = queued
+
+    def done(self, blobs: Blobs | Failure) -> None:
+        finish([self._queued], [Encoded(blobs)])
+
+    def failed(self, error: Exception) -> None:
+        end([self._queued], error)
+
+    def dropped(self) -> None:
+        end([self._queued])
+
+
 class ByHand:
-    """A queue whose futures a test completes."""
+    """A queue whose texts a test ends."""
 
     def __init__(self) -> None:
-        self.submitted: list[tuple[PendingText, asyncio.Future[Encoded]]] = []
+        self.submitted: list[Text] = []
         self.full = False
         self.defect: Exception | None = None
 
-    def submit(self, texts: Sequence[PendingText], /) -> list[asyncio.Future[Encoded]]:
+    def submit(self, texts: Sequence[PendingText], /) -> Submission[PendingText, Encoded]:
         if self.defect is not None:
             raise self.defect
         if self.full:
             raise QueueFullError
-        futures = [asyncio.get_running_loop().create_future() for _ in texts]
-        self.submitted += zip(texts, futures, strict=True)
-        return futures
+        submission: Submission[PendingText, Encoded] = Submission(texts)
+        self.submitted += map(Text, submission.queued)
+        return submission
 
     async def close(self, reason: Failure) -> None:
-        for _, future in self.submitted:
-            if not future.done():
-                future.set_exception(RunError(reason))
+        for text in self.submitted:
+            text.failed(RunError(reason))
 
 
 class Stored:
@@ -108,7 +126,7 @@ class Bench:
         tiers = [tier] * len(texts)
         return asyncio.create_task(self.cache.fetch(texts, tiers, kind=kind, deadline_s=deadline_s))
 
-    async def submitted(self, count: int) -> list[tuple[PendingText, asyncio.Future[Encoded]]]:
+    async def submitted(self, count: int) -> list[Text]:
         async with asyncio.timeout(5):
             while len(self.queue.submitted) < count:  # noqa: ASYNC110 - a list has no event
                 await asyncio.sleep(0)
@@ -122,9 +140,9 @@ async def test_what_is_known_is_answered_at_once_and_what_is_pending_is_joined()
     bench = Bench()
     first, second = bench.fetch("a", "b"), bench.fetch("b")
     submitted = await bench.submitted(2)
-    assert [text.text for text, _ in submitted] == ["a", "b"]
-    for _, future in submitted:
-        future.set_result(Encoded({SENTENCE: BLOB}))
+    assert [text.text for text in submitted] == ["a", "b"]
+    for text in submitted:
+        text.done({SENTENCE: BLOB})
     assert list((await first).sources) == [Source.COMPUTED, Source.COMPUTED]
     assert list((await second).sources) == [Source.JOINED]
     known = bench.cache.fetch(["a", "b"], [Tier.WINDOW] * 2, kind=SENTENCE, deadline_s=None)
@@ -137,17 +155,17 @@ async def test_what_is_known_is_answered_at_once_and_what_is_pending_is_joined()
 async def test_what_ends_badly_is_told_and_not_kept() -> None:
     bench = Bench()
     call = bench.fetch("a", "b", "c")
-    (_, one), (_, two), (_, three) = await bench.submitted(3)
-    one.set_exception(RunError(Failure(Status.UNAVAILABLE, "gone")))
-    two.set_exception(RuntimeError("a broken model in /secret"))
-    three.set_result(Encoded(Failure(Status.INTERNAL, "not finite")))
+    one, two, three = await bench.submitted(3)
+    one.failed(RunError(Failure(Status.UNAVAILABLE, "gone")))
+    two.failed(RuntimeError("a broken model in /secret"))
+    three.done(Failure(Status.INTERNAL, "not finite"))
     failures = [result for result in (await call).results if isinstance(result, Failure)]
     assert [failure.status for failure in failures] == [Status.UNAVAILABLE, Status.UNAVAILABLE, Status.INTERNAL]
     assert failures[0].message == "gone"
     assert "secret" not in failures[1].message
     again = bench.fetch("a", "b", "c")
-    for _, future in (await bench.submitted(6))[3:]:
-        future.set_result(Encoded({SENTENCE: BLOB}))
+    for text in (await bench.submitted(6))[3:]:
+        text.done({SENTENCE: BLOB})
     assert (await again).results == [BLOB] * 3
 
 
@@ -175,13 +193,13 @@ async def test_a_full_queue_a_defect_and_a_closed_encoder_answer_every_caller() 
 async def test_what_nobody_wanted_is_dropped_and_counted_by_its_reason() -> None:
     bench = Bench()
     gone, late = bench.fetch("a"), bench.fetch("b", deadline_s=time.monotonic() + 0.01)
-    (_, one), (_, two) = await bench.submitted(2)
+    one, two = await bench.submitted(2)
     gone.cancel()
     (result,) = (await late).results
     assert isinstance(result, Failure)
     assert result.status is Status.TIMEOUT
-    one.cancel()
-    two.cancel()
+    one.dropped()
+    two.dropped()
     await asyncio.sleep(0.01)
     assert (bench.dropped("cancelled"), bench.dropped("deadline"), len(bench.pending)) == (1, 1, 0)
 
@@ -189,15 +207,15 @@ async def test_what_nobody_wanted_is_dropped_and_counted_by_its_reason() -> None
 async def test_who_comes_in_the_moment_in_which_a_text_is_dropped_is_served_all_the_same() -> None:
     bench = Bench()
     gone = bench.fetch("a")
-    ((_, first),) = await bench.submitted(1)
+    (first,) = await bench.submitted(1)
     gone.cancel()
     await asyncio.wait([gone])
-    first.cancel()  # the cache is told of it in the next turn
+    first.dropped()  # the cache is told of it in the next turn
     call = asyncio.ensure_future(bench.cache.fetch(["a"], [Tier.WINDOW], kind=SENTENCE, deadline_s=None))
     joined = VectorCall(1, deadline_s=None)
     assert bench.pending.join(bench.spaces.sentence.hashes(["a"])[0], joined, 0, SENTENCE, Tier.WINDOW)
-    _, (_, second) = await bench.submitted(2)
-    second.set_result(Encoded({SENTENCE: BLOB}))
+    _, second = await bench.submitted(2)
+    second.done({SENTENCE: BLOB})
     assert (await call).results == [BLOB]
     await joined.wait()
     assert joined.results == [BLOB]
@@ -207,16 +225,16 @@ async def test_who_comes_in_the_moment_in_which_a_text_is_dropped_is_served_all_
 async def test_who_wants_more_than_a_run_gave_waits_for_another_one() -> None:
     bench = Bench()
     sentence = bench.fetch("a", tier=Tier.PREDICTION)
-    ((_, first),) = await bench.submitted(1)
+    (first,) = await bench.submitted(1)
     tokens = bench.fetch("a", kind=1, tier=Tier.PREDICTION)
     await asyncio.sleep(0)
-    first.set_result(Encoded({SENTENCE: BLOB}))
+    first.done({SENTENCE: BLOB})
     assert (await sentence).results == [BLOB]
-    _, (text, second) = await bench.submitted(2)
-    assert text.kinds == {1}
+    _, second = await bench.submitted(2)
+    assert second.kinds == {1}
     blob = encode_tokens(BLOB, np.ones((1, DIMS), np.float32), np.zeros((1, 2), np.int32), np.ones(1, np.int32))
     assert blob is not None
-    second.set_result(Encoded({SENTENCE: BLOB, 1: blob}))
+    second.done({SENTENCE: BLOB, 1: blob})
     assert (await tokens).results == [blob]
 
 
@@ -226,11 +244,11 @@ async def test_what_is_stored_is_not_computed_and_windows_are_not_looked_up() ->
     (name,) = bench.spaces.sentence.hashes(["a"])
     second.values[bench.spaces.sentence.stored(name)] = BLOB
     call = bench.fetch("a", "b", tier=Tier.REFERENCE)
-    ((text, future),) = await bench.submitted(1)
+    (text,) = await bench.submitted(1)
     assert text.text == "b"
-    future.set_result(Encoded({SENTENCE: BLOB}))
+    text.done({SENTENCE: BLOB})
     assert list((await call).sources) == [Source.DISK, Source.COMPUTED]
     window = bench.fetch("c")
-    (await bench.submitted(2))[1][1].set_result(Encoded({SENTENCE: BLOB}))
+    (await bench.submitted(2))[1].done({SENTENCE: BLOB})
     await window
     assert second.reads == 1
