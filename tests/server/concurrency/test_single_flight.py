@@ -24,12 +24,18 @@ class Work:
         return self.began
 
 
+async def settled() -> None:
+    """Gives tasks, and those that they begin, their first turns."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
 async def test_those_who_ask_at_the_same_time_share_one_piece_of_work() -> None:
     flight: SingleFlight[str, int] = SingleFlight()
     work, other = Work(), Work()
     asking = [asyncio.create_task(flight.result("a", work)) for _ in range(3)]
     beside = asyncio.create_task(flight.result("b", other))
-    await asyncio.sleep(0)
+    await settled()
     assert (work.began, other.began) == (1, 1)
     assert "a" in flight
     work.gate.set()
@@ -50,7 +56,7 @@ async def test_who_gives_up_takes_it_from_nobody() -> None:
     flight: SingleFlight[str, int] = SingleFlight()
     work = Work()
     gone, stays = (asyncio.create_task(flight.result("a", work)) for _ in range(2))
-    await asyncio.sleep(0)
+    await settled()
     gone.cancel()
     await asyncio.wait([gone])
     assert "a" in flight
@@ -64,7 +70,7 @@ async def test_it_goes_on_when_all_have_given_up() -> None:
     flight: SingleFlight[str, int] = SingleFlight()
     work = Work()
     asking = asyncio.create_task(flight.result("a", work))
-    await asyncio.sleep(0)
+    await settled()
     asking.cancel()
     await asyncio.wait([asking])
     work.gate.set()
@@ -89,14 +95,14 @@ async def test_waiting_for_all_and_cancelling_all() -> None:
     work = Work()
     task = flight.begin("a", work)
     waiting = asyncio.create_task(flight.wait())
-    await asyncio.sleep(0)
+    await settled()
     assert not waiting.done()
     work.gate.set()
     await waiting
     assert task.result() == 1
     work.gate.clear()
     asking = asyncio.create_task(flight.result("a", work))
-    await asyncio.sleep(0)
+    await settled()
     await flight.cancel()
     assert "a" not in flight
     with pytest.raises(asyncio.CancelledError):

@@ -22,9 +22,11 @@ class SingleFlight(Generic[K, R]):
     def __contains__(self, key: K) -> bool:
         return key in self._tasks
 
-    async def result(self, key: K, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """What the work of that key gives, or raises; it is begun unless it is under way."""
-        return await asyncio.shield(self._tasks.get(key) or self.begin(key, work))
+    async def result(
+        self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
+    ) -> R:
+        """What the work of that key gives, or raises; it is begun, as by `begin`, unless it is under way."""
+        return await asyncio.shield(self._tasks.get(key) or self.begin(key, work, context=context))
 
     def begin(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None

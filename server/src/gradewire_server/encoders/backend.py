@@ -1,12 +1,12 @@
 """What makes vectors of texts, of one model: an encoder, or a store that is asked before one."""
 
 import math
-from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure
+from gradewire_server.encoders.batching.submission import Ended
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.storage.vector_kind import Blobs
 
@@ -25,16 +25,11 @@ class Encoded(NamedTuple):
     began_s: float = math.inf
 
 
-EncodedFuture: TypeAlias = Future[Encoded]
+EndedTexts: TypeAlias = Ended[PendingText, Encoded]
 
 
 class VectorBackend(Protocol):
     """Texts to vectors. Lives on one event loop."""
 
-    async def encode(self, texts: Sequence[PendingText], /) -> Sequence[EncodedFuture]:
-        """Begins to work texts out; what is wanted of them may grow until their turn comes.
-
-        Returns:
-            One future per text, in order. Those of texts that nobody wanted any more are cancelled; what fails has a
-            `RunError`, or whatever else a run raised.
-        """
+    def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[EndedTexts]:
+        """Works texts out, each of which ends once; what is wanted of them may grow until their turn comes."""

@@ -5,7 +5,6 @@ import logging
 import math
 import time
 from collections.abc import Coroutine, Iterable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.backend import EncodedFuture, VectorBackend
+from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.errors import RunError
 from gradewire_server.encoders.blob_cache import BlobCache, Entry
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder
@@ -32,7 +31,7 @@ _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this tex
 class CachedEncoder:
     """An encoder behind all levels of the cache. Lives on one event loop.
 
-    It alone completes what waits for texts: backends answer with futures and know of no caller.
+    It alone completes what waits for texts: backends tell how texts ended, and know of no caller.
 
     Args:
         encoder: Works out what nobody knows.
@@ -94,7 +93,6 @@ class CachedEncoder:
         await self._encoder.close(reason)
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await asyncio.sleep(0)  # what futures were told of last is completed by then
 
     def _subscribe(
         self, call: VectorCall, kind: VectorKind, wanted: Iterable[tuple[bytes, tuple[int, str, Tier]]]
@@ -128,48 +126,46 @@ class CachedEncoder:
 
     async def _work_out(self, backend: VectorBackend, texts: Sequence[PendingText]) -> None:
         try:
-            futures = await backend.encode(texts)
+            async for part in backend.encode(texts):
+                unserved = self._complete(part)
+                if unserved:
+                    self._spawn(self._launch(unserved))
         except Exception:  # noqa: BLE001 - whatever it was, it is logged and no caller may hang
             _log.exception("work on %d texts failed", len(texts))
-            self._give_up(texts)
-            return
-        for text, future in zip(texts, futures, strict=True):
-            future.add_done_callback(partial(self._ended, text))
+            for text in texts:
+                if text in self._pending:
+                    self._pending.complete(text, _DEFECT, Source.COMPUTED)
 
-    def _ended(self, text: PendingText, future: EncodedFuture) -> None:
-        try:
-            served = self._complete(text, future)
-        except Exception:  # noqa: BLE001 - as above
-            _log.exception("work on a text failed")
-            self._give_up([text])
-            return
-        if not served:
-            self._spawn(self._launch([text]))
-
-    def _give_up(self, texts: Sequence[PendingText]) -> None:
-        for text in texts:
-            if text in self._pending:
-                self._pending.complete(text, _DEFECT, Source.COMPUTED)
-
-    def _complete(self, text: PendingText, future: EncodedFuture) -> bool:
-        """Keeps what became of a text and hands it out. Nothing failed is kept.
+    def _complete(self, part: EndedTexts) -> list[PendingText]:
+        """Keeps what became of texts and hands it out. Nothing failed is kept.
 
         Returns:
-            Whether everyone was served; the others want something that takes another run.
+            Texts of which somebody wants something that takes another run.
         """
-        if future.cancelled():
-            if text.wanted(time.monotonic()):
-                return False  # by someone who came just after
-            self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()
-            return True
-        error = future.exception()
-        if error is not None:
-            failure = error.failure if isinstance(error, RunError) else _RUN_FAILED
-            return self._pending.complete(text, failure, Source.COMPUTED)
-        blobs, source, began_s = future.result()
+        if part.results is not None:
+            return self._complete_run(part.jobs, part.results)
+        if part.error is not None:
+            failure = part.error.failure if isinstance(part.error, RunError) else _RUN_FAILED
+            for text in part.jobs:
+                self._pending.complete(text, failure, Source.COMPUTED)
+            return []
+        now_s = time.monotonic()
+        wanted_again = []
+        for text in part.jobs:
+            if text.wanted(now_s):  # by someone who came just after
+                wanted_again.append(text)
+            else:
+                self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()
+        return wanted_again
+
+    def _complete_run(self, texts: Sequence[PendingText], results: Sequence[Encoded]) -> list[PendingText]:
+        began_s = results[0].began_s
         if began_s < math.inf:
-            for call in text.calls():
-                call.ran(began_s, queued_s=text.queued_s)
-        if not isinstance(blobs, Failure):
-            blobs = self._blobs.keep(self.spaces, text, blobs)
-        return self._pending.complete(text, blobs, source)
+            for call, queued_s in {call: text.queued_s for text in texts for call in text.calls()}.items():
+                call.ran(began_s, queued_s=queued_s)
+        unserved = []
+        for text, (blobs, source, _) in zip(texts, results, strict=True):
+            kept = blobs if isinstance(blobs, Failure) else self._blobs.keep(self.spaces, text, blobs)
+            if not self._pending.complete(text, kept, source):
+                unserved.append(text)
+        return unserved

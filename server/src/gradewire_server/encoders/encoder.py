@@ -2,19 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.backend import EncodedFuture
+from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
+from gradewire_server.encoders.batching.submission import Ended, Submission
 from gradewire_server.encoders.pending import PendingText, VectorCall
 from gradewire_server.encoders.telemetry import ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
@@ -29,8 +31,8 @@ _QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full; t
 class RunQueue(Protocol):
     """Runs tokenized texts in batches."""
 
-    def submit(self, texts: Sequence[PendingText], /) -> list[EncodedFuture]:
-        """Takes the texts of one call whole; one future per text.
+    def submit(self, texts: Sequence[PendingText], /) -> Submission[PendingText, Encoded]:
+        """Takes the texts of one call whole; what is returned tells how they end.
 
         Raises:
             QueueFullError: None was taken, for the queue is full.
@@ -60,8 +62,8 @@ class LoadedParts:
     telemetry: ModelTelemetry
 
 
-class Encoder:
-    """A loaded model; see `VectorBackend`."""
+class Encoder(VectorBackend):
+    """A loaded model."""
 
     def __init__(self, parts: LoadedParts) -> None:
         self.model = parts.model
@@ -72,10 +74,12 @@ class Encoder:
         self._closed: Failure | None = None
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{parts.model.name}")
 
-    async def encode(self, texts: Sequence[PendingText], /) -> list[EncodedFuture]:
-        """Tokenizes texts, off the event loop where they are long together, and queues them."""
+    @override
+    async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[EndedTexts]:
+        # Tokenized off the event loop where they are long together.
         if self._closed is not None:
-            return _failed(texts, self._closed)
+            yield Ended(texts, error=RunError(self._closed))
+            return
         if sum(len(text.text) for text in texts) <= INLINE_CHARACTERS:
             tokenize_s = self._tokenize(texts)
         else:
@@ -88,11 +92,14 @@ class Encoder:
         for text in texts:
             text.queued_s = now_s
         try:
-            return self._queue.submit(texts)
+            submission = self._queue.submit(texts)
         except QueueFullError:
-            return _failed(texts, _QUEUE_FULL)
+            yield Ended(texts, error=RunError(_QUEUE_FULL))
         except RunError as error:
-            return _failed(texts, error.failure)
+            yield Ended(texts, error=error)
+        else:
+            async for part in submission:
+                yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Ids of each text as `EmbedTokens` numbers them, special ones left out."""
@@ -122,14 +129,6 @@ class Encoder:
                 for text, tokens in zip(group, tokenized, strict=True):
                     text.tokens = tokens
         return time.perf_counter() - started_s
-
-
-def _failed(texts: Sequence[PendingText], failure: Failure) -> list[EncodedFuture]:
-    loop = asyncio.get_running_loop()
-    futures: list[EncodedFuture] = [loop.create_future() for _ in texts]
-    for future in futures:
-        future.set_exception(RunError(failure))
-    return futures
 
 
 def _calls(texts: Sequence[PendingText]) -> set[VectorCall]:

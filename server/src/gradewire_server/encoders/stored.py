@@ -1,10 +1,12 @@
 """A second level before an encoder: what is stored is not computed."""
 
-import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
-from gradewire_server.encoders.backend import Encoded, EncodedFuture, VectorBackend
+from typing_extensions import override
+
+from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
+from gradewire_server.encoders.batching.submission import Ended
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.storage.keys import EntryKind, ModelSpaces
 from gradewire_server.storage.second_level import SecondLevel
@@ -12,8 +14,8 @@ from gradewire_server.storage.token_codec import is_whole
 from gradewire_server.storage.vector_kind import SENTENCE, Blobs, VectorKind
 
 
-class StoredFirst:
-    """Looks texts up in a second level, then asks another backend; see `VectorBackend`.
+class StoredFirst(VectorBackend):
+    """Looks texts up in a second level, then asks another backend.
 
     Args:
         backend: Asked for what is not stored.
@@ -26,21 +28,20 @@ class StoredFirst:
         self._second = second
         self._spaces = spaces
 
-    async def encode(self, texts: Sequence[PendingText], /) -> list[EncodedFuture]:
-        """Looks texts up, and has the backend work out the others."""
+    @override
+    async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[EndedTexts]:
         started_s = time.perf_counter()
         found = await find_stored(self._spaces, self._second, texts)
         took_s = time.perf_counter() - started_s
         for call in {call for text in texts for call in text.calls()}:
             call.timing.cache_s += took_s
+        hits = [(text, Encoded(blobs, self._second.source)) for text, blobs in zip(texts, found, strict=True) if blobs]
+        if hits:
+            yield Ended([text for text, _ in hits], [encoded for _, encoded in hits])
         left = [text for text, blobs in zip(texts, found, strict=True) if not blobs]
-        computed = iter(await self._backend.encode(left) if left else ())
-        return [self._done(blobs) if blobs else next(computed) for blobs in found]
-
-    def _done(self, blobs: Blobs) -> EncodedFuture:
-        future: EncodedFuture = asyncio.get_running_loop().create_future()
-        future.set_result(Encoded(blobs, self._second.source))
-        return future
+        if left:
+            async for part in self._backend.encode(left):
+                yield part
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:

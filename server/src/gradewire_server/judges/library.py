@@ -80,7 +80,7 @@ class JudgeLibrary(ModelIndex):
             self._log_once(name, status)
             self._look_again_later(name)
         else:
-            self._start(name)
+            self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
         """The judge that `get` would return, where that is loaded already; else None."""
@@ -139,12 +139,8 @@ class JudgeLibrary(ModelIndex):
             status = self.status(name)
             if isinstance(status, Failure):
                 return status  # and nothing is remembered: callers may invent names
-            self._start(name)
-        return await self._opening.result(name, partial(self._open, name))
-
-    def _start(self, name: str) -> None:
         # A context of its own: what a judge's own tasks log later is not about the request that opened it.
-        self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
+        return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
 
     async def _open(self, name: str) -> Judge | Failure:
         started_s = self._clock()

@@ -1,11 +1,11 @@
-"""How jobs end: what their futures tell, as a test reads it."""
+"""How jobs end: what submissions tell, as a test reads it."""
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from gradewire_server.encoders.batching.errors import RunError
+from gradewire_server.encoders.batching.submission import Submission
 
 
 class EndingJob:
@@ -18,21 +18,27 @@ class EndingJob:
         self.ends: list[str] = []
 
 
-def watch(jobs: Sequence[EndingJob], futures: "Sequence[asyncio.Future[int]]") -> None:
-    """Notes how the futures of jobs end."""
-    for job, future in zip(jobs, futures, strict=True):
-        future.add_done_callback(partial(_note, job))
+_watching: set["asyncio.Task[None]"] = set()
 
 
-def _note(job: EndingJob, future: "asyncio.Future[Any]") -> None:
-    if future.cancelled():
-        job.ends.append("dropped")
-    elif (error := future.exception()) is not None:
-        assert isinstance(error, RunError) or str(error) == "a broken model"
-        job.ends.append("failed")
-    else:
-        assert future.result() == job.answer
-        job.ends.append("done")
+def watch(submission: Submission[Any, int]) -> None:
+    """Notes how the jobs of a submission end."""
+
+    async def note() -> None:
+        async for part in submission:
+            for place, job in enumerate(part.jobs):
+                if part.results is not None:
+                    assert part.results[place] == job.answer
+                    job.ends.append("done")
+                elif part.error is not None:
+                    assert isinstance(part.error, RunError) or str(part.error) == "a broken model"
+                    job.ends.append("failed")
+                else:
+                    job.ends.append("dropped")
+
+    task = asyncio.get_running_loop().create_task(note())
+    _watching.add(task)
+    task.add_done_callback(_watching.discard)
 
 
 async def ended(jobs: Sequence[EndingJob]) -> None:

@@ -13,7 +13,7 @@ from tests.server.encoders.batching.ends import EndingJob, ended, watch
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
-from gradewire_server.encoders.batching.queued import Queued
+from gradewire_server.encoders.batching.submission import Queued
 from gradewire_server.settings.compute import ComputeConfig
 
 CLOSING = Failure(Status.UNAVAILABLE, "closing")
@@ -62,7 +62,7 @@ class Watched(Batcher[Job, int]):
     def give(self, jobs: Sequence[Job]) -> bool:
         """Submits jobs and notes how they end; whether they were taken."""
         try:
-            watch(jobs, self.submit(jobs))
+            watch(self.submit(jobs))
         except (QueueFullError, RunError):
             return False
         return True

@@ -64,7 +64,7 @@ class Watched(AsyncDispatcher[Job, int]):
     def give(self, jobs: Sequence[Job]) -> bool:
         """Submits jobs; whether they were taken."""
         try:
-            watch(jobs, self.submit(jobs))
+            watch(self.submit(jobs))
         except (QueueFullError, RunError):
             return False
         return True

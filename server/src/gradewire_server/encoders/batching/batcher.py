@@ -8,7 +8,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.fair_queue import FairQueue, plan_runs
-from gradewire_server.encoders.batching.queued import J, Queued, R, drop, fail, finish, jobs_of
+from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of
 from gradewire_server.encoders.batching.workers import worker_pool
 from gradewire_server.settings.compute import ComputeConfig
 
@@ -51,7 +51,7 @@ class Batcher(Generic[J, R]):
         """Tokens that wait."""
         return self._queue.tokens
 
-    def submit(self, jobs: Sequence[J], /) -> "list[asyncio.Future[R]]":
+    def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
         """Queues the jobs of one call; see `RunQueue.submit`.
 
         A queue below its bound takes a call whole, so every call can be served when it is alone.
@@ -60,15 +60,15 @@ class Batcher(Generic[J, R]):
             raise RunError(self._closed)
         if self._queue.tokens >= self._compute.max_queue_tokens:
             raise QueueFullError
-        queued: list[Queued[J, R]] = [Queued(job, self._loop) for job in jobs]
-        self._queue.push(queued)
+        submission: Submission[J, R] = Submission(jobs)
+        self._queue.push(submission.queued)
         self._dispatch()
-        return [each.future for each in queued]
+        return submission
 
     async def close(self, reason: Failure) -> None:
         """Fails what is queued with `reason`, waits for what is running."""
         self._closed = reason
-        fail(self._queue.drain(), RunError(reason))
+        end(self._queue.drain(), RunError(reason))
         await asyncio.to_thread(self._pool.shutdown)
         # Results of the last runs were handed to the loop before the pool ended; let them be delivered.
         await asyncio.sleep(0)
@@ -83,7 +83,7 @@ class Batcher(Generic[J, R]):
                 max_jobs=self._compute.max_batch_texts,
                 wanted=lambda queued: queued.wanted(now_s),
             )
-            drop(dropped)
+            end(dropped)
             if taken:
                 runs = plan_runs(taken, max_tokens=self._compute.max_batch_tokens)
                 exclusive = self._idle == self._compute.worker_count and not self._queue.jobs
@@ -101,7 +101,7 @@ class Batcher(Generic[J, R]):
                 results = self._run(jobs_of(run), exclusive=exclusive)
             except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
                 _log.exception("a run of %d texts failed", len(run))
-                self._loop.call_soon_threadsafe(fail, run, error)
+                self._loop.call_soon_threadsafe(end, run, error)
             else:
                 self._loop.call_soon_threadsafe(finish, run, results)
         self._loop.call_soon_threadsafe(self._freed)

@@ -10,7 +10,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.batching.errors import DeadlinePassedError, QueueFullError, RunError
 from gradewire_server.encoders.batching.fair_queue import FairQueue, plan_runs
-from gradewire_server.encoders.batching.queued import J, Queued, R, drop, fail, finish, jobs_of
+from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64
@@ -75,7 +75,7 @@ class AsyncDispatcher(Generic[J, R]):
         """Runs on their way."""
         return len(self._running)
 
-    def submit(self, jobs: Sequence[J], /) -> "list[asyncio.Future[R]]":
+    def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
         """Queues the jobs of one call; see `RunQueue.submit`."""
         if self._closed is not None:
             raise RunError(self._closed)
@@ -84,15 +84,15 @@ class AsyncDispatcher(Generic[J, R]):
         refusal = self._remote.refusal()
         if refusal is not None:
             raise refusal
-        queued: list[Queued[J, R]] = [Queued(job, self._loop) for job in jobs]
-        self._queue.push(queued)
+        submission: Submission[J, R] = Submission(jobs)
+        self._queue.push(submission.queued)
         self._dispatch()
-        return [each.future for each in queued]
+        return submission
 
     async def close(self, reason: Failure) -> None:
         """Fails what is queued with `reason`, waits a little for what is running, then fails that too."""
         self._closed = reason
-        fail(self._drain(), RunError(reason))
+        end(self._drain(), RunError(reason))
         if self._running:
             await asyncio.wait(self._running, timeout=_CLOSE_WAIT_S)
         for task in self._running:
@@ -124,7 +124,7 @@ class AsyncDispatcher(Generic[J, R]):
             max_jobs=limits.max_run_texts,
             wanted=lambda queued: queued.wanted(now_s),
         )
-        drop(dropped)
+        end(dropped)
         if taken:
             self._planned += plan_runs(
                 taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
@@ -134,7 +134,7 @@ class AsyncDispatcher(Generic[J, R]):
         now_s = self._loop.time()
         wanted = [each for each in run if each.wanted(now_s)]
         if len(wanted) < len(run):
-            drop(each for each in run if each not in wanted)
+            end([each for each in run if each not in wanted])
         return wanted
 
     def _drain(self) -> list[Queued[J, R]]:
@@ -149,7 +149,7 @@ class AsyncDispatcher(Generic[J, R]):
         """
         refusal = self._remote.refusal()
         if refusal is not None:
-            fail(self._drain(), refusal)
+            end(self._drain(), refusal)
         now_s = self._loop.time()
         for task, run in self._running.items():
             if refusal is not None or not any(each.wanted(now_s) for each in run):
@@ -166,7 +166,7 @@ class AsyncDispatcher(Generic[J, R]):
         except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
             if not isinstance(error, RunError):
                 _log.exception("a run of %d texts failed", len(run))
-            fail(run, error)
+            end(run, error)
         else:
             finish(run, results)
 
@@ -180,6 +180,6 @@ class AsyncDispatcher(Generic[J, R]):
         wanted = self._wanted(run)
         error = self._remote.refusal() if self._closed is None else RunError(self._closed)
         if error is not None:
-            fail(wanted, error)
+            end(wanted, error)
         else:
             self._queue.push(wanted)
