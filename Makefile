@@ -15,7 +15,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-export lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -65,16 +65,26 @@ $(VENV)-export/.installed: requirements/export.lock pyproject.toml
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
 	@$(TIMED); $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
-lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo
+test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
+	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
+	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed --timeout=900; done
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/benchmarks.md has the figures)
+quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges and browsers: what to run while writing
+	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone" tests/client tests/server/metrics tests/server/requests \
+	    tests/server/scoring tests/server/settings tests/models tests/proto tests/oracle --deselect tests/client/report/test_chromium.py
+
+lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo; \
+	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
+	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
+
+bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop
 
-bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/benchmarks.md (DATA=DIR: the labelled rows)
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
 
-bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/judge.md (DATA=DIR: the labelled rows; the judge must be built)
+bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts

@@ -4,13 +4,29 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+from tests.support.processes import (  # noqa: F401 - hooks
+    hear_ctrl_c,
+    pytest_runtest_call,
+    pytest_runtest_setup,
+    pytest_runtest_teardown,
+    pytest_sessionfinish,
+)
 from tests.support.servers.triton import TritonServer
 
 from gradewire_models.repository.built import default_repository, load_built
 
 # The oracle and a few tests load ONNX Runtime without gradewire; see gradewire_models.runtime.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+hear_ctrl_c()
+
+# How long an example takes says nothing on a machine that does other things as well. What CI draws is the same every
+# time; `make test-search` draws afresh, and more.
+hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
+hypothesis.settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,16 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from tests.support.processes import (  # noqa: F401 - hooks
+    hear_ctrl_c,
+    pytest_runtest_call,
+    pytest_runtest_setup,
+    pytest_runtest_teardown,
+    pytest_sessionfinish,
+)
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+hear_ctrl_c()
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 SPECIAL = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}

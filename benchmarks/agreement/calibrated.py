@@ -1,4 +1,4 @@
-"""Fits `calibrated` on half a of EVOUNA's development questions and reads it elsewhere; writes docs/calibrated.md.
+"""Fits `calibrated` on half a of EVOUNA's development rows, reads it elsewhere, writes docs/research/calibrated.md.
 
 The features are what the served metric says (`calibrated?features_only=true`), and probabilities are evaluated by the
 server's own code. Read on half b, and on NQ301 without the questions that EVOUNA's development rows have too. Scores
@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "calibrated")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "calibrated.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "calibrated.md")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="encoder; default: %(default)s")
     parser.add_argument("--beside", metavar="MODEL", help="compare with `smile:v1` by this encoder too")
     parser.add_argument("--write-fit", type=Path, help="write the fit here: the catalog's file")

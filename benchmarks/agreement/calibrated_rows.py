@@ -12,7 +12,7 @@ import numpy as np
 
 from gradewire.agreement.fitting.halves import half_of, question_key
 from gradewire.agreement.fitting.stored_form import FittedFeature
-from gradewire_server.metrics.calibrated.features.features import FEATURES
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -49,7 +49,7 @@ def figures_block(fit: Fitted, half_a: ScoredRows, half_b: ScoredRows, nq301: Sc
             f"**{name[0].upper()}{name[1:]}**, {len(rows.rows)} rows.",
             agreement_table(rows, probabilities[name]),
         ]
-    blocks += ["**Calibration.**", _calibration_table(sets, probabilities)]
+    blocks += ["**Reliability.**", _calibration_table(sets, probabilities)]
     blocks += [
         "**Accuracy where the least certain answers are left out** (by probability alone).",
         _risk_table(sets, probabilities),

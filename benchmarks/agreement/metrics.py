@@ -1,4 +1,4 @@
-"""Agreement of every metric that needs no LLM with human labels; writes its tables into docs/benchmarks.md.
+"""Agreement of every metric that needs no LLM with human labels; writes its tables into docs/research/agreement.md.
 
 Scores are kept, with the engine's store, under --results: a run that was broken off goes on, and one without changes
 scores nothing, but says so where the code of the metrics has changed since. The rows are not part of the project.
@@ -18,7 +18,7 @@ from pathlib import Path
 from deploy.local.apt_package import PackageMissingError, unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "research" / "agreement.md"
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXIT_NO_DATA = 2
 # What scores depend on; a metric's version need not change with every line of it.

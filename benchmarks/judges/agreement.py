@@ -1,4 +1,4 @@
-"""Agreement of the judge's metrics with human labels; writes its tables into docs/judge.md.
+"""Agreement of the judge's metrics with human labels; writes its tables into docs/research/judge.md.
 
 600 rows, the same ones every time: 100 of each data set and model. Prompts and thresholds may only be chosen on
 `development_rows`, none of whose questions is among the 600. Scores are kept under --results: a run that was broken
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
-PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "prompts"
+PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "judged" / "prompts"
 BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
 MODELS = ("fid", "gpt35", "gpt4")
 ROWS_OF_A_CELL = 100
@@ -120,7 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "judge.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
     parser.add_argument("--only", action="append", help="this block alone; may be repeated")
     parser.add_argument("--development", type=Path, help="write the development rows here and do nothing else")

@@ -8,7 +8,7 @@ its opening, its best label. All texts are NFC.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.metrics.judged.self_praise import PLACEHOLDER
 
 QUESTION: Final = "Who wrote the first published program?"
@@ -78,7 +78,7 @@ def _foreign(name: str, question: str, reference: str, prediction: str, seen: st
 
 _MILLION: Final = 1_000_000
 _SHOWN: Final = 16_384
-_VARIANT: Final = PROMPTS.find("lave", "").variants["rating"]
+_VARIANT: Final = PACKAGE_PROMPTS.find("lave", "").variants["rating"]
 OPENING: Final = _VARIANT.last.opening
 LABELS: Final = _VARIANT.last.labels
 BEST: Final = LABELS[_VARIANT.last.values.index(max(_VARIANT.last.values))]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import default_repository, load_built
 from gradewire_server.metrics.smile.texts import smile_texts
-from gradewire_server.metrics.text.words import Normalised, normalise
+from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
 
 Row = dict[str, Any]
 Answer = dict[str, Any]

@@ -21,7 +21,7 @@ from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier, TokenVectors
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.embedding.bertscore_match import match
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 
 _TEXTS_AT_ONCE = 200
 _ROWS_AT_ONCE = 20

@@ -24,7 +24,7 @@ from nltk.corpus import wordnet
 from nltk.stem import WordNetLemmatizer
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.words import bare_words
+from gradewire_server.metrics.text.smile_normalise import bare_words
 
 EXAMPLES = 8
 NEEDED = ("index.sense", *(f"{kind}.{pos}" for kind in ("index", "data") for pos in ("noun", "verb", "adj", "adv")))

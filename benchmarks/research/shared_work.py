@@ -21,12 +21,12 @@ from gradewire_server.domain.needs import Corpus, Tier
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
 from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
-from gradewire_server.metrics.parameters import SbertParameters, SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 
 _SEED = 0
 METRICS: dict[str, tuple[Any, Any]] = {

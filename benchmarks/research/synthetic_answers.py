@@ -21,7 +21,7 @@ from benchmarks.common.rows import DEFAULT_DATA, read_rows
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.local.backend import EmbeddedJudges
-from gradewire_server.metrics.judged.prompts import PROMPTS, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.scoring.synthetic.sentence import Writing, Written, write_sentence
 from gradewire_server.scoring.synthetic.writing import SENTENCES_AT_ONCE
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
@@ -116,7 +116,7 @@ async def main() -> None:
         "--show", type=int, default=0, help="first tries to print, beside all second tries and fallbacks"
     )
     arguments = parser.parse_args()
-    prompt = read_prompt(arguments.prompt.read_bytes()) if arguments.prompt else PROMPTS.find("synthetic", "")
+    prompt = read_prompt(arguments.prompt.read_bytes()) if arguments.prompt else PACKAGE_PROMPTS.find("synthetic", "")
     drawn = draw(arguments.data, arguments.references, arguments.seed)
     tokens = Tokens()
     judge = await EmbeddedJudges(EmbeddedJudgeConfig(arguments.repository), tokens).open(arguments.judge)

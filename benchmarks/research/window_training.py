@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.metrics.text.words import normalise, word_spans
+from gradewire_server.metrics.text.smile_normalise import normalise, word_spans
 from gradewire_train.adapter import prepare, save_trained
 from gradewire_train.encoder import TrainedEncoder, load_base
 from gradewire_train.recipes.recipe import Training

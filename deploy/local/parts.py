@@ -67,7 +67,7 @@ def valkey(state: Path, ports: Mapping[str, int]) -> Part:
 
 
 def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Part:
-    """The real Triton server with the stand-in ONNX Runtime backend (docs/triton.md)."""
+    """The real Triton server with the stand-in ONNX Runtime backend (docs/operate/triton.md)."""
     command = (
         *_gradewire("triton", "up"),
         *("--state", str(state / "triton")),

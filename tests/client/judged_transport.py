@@ -4,13 +4,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
-from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Limits
 
 
 class JudgedTransport:
@@ -27,29 +26,29 @@ class JudgedTransport:
         self.engine.script.on_generate = says
         self.requests: list[references_pb2.PrepareRequest] = []
         self.trouble: Callable[[references_pb2.PrepareProgress], None] = lambda _step: None
-        self._dataplane = Dataplane(Scorer(self.engine.ports), self.engine.ports, limits=limits)
+        self._handlers = handlers_over(self.engine, limits=limits or Limits())
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        return await self._dataplane.score(request, deadline_s=timeout_s)
+        return await self._handlers.score(request, deadline_s=timeout_s)
 
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        async for response in self._dataplane.score_stream(requests, deadline_s=timeout_s):
+        async for response in self._handlers.score_stream(requests, deadline_s=timeout_s):
             yield response
 
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         self.requests.append(request)
-        async with aclosing(self._dataplane.prepare(request, deadline_s=timeout_s)) as steps:
+        async with aclosing(self._handlers.prepare(request, deadline_s=timeout_s)) as steps:
             async for step in steps:
                 self.trouble(step)
                 yield references_pb2.PrepareProgress.FromString(step.SerializeToString())  # as from a wire
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         del timeout_s
-        return await self._dataplane.list_models()
+        return await self._handlers.list_models()
 
     async def close(self) -> None:
-        await self._dataplane.close()
+        await self._handlers.close()

@@ -6,22 +6,19 @@ from typing import Any
 
 import pytest
 from tests.client.judged_transport import JudgedTransport
-from tests.support.engines.hash_engine import HashEngine
+from tests.support.servers.handlers import context_over
 
 import gradewire
-from gradewire import Client, PrepareProgress, Provenance, Status, SyntheticGeneration
-from gradewire.preparation import name_set
+from gradewire import Client, PrepareProgress, Status, SyntheticGeneration
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.metrics.judged.prompts import PROMPTS
-from gradewire_server.requests.dataplane import Dataplane
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.limits import Limits
-from gradewire_server.requests.prepare import name_of
-from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Limits
 
-PROMPT = PROMPTS.find("synthetic", "")
+PROMPT = PACKAGE_PROMPTS.find("synthetic", "")
 _ANSWER = re.compile(r"Answer: (.*)")
 
 
@@ -144,18 +141,17 @@ def test_wrong_wishes_are_refused_at_once(client: Client, transport: JudgedTrans
     assert not transport.requests
 
 
-def test_client_and_server_name_a_set_alike() -> None:
-    engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine.ports), engine.ports)
-    plan = plan_generation(dataplane, references_pb2.PrepareRequest(generate=references_pb2.SyntheticGeneration()))
+async def test_client_and_server_name_a_set_alike(client: Client, transport: JudgedTransport) -> None:
+    rows = [
+        {"question": "cafe\u0301?", "references": ["a", "b"]},
+        {"references": ["c"], "synthetic_answers": ["It is c."]},
+    ]
+    read = [
+        ReferenceEntry("caf\u00e9?", ("a", "b")),
+        ReferenceEntry("", ("c",), ("It is c.",)),
+    ]
+    wanted = references_pb2.PrepareRequest(generate=references_pb2.SyntheticGeneration())
+    plan = await plan_generation(context_over(transport.engine), wanted)
     assert plan is not None
-    messages = [
-        references_pb2.ReferenceEntry(question="caf\u00e9?", references=["a", "b"]),
-        references_pb2.ReferenceEntry(references=["c"], synthetic_answers=["It is c."]),
-    ]
-    entries = [
-        ReferenceEntry(each.question, tuple(each.references), tuple(each.synthetic_answers)) for each in messages
-    ]
-    said = plan.provenance
-    writer = Provenance("synthetic", 1, said.model, said.model_digest, said.line, prompt_digest=said.prompt_digest)
-    assert name_set(messages, writer) == name_of(entries, plan) != name_of(entries) == name_set(messages)
+    assert client.prepare(rows).reference_set == name_set(read)
+    assert client.prepare(rows, generate=True).reference_set == name_set(read, plan.digests) != name_set(read)

@@ -9,7 +9,7 @@ import pytest
 
 from gradewire import Client, InvalidRequest, JudgeGrade, JudgeParts, Lave, Smile, Status
 from gradewire._calls.chunks import JUDGE_CHUNK_ITEMS
-from gradewire._calls.core import JUDGE_DEADLINE_S
+from gradewire._calls.client_calls import JUDGE_DEADLINE_S
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.metric_types.prompt_text import MAX_PROMPT_BYTES, read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores

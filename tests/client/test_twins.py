@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, I
 import pytest
 
 from gradewire import AsyncClient, AsyncScorer, Client, ItemLike, ItemScores, Scorer
+from gradewire.testing import StubTransport, echo_scores
 
 # Where the twins must differ, what the blocking one has instead.
 COUNTERPARTS = {
@@ -40,3 +41,27 @@ def test_everything_public_is_explained(name: str) -> None:
     if name != "__init__":
         assert public_methods(AsyncClient)[name].__doc__
         assert public_methods(Client)[name].__doc__
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("name", ["score", "score_stream", "prepare", "submit"])
+def test_the_options_are_the_same_everywhere(kind: type, name: str) -> None:
+    shared = {"preset", "synthetic", "model", "deadline_s"}
+    (options,) = typing.get_args(typing.get_type_hints(public_methods(kind)[name])["options"])
+    assert options.__optional_keys__ == (shared if name == "prepare" else shared | {"judge", "reference_set"})
+    assert not options.__required_keys__
+
+
+async def answered(method: Callable[..., object], options: dict[str, str]) -> object:
+    answer = method([{"references": ["a"], "prediction": "a"}], **options)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("name", ["score", "score_stream", "prepare", "submit"])
+async def test_an_unknown_option_is_an_error_of_the_call(kind: type, name: str) -> None:
+    method = getattr(kind(transport=StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0))), name)
+    unknown = {"presett": "fast"} | ({"judge": "j"} if name == "prepare" else {})
+    for option, value in unknown.items():
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument '{option}'"):
+            await answered(method, {option: value})

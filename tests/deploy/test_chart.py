@@ -40,14 +40,14 @@ def test_the_server_takes_the_settings_that_it_writes(
     page = tmp_path / "gradewire.toml"
     page.write_text(of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"])
     pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
-    known = {f"GRADEWIRE_{name.upper()}" for name in Settings.model_fields} | {"REDIS_PASSWORD"}
+    known = {f"GRADEWIRE_{name.upper()}" for name in Settings.load().given} | {"REDIS_PASSWORD"}
     for variable in pod["containers"][0]["env"]:
         assert variable["name"] in known
         monkeypatch.setenv(variable["name"], variable.get("value", "redis://secret"))
     settings = Settings.load(config=page)
     assert settings.backend == ("embedded" if name == "alone" else "triton")
-    assert pod["terminationGracePeriodSeconds"] > settings.drain_s + settings.grace_s
-    assert (settings.redis_url is None) == (name == "alone")
+    assert pod["terminationGracePeriodSeconds"] > settings.shutdown.drain_s + settings.shutdown.grace_s
+    assert (settings.engine.cache.redis is None) == (name == "alone")
 
 
 def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm_python.Chart) -> None:
@@ -58,7 +58,7 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm
     }
     schema = chart.schema
     assert schema is not None
-    assert schema["properties"]["settings"]["properties"].keys() == Settings.model_fields.keys() - set_by_chart
+    assert schema["properties"]["settings"]["properties"].keys() == Settings.load().given.keys() - set_by_chart
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_built_judges_are_mounted_where_the_server_looks(chart: helm_python.Char
     pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
     mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
     assert mounts["judges"]["readOnly"]
-    assert mounts["judges"]["mountPath"] == str(Settings.load(config=page).engine_config().judge.embedded.repository)
+    assert mounts["judges"]["mountPath"] == str(Settings.load(config=page).engine.judge.embedded.repository)
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert volumes["judges"]["persistentVolumeClaim"] == {"claimName": "judges", "readOnly": True}
 

@@ -115,9 +115,9 @@ def test_secrets_are_made_once_fit_each_other_and_are_read_by_the_server(tmp_pat
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     assert all(path.stat().st_mode & 0o777 == 0o644 for path in (tmp_path / "secrets").iterdir())
     settings = Settings.load(config=tmp_path / "secrets" / "gradewire.toml")
-    assert settings.redis_url is not None
-    assert settings.redis_url.get_secret_value() == f"redis://:{made['redis_password']}@valkey:6379"
-    assert len(settings.auth_tokens[0].get_secret_value()) == 48
+    assert settings.engine.cache.redis is not None
+    assert settings.engine.cache.redis.url == f"redis://:{made['redis_password']}@valkey:6379"
+    assert len(settings.listen.auth_tokens[0]) == 48
     assert "already there" in run(*script)
     assert {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()} == made
     assert "/secrets/" in (DEPLOY / ".gitignore").read_text().split()
@@ -128,13 +128,14 @@ def test_the_server_takes_its_settings(
 ) -> None:
     run("sh", str(DEPLOY / "make-secrets.sh"), str(tmp_path))
     service = services["gradewire"]
-    names = {f"GRADEWIRE_{name.upper()}" for name in Settings.model_fields}
+    names = {f"GRADEWIRE_{name.upper()}" for name in Settings.load().given}
     for name, value in service["environment"].items():
         assert name in names
         monkeypatch.setenv(name, value.replace("/run/secrets", str(tmp_path)))
     settings = Settings.load()
-    assert settings.triton_url == "triton:8001"
-    assert int(service["stop_grace_period"].removesuffix("s")) > settings.drain_s + settings.grace_s
+    assert settings.engine.triton is not None
+    assert settings.engine.triton.url == "triton:8001"
+    assert int(service["stop_grace_period"].removesuffix("s")) > settings.shutdown.drain_s + settings.shutdown.grace_s
 
 
 def test_what_is_mounted_is_there(services: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, ScoredResult
 from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 
 MODEL = "all-MiniLM-L6-v2"
 Grade = Callable[[Any, str], list[MetricResult]]

@@ -15,7 +15,7 @@ import gradewire_server.metrics
 from gradewire_server.domain.result import MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.metrics.smile.windows import windows_of
-from gradewire_server.metrics.text.words import normalise
+from gradewire_server.metrics.text.smile_normalise import normalise
 
 TOLERANCE = 1e-3
 Truth = dict[str, list[list[Reference]]]
@@ -73,58 +73,63 @@ def test_limits_are_said(grade: Grade, rows: list[Row]) -> None:
 
 # File, what stands in it (once), what is put in its place, a preset that must notice.
 MUTANTS = {
-    "weight": ("parameters.py", "else 0.3 for", "else 0.31 for", "v1"),
-    "weight of the reference code": ("parameters.py", "0.5 if preset", "0.52 if preset", "reference_code"),
-    "weights sum to one": ("smile_formula.py", "(1 - weight)", "0.69", "v1"),
-    "sentence": ("smile_formula.py", "weight * sentence +", "weight * keyword +", "v1"),
-    "similarity": ("smile_formula.py", "(1.0 + clipped) / 2.0", "clipped", "v1"),
-    "raw cosine": ("smile_formula.py", "return clipped if", "return (1.0 + clipped) / 2.0 if", "reference_code"),
-    "exact in lexical": ("smile_formula.py", "* (exact + keyword) / 2", "* keyword", "v1"),
-    "keyword in lexical": ("smile_formula.py", "* (exact + keyword) / 2", "* exact", "v1"),
-    "half": ("smile_formula.py", "* (exact + keyword) / 2", "* (exact + keyword) / 2.02", "v1"),
-    "fraction": ("smile_formula.py", "if preset is SmilePreset.PAPER:", "if True:", "v1"),
-    "whole words": ("smile_formula.py", "if preset is SmilePreset.PAPER:", "if False:", "paper"),
+    "weight": ("smile/parameters.py", "else 0.3 for", "else 0.31 for", "v1"),
+    "weight of the reference code": ("smile/parameters.py", "0.5 if preset", "0.52 if preset", "reference_code"),
+    "weights sum to one": ("smile/formula.py", "(1 - weight)", "0.69", "v1"),
+    "sentence": ("smile/formula.py", "weight * sentence +", "weight * keyword +", "v1"),
+    "similarity": ("smile/formula.py", "(1.0 + clipped) / 2.0", "clipped", "v1"),
+    "raw cosine": ("smile/formula.py", "return clipped if", "return (1.0 + clipped) / 2.0 if", "reference_code"),
+    "exact in lexical": ("smile/formula.py", "* (exact + keyword) / 2", "* keyword", "v1"),
+    "keyword in lexical": ("smile/formula.py", "* (exact + keyword) / 2", "* exact", "v1"),
+    "half": ("smile/formula.py", "* (exact + keyword) / 2", "* (exact + keyword) / 2.02", "v1"),
+    "fraction": ("smile/formula.py", "if preset is SmilePreset.PAPER:", "if True:", "v1"),
+    "whole words": ("smile/formula.py", "if preset is SmilePreset.PAPER:", "if False:", "paper"),
     "word boundaries": (
-        "easy_match.py",
+        "matching/easy_match.py",
         """whole = f" {' '.join(prediction.words)} \"""",
         "whole = prediction.text",
         "paper",
     ),
-    "distinct words": ("smile_formula.py", "else set(keyword.words)", "else keyword.words", "v1"),
+    "distinct words": ("smile/formula.py", "else set(keyword.words)", "else keyword.words", "v1"),
     "repeated words": (
-        "smile_formula.py",
+        "smile/formula.py",
         "words = keyword.words if",
         "words = set(keyword.words) if",
         "reference_code",
     ),
-    "best window": ("smile_formula.py", "float(column.max())", "float(column.mean())", "v1"),
-    "name of the window": ("smile_formula.py", "windows[length][best]", "windows[length][0]", "v1"),
-    "held reference": ("smile_formula.py", "Keyword(1.0, ", "Keyword(0.99, ", "v1"),
-    "bound of the others": ("smile_formula.py", "].max() - 2 * TIE", "].max() + 0.2", "v1"),
+    "best window": ("smile/formula.py", "float(column.max())", "float(column.mean())", "v1"),
+    "name of the window": ("smile/formula.py", "windows[length][best]", "windows[length][0]", "v1"),
+    "held reference": ("smile/formula.py", "Keyword(1.0, ", "Keyword(0.99, ", "v1"),
+    "bound of the others": ("smile/formula.py", "].max() - 2 * TIE", "].max() + 0.2", "v1"),
     "held means equal": (
-        "smile_texts.py",
+        "smile/texts.py",
         "if keyword.text in windows",
         "if {*keyword.words} <= {*words.words} or () in windows",
         "v1",
     ),
-    "best reference": ("smile_formula.py", "best = first_of_the_highest(scores)", "best = 0", "v1"),
-    "harmonic mean": ("smile_formula.py", "return 2 * sentence", "return sentence", "reference_code"),
-    "bin": ("smile_formula.py", "math.floor(6 * score)", "math.floor(5 * score)", "v1"),
-    "correct": ("smile_formula.py", "CORRECT_BIN = 4", "CORRECT_BIN = 3", "v1"),
-    "lemma": ("words.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
-    "lower case": ("words.py", "text.lower()).split()", "text).split()", "v1"),
-    "punctuation": ("words.py", '_NEITHER_WORD_NOR_SPACE.sub("", text.lower())', "text.lower()", "v1"),
-    "raw text where no word is left": ("words.py", "return Normalised(lowered,", "return Normalised('?',", "v1"),
-    "window length": ("windows.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
-    "last window": ("windows.py", "len(words) - length + 1)]", "max(len(words) - length, 1))]", "v1"),
-    "number of windows": ("windows.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
-    "shortlist": ("smile_fast.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
-    "closest in context": ("smile_fast.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
-    "any reference of the length": ("smile_fast.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
-    "tokens of the words": ("smile_context.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
-    "windows in context": ("smile_context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
-    "best in context": ("smile_context.py", "float(column.max())", "float(column.mean())", "one_pass"),
-    "name in context": ("smile_context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
+    "best reference": ("smile/formula.py", "best = first_of_the_highest(scores)", "best = 0", "v1"),
+    "harmonic mean": ("smile/formula.py", "return 2 * sentence", "return sentence", "reference_code"),
+    "bin": ("smile/formula.py", "math.floor(6 * score)", "math.floor(5 * score)", "v1"),
+    "correct": ("smile/formula.py", "CORRECT_BIN = 4", "CORRECT_BIN = 3", "v1"),
+    "lemma": ("text/smile_normalise.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
+    "lower case": ("text/smile_normalise.py", "text.lower()).split()", "text).split()", "v1"),
+    "punctuation": ("text/smile_normalise.py", '_NEITHER_WORD_NOR_SPACE.sub("", text.lower())', "text.lower()", "v1"),
+    "raw text where no word is left": (
+        "text/smile_normalise.py",
+        "return Normalised(lowered,",
+        "return Normalised('?',",
+        "v1",
+    ),
+    "window length": ("smile/windows.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
+    "last window": ("smile/windows.py", "len(words) - length + 1)]", "max(len(words) - length, 1))]", "v1"),
+    "number of windows": ("smile/windows.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
+    "shortlist": ("smile/shortlist.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
+    "closest in context": ("smile/shortlist.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),
+    "any reference of the length": ("smile/shortlist.py", ".max(axis=1, initial=-np.inf)", ".sum(axis=1)", "fast"),
+    "tokens of the words": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "fast"),
+    "windows in context": ("smile/words_in_context.py", "bounds[starts + length]", "bounds[starts + 1]", "one_pass"),
+    "best in context": ("smile/words_in_context.py", "float(column.max())", "float(column.mean())", "one_pass"),
+    "name in context": ("smile/words_in_context.py", "starts[first_of_the_highest(column)]", "starts[0]", "one_pass"),
 }
 
 
@@ -144,8 +149,8 @@ def mutant(folder: Path, package: str, file: str, original: str, changed: str, m
     text = (folder / package / file).read_text(encoding="utf-8")
     assert text.count(original) == 1, "the place to change has moved: change this test with it"
     (folder / package / file).write_text(text.replace(original, changed), encoding="utf-8")
-    for path in (folder / package).glob("*.py"):
+    for path in (folder / package).rglob("*.py"):
         own = path.read_text(encoding="utf-8").replace("gradewire_server.metrics.", f"{package}.")
-        path.write_text(own.replace(f"{package}.lemmas", "gradewire_server.metrics.text.lemmas"), encoding="utf-8")
+        path.write_text(own.replace(f"{package}.text.lemmas", "gradewire_server.metrics.text.lemmas"), encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
     return importlib.import_module(f"{package}.registry").REGISTRY["smile"]

@@ -3,19 +3,16 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.support.servers.valkey import ValkeyServer
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_server.backends import Backends
-from gradewire_server.settings.groups import CacheConfig, ComputeConfig, EngineConfig
+from gradewire_server.settings.cache import CacheConfig
+from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.telemetry import StorageTelemetry
-
-# How long an example takes says nothing on a machine that does other things as well.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
 
 OpenBackends = Callable[..., Awaitable[Backends]]
 

@@ -5,17 +5,18 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterab
 from concurrent.futures import Future
 from contextlib import aclosing
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from gradewire._calls.arguments import ClientSettings, check_rows
-from gradewire._calls.batch import ProgressCallback
-from gradewire._calls.core import Core, ScoreOptions
+from gradewire._calls.client_calls import ClientCalls
+from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
+from gradewire._calls.score import ProgressCallback
 from gradewire._calls.stream import Stream
-from gradewire._calls.submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
+from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
+from gradewire.call_options import PrepareOptions, ScoreOptions
 from gradewire.errors import InvalidRequest
 from gradewire.items import ItemLike
-from gradewire.metric_types import Preset, Synthetic
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
@@ -60,20 +61,15 @@ class AsyncClient:
             deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
         )
         carrier = transport or connect(address, token=token, tls=tls)
-        self._core = Core(carrier, settings)
+        self._calls = ClientCalls(carrier, settings)
 
-    async def score(  # noqa: PLR0913 - the one call that most users make; all but two arguments are optional and named
+    async def score(
         self,
         items: Iterable[ItemLike],
         metrics: MetricsLike = "smile",
         *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        reference_set: str | None = None,
-        deadline_s: float | None = None,
         progress: ProgressCallback | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
         """Scores items, in order.
 
@@ -84,33 +80,24 @@ class AsyncClient:
         Args:
             items: Mappings with the keys of `Item`, or `Item`s.
             metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these.
-            preset: For smile where `metrics` names none.
-            synthetic: none, inline or prepared; for smile where `metrics` does not say.
-            model: Encoder, NAME or NAME@DIGEST, for metrics that do not say their own.
-            judge: The same for metrics that ask a judge.
-            reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
-            deadline_s: For the whole call, seconds; None: the client's, an hour where a metric asks a judge.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
+            **options: As `gradewire.call_options.ScoreOptions` says: `preset`, `synthetic`, `model`, `judge`,
+                `reference_set`, `deadline_s` (for the whole call; else the client's, an hour where a metric asks a
+                judge).
 
         Raises:
             InvalidRequest: The message names the argument.
             GradewireError: No request was answered; which one says why.
         """
         check_rows("items", items)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
-        return await self._core.score(list(items), options, progress)
+        call = CallOptions.of("score", metrics, options)
+        return await self._calls.score(list(items), call, progress)
 
-    def score_stream(  # noqa: PLR0913 - as `score`
+    def score_stream(
         self,
         items: Iterable[ItemLike] | AsyncIterable[ItemLike],
         metrics: MetricsLike = "smile",
-        *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        reference_set: str | None = None,
-        deadline_s: float | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> AsyncGenerator[ItemScores]:
         """Scores items as they come, and gives each back when it is done: not in order, `index` tells.
 
@@ -120,33 +107,25 @@ class AsyncClient:
         Args:
             items: As `score`; read while results are taken.
             metrics: As `score`.
-            preset: As `score`.
-            synthetic: As `score`.
-            model: As `score`.
-            judge: As `score`.
-            reference_set: As `score`.
-            deadline_s: Longest wait for the next result while items are in work, seconds; None: the client's, ten
-                minutes where a metric asks a judge.
+            **options: As `score`, but `deadline_s` is the longest wait for the next result while items are in work;
+                else the client's, ten minutes where a metric asks a judge.
 
         Raises:
             InvalidRequest: At once; the message names the argument.
             GradewireError: While iterating; what was yielded before stands.
         """
         check_rows("items", items, may_be_async=True)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
-        return _flatten(self._core.stream(_turns(items), options))
+        call = CallOptions.of("score_stream", metrics, options)
+        return _flatten(self._calls.stream(_turns(items), call))
 
-    async def prepare(  # noqa: PLR0913 - as `score`
+    async def prepare(
         self,
         entries: Iterable[ReferenceEntryLike],
         metrics: MetricsLike = "smile",
         *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
         generate: bool | str | SyntheticGeneration = False,
-        deadline_s: float | None = None,
         progress: PrepareCallback | None = None,
+        **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
         """Gets references ready before answers come, and stores synthetic answers for `synthetic="prepared"`.
 
@@ -155,35 +134,28 @@ class AsyncClient:
         Args:
             entries: Mappings with the keys of `ReferenceEntry`, or `ReferenceEntry`s; items will do.
             metrics: What to get ready for, as `score`.
-            preset: As `score`.
-            synthetic: As `score`; prepared, where a judge writes.
-            model: As `score`.
             generate: Have a judge write a synthetic answer for each reference that has none: True for the default
                 judge, or its name, or a `SyntheticGeneration`. The set keeps them, so each is written once.
-            deadline_s: For the whole call, seconds; None: an hour, for encoding a large set takes its time, and a day
-                where a judge writes.
             progress: Called as entries are done, from the client's thread; an exception ends the call.
+            **options: As `gradewire.call_options.PrepareOptions` says: `preset`, `synthetic` (else prepared, where a
+                judge writes), `model`, `deadline_s` (for the whole call; else an hour, for encoding a large set takes
+                its time, and a day where a judge writes).
 
         Raises:
             InvalidRequest: The message names the argument.
             GradewireError: Which one says why; what was done is kept.
         """
         check_rows("entries", entries)
-        options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
-        return await self._core.prepare(list(entries), options, progress, generate)
+        call = CallOptions.of("prepare", metrics, options)
+        return await self._calls.prepare(list(entries), call, progress, generate)
 
-    def submit(  # noqa: PLR0913 - as `score`
+    def submit(
         self,
         items: Iterable[ItemLike],
         metrics: MetricsLike = "smile",
         *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        reference_set: str | None = None,
-        deadline_s: float | None = None,
         callback: SubmitCallback | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
         """Scores later: takes a snapshot of the items and returns at once; never blocks, never raises.
 
@@ -193,31 +165,26 @@ class AsyncClient:
         Args:
             items: As `score`.
             metrics: As `score`.
-            preset: As `score`.
-            synthetic: As `score`.
-            model: As `score`.
-            judge: As `score`.
-            reference_set: As `score`.
-            deadline_s: As `score`; runs from when its turn comes.
             callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
+            **options: As `score`; `deadline_s` runs from when its turn comes.
         """
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
-        return self._core.submit(asyncio.get_running_loop, items, options, callback)
+        call = CallOptions.of("submit", metrics, options)
+        return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
         """Waits until all that is submitted is done, callbacks included; False when timeout_s ran out before.
 
         Must not be called from a callback of `submit`, which it would wait for.
         """
-        return await self._core.flush(timeout_s)
+        return await self._calls.flush(timeout_s)
 
     async def models(self, *, deadline_s: float | None = None) -> ModelList:
         """Models, metrics and limits of the server."""
-        return await self._core.models(deadline_s)
+        return await self._calls.models(deadline_s)
 
     async def close(self) -> None:
         """Finishes what was submitted, for at most a minute, and closes the connection; closing twice is fine."""
-        await self._core.close()
+        await self._calls.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,19 +5,20 @@ import weakref
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
+from gradewire._blocking.background_calls import BackgroundCalls
+from gradewire._blocking.background_loop import BackgroundLoop
+from gradewire._blocking.iterable_reader import IterableReader
 from gradewire._calls.arguments import ClientSettings, check_rows
-from gradewire._calls.batch import ProgressCallback
-from gradewire._calls.core import Core, ScoreOptions
+from gradewire._calls.client_calls import ClientCalls
+from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
-from gradewire._calls.submissions import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
-from gradewire._transport.background import BackgroundLoop
-from gradewire._transport.feeder import Feeder
-from gradewire._transport.runtime import Runtime
+from gradewire._calls.score import ProgressCallback
+from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
 from gradewire.async_client import DEADLINE_S, connect
+from gradewire.call_options import PrepareOptions, ScoreOptions
 from gradewire.items import ItemLike
-from gradewire.metric_types import Preset, Synthetic
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
@@ -62,97 +63,81 @@ class Client:
             deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
         )
         carrier = transport or connect(address, token=token, tls=tls)
-        self._runtime = Runtime(lambda: Core(carrier, settings))
-        weakref.finalize(self, self._runtime.close)
+        self._background = BackgroundCalls(lambda: ClientCalls(carrier, settings))
+        weakref.finalize(self, self._background.close)
 
-    def score(  # noqa: PLR0913 - the one call that most users make; all but two arguments are optional and named
+    def score(
         self,
         items: Iterable[ItemLike],
         metrics: MetricsLike = "smile",
         *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        reference_set: str | None = None,
-        deadline_s: float | None = None,
         progress: ProgressCallback | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """See `AsyncClient.score`."""
+        """Scores items, in order, and waits for the report; arguments and errors as `AsyncClient.score`."""
         check_rows("items", items)
         taken = list(items)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
-        return self._runtime.run(lambda core: core.score(taken, options, progress))
+        call = CallOptions.of("score", metrics, options)
+        return self._background.run(lambda calls: calls.score(taken, call, progress))
 
-    def score_stream(  # noqa: PLR0913 - as `score`
+    def score_stream(
         self,
         items: Iterable[ItemLike],
         metrics: MetricsLike = "smile",
-        *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        reference_set: str | None = None,
-        deadline_s: float | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> Iterator[ItemScores]:
-        """See `AsyncClient.score_stream`; the items are read on a thread of their own, so the source may block."""
-        check_rows("items", items)
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
-        running = self._runtime.running()
-        feeder = Feeder(items)
-        return _iterate(running.loop, feeder, running.core.stream(feeder, options).run())
+        """Scores items as they come, and gives each back when it is done; arguments as `AsyncClient.score_stream`.
 
-    def prepare(  # noqa: PLR0913 - as `score`
+        The items are read on a thread of their own, so their source may block.
+        """
+        check_rows("items", items)
+        call = CallOptions.of("score_stream", metrics, options)
+        running = self._background.running()
+        reader = IterableReader(items)
+        return _iterate(running.loop, reader, running.calls.stream(reader, call).run())
+
+    def prepare(
         self,
         entries: Iterable[ReferenceEntryLike],
         metrics: MetricsLike = "smile",
         *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
         generate: bool | str | SyntheticGeneration = False,
-        deadline_s: float | None = None,
         progress: PrepareCallback | None = None,
+        **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """See `AsyncClient.prepare`."""
+        """Gets references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
         check_rows("entries", entries)
         taken = list(entries)
-        options = ScoreOptions(metrics, preset, synthetic, model, None, deadline_s)
-        return self._runtime.run(lambda core: core.prepare(taken, options, progress, generate))
+        call = CallOptions.of("prepare", metrics, options)
+        return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate))
 
-    def submit(  # noqa: PLR0913 - as `score`
+    def submit(
         self,
         items: Iterable[ItemLike],
         metrics: MetricsLike = "smile",
         *,
-        preset: Preset | None = None,
-        synthetic: Synthetic | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        reference_set: str | None = None,
-        deadline_s: float | None = None,
         callback: SubmitCallback | None = None,
+        **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """See `AsyncClient.submit`."""
-        options = ScoreOptions(metrics, preset, synthetic, model, reference_set, deadline_s, judge)
+        """Scores later: returns at once, never raises; arguments as `AsyncClient.submit`."""
+        call = CallOptions.of("submit", metrics, options)
         try:
-            running = self._runtime.running()
+            running = self._background.running()
         except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
             return refused(error, callback)
-        return running.core.submit(lambda: running.loop.loop, items, options, callback)
+        return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """See `AsyncClient.flush`."""
-        return self._runtime.run(lambda core: core.flush(timeout_s))
+        """Waits until all that is submitted is done, callbacks included; False when timeout_s ran out before."""
+        return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:
-        """See `AsyncClient.models`."""
-        return self._runtime.run(lambda core: core.models(deadline_s))
+        """Models, metrics and limits of the server."""
+        return self._background.run(lambda calls: calls.models(deadline_s))
 
     def close(self) -> None:
-        """See `AsyncClient.close`."""
-        self._runtime.close()
+        """Finishes what was submitted, for at most a minute, and closes the connection; closing twice is fine."""
+        self._background.close()
 
     def __enter__(self) -> Self:
         return self
@@ -164,7 +149,7 @@ class Client:
 
 
 def _iterate(
-    loop: BackgroundLoop, feeder: Feeder, batches: AsyncGenerator[list[ItemScores]]
+    loop: BackgroundLoop, reader: IterableReader, batches: AsyncGenerator[list[ItemScores]]
 ) -> Generator[ItemScores, None, None]:
     taking: asyncio.Task[Any] | None = None
 
@@ -184,5 +169,5 @@ def _iterate(
         while (batch := loop.run(take())) is not None:
             yield from batch
     finally:
-        feeder.close()
+        reader.close()
         loop.run(finish())

@@ -88,7 +88,7 @@ class ModelList:
 
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
-    """From the message."""
+    """The model list that a message says."""
     return ModelList(
         models=tuple(
             ModelInfo(

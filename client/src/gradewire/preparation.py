@@ -1,14 +1,13 @@
 """References made ready before answers come: what goes in, what comes back."""
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
-from unicodedata import normalize
 
-from gradewire._marks import MAX_MARKS, too_many_marks
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
+from gradewire_proto.conventions.normal_form import MAX_MARKS, has_long_run
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
 
 
@@ -67,7 +66,7 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """What is to be said of an entry."""
+    """Why an entry is not prepared, or not wholly."""
 
     index: int
     status: Status
@@ -133,26 +132,9 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
     if holds_bytes(values):
         return " holds bytes in the place of a text: give strings"
     for text in (message.question, *message.references, *message.synthetic_answers):
-        if too_many_marks(text):
+        if has_long_run(text):
             return f" holds a text with more than {MAX_MARKS} combining marks in a row: shorten it"
     return ""
-
-
-def name_set(entries: Iterable[references_pb2.ReferenceEntry], generation: Provenance | None = None) -> str:
-    """32 hex digits over the content in its order; texts count as the server sees them, NFC-normalised.
-
-    Where a judge writes synthetic answers, its digest and its prompt's count too: another one makes another set.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    groups = (texts for entry in entries for texts in ((entry.question,), entry.references, entry.synthetic_answers))
-    writers = ((), (generation.model_digest, generation.prompt_digest)) if generation else ()
-    for texts in (*groups, *writers):
-        digest.update(len(texts).to_bytes(8))
-        for text in texts:
-            data = normalize("NFC", text).encode()
-            digest.update(len(data).to_bytes(8))
-            digest.update(data)
-    return digest.hexdigest()
 
 
 def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:

@@ -10,7 +10,7 @@ from gradewire.parts import Parts
 
 
 class Status(StrEnum):
-    """How an (item, metric) pair ended; only OK carries a score. The meanings stand in docs/scores.md."""
+    """How an (item, metric) pair ended; only OK carries a score. The meanings stand in docs/reference/metrics.md."""
 
     OK = "OK"
     INVALID_INPUT = "INVALID_INPUT"
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 
 class ScoreWarning(StrEnum):
-    """Remarks beside a score that stands."""
+    """Remarks beside a score, which is valid nevertheless."""
 
     # A text was longer than the encoder or judge reads, or gave more windows than are looked at.
     TRUNCATED = "TRUNCATED"

@@ -19,7 +19,7 @@ class Scorer(Client):
         """Makes a scorer; model and caches are opened at the first call.
 
         Args:
-            **settings: As the server's, by name (docs/configuration.md): `model_repository`, `disk_directory`, …
+            **settings: As the server's, by name (docs/reference/settings.md): `model_repository`, `disk_directory`, …
                 `deadline_s` is for calls that do not say their own, seconds.
 
         Raises:
@@ -31,11 +31,11 @@ class Scorer(Client):
 
 
 class AsyncScorer(AsyncClient):
-    """As `Scorer`, on the caller's event loop."""
+    """Scores in this process, on the caller's event loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
 
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """See `Scorer.embedded`."""
+        """Makes a scorer; settings and errors as `Scorer.embedded`."""
         deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
         return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
 

@@ -109,12 +109,12 @@ class StubTransport:
         yield progress
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """What the constructor was given."""
+        """The list that the constructor was given."""
         del timeout_s
         return self._models
 
     async def close(self) -> None:
-        """Remembers that it was called."""
+        """Sets `closed`."""
         self.closed = True
 
 

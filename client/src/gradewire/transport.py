@@ -1,4 +1,4 @@
-"""How requests reach a scorer: the seam between the client and gRPC, an engine in the process, or a test."""
+"""The protocol of what carries requests: gRPC, an engine in this process, or a stub in a test."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol
@@ -14,25 +14,25 @@ class Transport(Protocol):
     """
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """One batch."""
+        """Scores the items of one request."""
         ...
 
     def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """A stream of items against a stream of results."""
+        """Sends a stream of items, yields a stream of results."""
         ...
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """References in, progress out."""
+        """Prepares the references of one request; yields its progress."""
         ...
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """What there is."""
+        """Lists the models, metrics and limits of the server."""
         ...
 
     async def close(self) -> None:
-        """Lets go of everything; a closed transport is not used again."""
+        """Frees all resources; a closed transport is not used again."""
         ...

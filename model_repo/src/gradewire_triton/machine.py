@@ -20,7 +20,8 @@ def check_machine() -> None:
     if (system, machine) != ("Linux", "x86_64") or glibc < _MINIMUM_GLIBC:
         raise EnvironmentBrokenError(
             f"the wheel that carries tritonserver is for Linux on x86-64 with glibc 2.35 or newer, this is {system} on "
-            f"{machine} with {libc or 'another C library'} {version}; use NVIDIA's container, see docs/triton.md"
+            f"{machine} with {libc or 'another C library'} {version}; use NVIDIA's container, see "
+            "docs/operate/triton.md"
         )
 
 

@@ -1,1 +1,1 @@
-"""The wire format of gradewire: code generated from proto/gradewire/v1 (make proto)."""
+"""The wire format of gradewire: generated from proto/gradewire/v1 (`make proto`), and the conventions beside it."""

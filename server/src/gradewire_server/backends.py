@@ -14,7 +14,7 @@ from gradewire_server.judges.opening import open_judges
 from gradewire_server.judges.service import JudgeHealth
 from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.lexicon.thesaurus import Thesaurus
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.opening import Stores, open_stores
 from gradewire_server.storage.reference_sets import StoredReferenceSets

@@ -6,13 +6,11 @@ from unicodedata import normalize
 
 import grpc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.client.small_server import Fault, SmallServer
 
 import gradewire
-from gradewire import Client, PrepareProgress, ReferenceEntry, Status, preparation
-from gradewire.preparation import name_set
+from gradewire import Client, PrepareProgress, ReferenceEntry, Status
+from gradewire_proto.conventions import normal_form
 from gradewire_proto.v1 import models_pb2, references_pb2
 
 
@@ -88,28 +86,6 @@ def test_no_entries_are_refused(client: Client) -> None:
         client.prepare([])
 
 
-texts = st.text(st.characters(codec="utf-8"), max_size=4)
-message = st.builds(
-    references_pb2.ReferenceEntry,
-    question=texts,
-    references=st.lists(texts, max_size=3),
-    synthetic_answers=st.lists(texts, max_size=3),
-)
-
-
-@given(st.lists(message, max_size=3), st.lists(message, max_size=3))
-def test_different_content_gives_different_names(
-    one: list[references_pb2.ReferenceEntry], other: list[references_pb2.ReferenceEntry]
-) -> None:
-    def normalised(sets: list[references_pb2.ReferenceEntry]) -> list[str]:
-        return [normalize("NFC", str(entry)) for entry in sets]
-
-    if one == other:
-        assert name_set(one) == name_set(other)
-    else:
-        assert name_set(one) != name_set(other) or normalised(one) == normalised(other)
-
-
 def test_marks_without_end_are_refused_before_they_are_normalised(
     client: Client, small_server: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +95,7 @@ def test_marks_without_end_are_refused_before_they_are_normalised(
         seen.append(text)
         return normalize(form, text)
 
-    monkeypatch.setattr(preparation, "normalize", spy)
+    monkeypatch.setattr(normal_form, "normalize", spy)
     evil = "\U0001f389" * 40 + "a" + "\u0301" * 50_000 + "\u0316" * 50_000
     report = client.prepare([{"references": ["a" + "\u0301" * 30]}, {"references": ["a", evil]}])
     (failure,) = report.failures
@@ -130,9 +106,3 @@ def test_marks_without_end_are_refused_before_they_are_normalised(
     (request,) = small_server.script.requests
     assert isinstance(request, references_pb2.PrepareRequest)
     assert len(request.entries) == 1
-
-
-def test_names_count_texts_as_the_server_sees_them() -> None:
-    composed = references_pb2.ReferenceEntry(references=["caf\u00e9"])
-    combining = references_pb2.ReferenceEntry(references=["cafe\u0301"])
-    assert name_set([composed]) == name_set([combining])

@@ -68,7 +68,7 @@ def test_an_endless_source_is_read_only_a_little_ahead(client: Client) -> None:
     for _ in range(500):
         next(results)
     results.close()  # type: ignore[attr-defined]
-    # What was read: results taken, the window, and the feeder's own few.
+    # What was read: results taken, the window, and the reader's own few.
     assert next(taken) <= 500 + READ_AHEAD_ITEMS + 2 * 64 + 2
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/client.md run as they stand, one after the other."""
+"""The examples of the pages about the Python client run as they stand, one after the other."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.support.servers.server_process import ServerProcess
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = DOCS / "reference" / "client.md"
+TRAINING_PAGE = DOCS / "guides" / "validate-in-training.md"
 
 
 def test_every_example_runs(
@@ -28,3 +30,12 @@ def test_every_example_runs(
     assert "q1 OK 0." in capsys.readouterr().out
     assert all(future.done() and future.exception() is None for future in names["futures"])
     assert names["right"] > 0
+
+
+def test_the_training_loop_runs(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", TRAINING_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    block = block.replace("127.0.0.1:50051", server.address)
+    exec(compile(block, str(TRAINING_PAGE), "exec"), {})  # noqa: S102 - the page is ours
+    steps = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {step for step, _ in steps} == {"0", "1", "2"}
+    assert all(0.5 < float(mean) <= 1 for _, mean in steps)

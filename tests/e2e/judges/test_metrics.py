@@ -32,7 +32,7 @@ from gradewire import (
     parse_metric_line,
 )
 from gradewire.cli.group import gradewire as gradewire_command
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 
 JUDGE = "smollm2-135m-instruct"
 METRICS = ["smile", "lave?binary=judge&value=expected", "judge_grade", "judge_similarity", "judge_verdict"]
@@ -43,7 +43,7 @@ CHOSEN = (
 ROWS = {name: ALL_ROWS[name] for name in CHOSEN}
 ITEMS = [{"id": name, **row} for name, row in ROWS.items()]
 JUDGED = ("lave", "judge_grade", "judge_similarity", "judge_verdict")
-_RATING = PROMPTS.find("lave", "").variants["rating"].last
+_RATING = PACKAGE_PROMPTS.find("lave", "").variants["rating"].last
 VALUES = dict(zip(_RATING.labels, _RATING.values, strict=True))
 # So long that the cut of long rows is seen, so short that it takes no minute.
 SETTINGS = {"judge_model": JUDGE, "judge_max_item_tokens": 112}

@@ -105,6 +105,7 @@ async def test_embedding_results_of_a_mixed_stream_come_first(channel: aio.Chann
     assert max(position for position, metric in enumerate(order) if metric == 1) < 15
 
 
+@pytest.mark.restarts
 async def test_a_killed_worker_costs_what_it_was_at_work_on_and_health_flips_and_recovers(
     server: ServerProcess, channel: aio.Channel
 ) -> None:

@@ -15,7 +15,7 @@ from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.wire import EXACT, SBERT, SMILE, error_of, item, request
 
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.app import open_dataplane
+from gradewire_server.app import open_handlers
 from gradewire_server.settings.server import Settings
 
 TOLERANCE = 2e-4
@@ -84,8 +84,8 @@ async def test_the_same_item_scores_the_same_by_every_way(server: ServerProcess,
         async for reply in scoring_pb2_grpc.ScoringStub(channel).ScoreStream(iter(messages)):
             for part in reply.items:
                 streamed |= {(part.index, result.metric_index): result.score for result in part.results}
-    async with open_dataplane(Settings.load(disk_directory=tmp_path, model_repository=minilm)) as dataplane:
-        inside = await dataplane.score(request(*items, metrics=metrics))
+    async with open_handlers(Settings.load(disk_directory=tmp_path, model_repository=minilm)) as handlers:
+        inside = await handlers.score(request(*items, metrics=metrics))
     for index, row in enumerate(expected):
         assert alone[index] == pytest.approx(row, abs=TOLERANCE)
         assert [streamed[index, metric] for metric in range(3)] == pytest.approx(row, abs=TOLERANCE)

@@ -17,7 +17,7 @@ from tests.support.servers.wire import EXACT, item, request, until
 
 from gradewire_proto.v1 import scoring_pb2_grpc, types_pb2
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.restarts]
 
 RETRY = re.compile(r"try again")
 FULL = re.compile(r"queue is full; try again")

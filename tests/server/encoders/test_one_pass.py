@@ -20,12 +20,14 @@ from gradewire_server.domain.needs import Source, Tier, TokenVectors
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, ScoredResult, Status
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
 from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
-from gradewire_server.metrics.parameters import SbertParameters, SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.settings.groups import CacheConfig, ComputeConfig, DiskConfig, EngineConfig, RedisConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import EngineConfig
 
 MODEL = "all-MiniLM-L6-v2"
 LAYERS = (3, 4, 5, 6)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from gradewire_models.judges import default_judge
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
 
 NOWHERE = RemoteJudgeConfig(url="http://127.0.0.1:1/v1", model="some/model-7b")

@@ -19,8 +19,8 @@ from gradewire_server.metrics.checks import (
 )
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
-from gradewire_server.metrics.parameters import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.scoring.corpus_entries import distinct_references
 
 UNSEEN = ["", " ", " \t\n", "\0", "\0\x01\x7f", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u200e\u202e"]

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.server.rpc.conftest import Wire
 from tests.support.engines.calibrated_fits import fit_text
-from tests.support.servers.wire import SMILE, item, request
+from tests.support.servers.wire import SMILE, Wire, item, request
 
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.calibrated.fit import fit_id

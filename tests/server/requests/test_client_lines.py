@@ -12,14 +12,15 @@ from tests.support.engines.calibrated_fits import fit_text, stored_fit
 
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.cli.calibrate.run import THRESHOLDS, line_parameters
-from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types import METRIC_TYPES, prompt_text
 from gradewire.metric_types.wire import Kind, wire_parameters
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelFacts, ParameterError, TokenLayer
+from gradewire_server.metrics.judged.prompts import reading
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
-SCORES_PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
+SCORES_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 DIGEST = "0a1b2c3d4e5f" + "6" * 52
 FACTS = ModelFacts(
     calibrations=(
@@ -125,3 +126,8 @@ def test_what_calibrate_reads_off_a_line_holds_for_scores_of_that_line(name: str
     assert fitted.holds_for(parameters)
     facts = replace(FACTS, calibrations=(fitted,)).seen_by(metric.info)
     assert replace(parameters, threshold=None).resolved(facts).threshold == 0.123
+
+
+def test_the_client_refuses_a_prompt_file_at_the_size_where_the_server_does() -> None:
+    assert prompt_text.MAX_PROMPT_BYTES == reading.MAX_BYTES
+    assert prompt_text._MAX_DOTS_IN_LINE == reading._MAX_DOTS_IN_LINE

@@ -9,8 +9,8 @@ from gradewire_server.domain import result as domain
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, SmileParts, Status, Timing
 from gradewire_server.requests.convert import fill_result, read_entry, read_item, read_reference_set
-from gradewire_server.requests.limits import Limits
-from gradewire_server.rpc.errors import InvalidRequestError
+from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.settings.limits import Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 

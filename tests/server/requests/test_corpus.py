@@ -103,7 +103,7 @@ async def test_no_corpus_is_a_bad_parameter_of_cider() -> None:
 
 
 async def test_the_plan_of_a_stream_differs_in_nothing_else(wire: Wire) -> None:
-    asked, prepared, other = wire.dataplane.plan([CIDER, PREPARED, EXACT])
+    asked, prepared, other = await wire.handlers.context.plan([CIDER, PREPARED, EXACT])
     assert isinstance(asked.streamed(), Failure)
     assert prepared.streamed() is prepared.request
     assert other.streamed() is other.request

@@ -9,15 +9,15 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.judges.scripted import saying
 from tests.support.servers.wire import EXACT, Wire, error_of, item, request, wire_server
 
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.prepare import name_of
 
 PREPARED = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(synthetic=types_pb2.SYNTHETIC_MODE_PREPARED))
-PROMPT = PROMPTS.find("synthetic", "")
+PROMPT = PACKAGE_PROMPTS.find("synthetic", "")
 ONLY_AGAIN = re.sub(r"(?s)\[variants\.sentence\].*?(?=\[variants\.again\])", "", PROMPT.text)
 
 
@@ -107,10 +107,10 @@ async def test_the_name_of_a_set_says_who_writes_in_it(wire: Wire) -> None:
     entries = [ReferenceEntry("what?", ("the cat",))]
     plain = asked("the cat")
     plain.ClearField("generate")
-    by_judge = plan_generation(wire.dataplane, asked())
-    assert (await prepared(wire, plain))[-1].reference_set == name_of(entries)
+    by_judge = await plan_generation(wire.handlers.context, asked())
+    assert (await prepared(wire, plain))[-1].reference_set == name_set(entries)
     written = (await prepared(wire, asked("the cat")))[-1].reference_set
-    assert written == name_of(entries, by_judge) != name_of(entries)
+    assert written == name_set(entries, by_judge.digests) != name_set(entries)
     other_prompt = asked("the cat", prompt=PROMPT.text.replace("version = 1", "version = 9"))
     wire.engine.digests["scripted"] = "1" * 64
     names = {written, (await prepared(wire, asked("the cat")))[-1].reference_set}
@@ -164,10 +164,10 @@ async def test_permits_are_given_back_when_the_caller_leaves(wire: Wire) -> None
         metrics=[PREPARED],
         generate=references_pb2.SyntheticGeneration(),
     )
-    steps = wire.dataplane.prepare(message)
+    steps = wire.handlers.prepare(message)
     await anext(steps)
     await steps.aclose()
-    assert wire.dataplane.admission.items.taken == 0
+    assert wire.handlers.context.admission.items.taken == 0
     assert wire.engine.running == 0
     before = len(wire.engine.prepared)
     assert 0 < before < 100

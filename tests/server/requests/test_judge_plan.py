@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 from tests.support.engines.hash_engine import HashEngine, ListedModels
+from tests.support.servers.handlers import handlers_over, planner_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
 from gradewire_proto.v1 import types_pb2
@@ -19,14 +20,11 @@ from gradewire_server.domain.metric import ParameterError, PlainParameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, MetricResult, Status
-from gradewire_server.metrics.judged.prompts import PROMPTS, PromptFile
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
-from gradewire_server.requests.models import list_models
+from gradewire_server.requests.errors import ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.plan import Planner
-from gradewire_server.rpc.errors import ModelReplacedError, NothingLoadedError
-from gradewire_server.scoring import MetricRequest, Scorer
+from gradewire_server.scoring import MetricRequest
 
 DIGEST = hashlib.sha256(b"scripted").hexdigest()
 PROMPT_DIGEST = hashlib.sha256(b"prompt").hexdigest()
@@ -87,8 +85,7 @@ def likeness(**fields: Any) -> types_pb2.MetricSpec:
 
 
 def planner(*judges: str) -> Planner:
-    ports = HashEngine(judges=judges or ("scripted", "other")).ports
-    return Planner(ports.encoders, ports.judge_models, METRICS)
+    return planner_over(HashEngine(judges=judges or ("scripted", "other")), METRICS)
 
 
 def test_provenance_names_judge_and_prompt_and_can_be_sent_back() -> None:
@@ -166,21 +163,20 @@ def test_a_judge_is_no_encoder() -> None:
     assert isinstance(plan.request, Failure)
 
 
-def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
-    judgeless = ListedModels(tuple, "judge_backend is none")
-    encoders = HashEngine().ports.encoders
-    mine = Planner(encoders, judgeless, METRICS)
+async def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
+    ports = replace(HashEngine().ports, judge_models=ListedModels(tuple, "judge_backend is none"))
+    mine = Planner(ports.encoders, ports.judge_models, METRICS, PACKAGE_PROMPTS)
     with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*here: hash"):
         mine.plan([likeness()], "metrics")
-    listed = {metric.name: metric for metric in list_models(encoders, judgeless, METRICS, Limits()).metrics}
+    reply = await handlers_over(ports=ports, metrics=METRICS).list_models()
+    listed = {metric.name: metric for metric in reply.metrics}
     assert not listed["judge_similarity"].available
     assert listed["judge_similarity"].missing == "judge_backend is none"
     assert listed["smile"].available
 
 
-def test_judges_and_their_metrics_are_listed_with_what_to_know_of_them() -> None:
-    ports = HashEngine().ports
-    reply = list_models(ports.encoders, ports.judge_models, METRICS, Limits())
+async def test_judges_and_their_metrics_are_listed_with_what_to_know_of_them() -> None:
+    reply = await handlers_over(metrics=METRICS).list_models()
     kinds = {model.name: (model.kind, list(model.remarks), model.is_default) for model in reply.models}
     assert kinds == {"hash": ("encoder", [], True), "scripted": ("judge", ["says what a test wrote"], True)}
     listed = {metric.name: metric for metric in reply.metrics}["judge_similarity"]
@@ -197,21 +193,21 @@ def test_a_bad_prompt_fails_its_metric_alone() -> None:
 
 async def test_a_judge_that_was_replaced_ends_the_stream_that_named_it() -> None:
     engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine.ports), engine.ports, metrics=METRICS)
-    plans = dataplane.plan([likeness()])
-    dataplane.check_models(plans)
+    planning = planner_over(engine, METRICS)
+    plans = planning.plan([likeness()], "metrics")
+    planning.check_models(plans)
     engine.digests["scripted"] = "0" * 64
     with pytest.raises(ModelReplacedError, match="scripted was replaced"):
-        dataplane.check_models(plans)
+        planning.check_models(plans)
 
 
 async def test_a_mixed_request_is_answered_with_provenance_of_both() -> None:
     engine = HashEngine()
-    dataplane = Dataplane(Scorer(engine.ports), engine.ports, metrics=METRICS)
-    reply = await dataplane.score(request(item("cat"), item("dog"), metrics=(SMILE, likeness())))
+    handlers = handlers_over(engine, metrics=METRICS)
+    reply = await handlers.score(request(item("cat"), item("dog"), metrics=(SMILE, likeness())))
     assert [provenance.model for provenance in reply.provenance] == ["hash", "scripted"]
     assert [[result.status for result in each.results] for each in reply.items] == [[types_pb2.STATUS_OK] * 2] * 2
-    again = await dataplane.score(request(item("cat"), metrics=(likeness(),)))
+    again = await handlers.score(request(item("cat"), metrics=(likeness(),)))
     assert again.items[0].results[0].score == reply.items[0].results[1].score
     assert again.items[0].results[0].cache_hits.memory == 1
 
@@ -228,9 +224,9 @@ async def test_long_prompt_files_are_read_while_others_have_their_turn() -> None
         threads.add(threading.current_thread().name)
         return read_file(metric, prompt)
 
-    read_file = PROMPTS.find
-    with mock.patch.object(PROMPTS, "find", find):
-        reply = await Dataplane(Scorer(engine.ports), engine.ports).score(request(item("cat"), metrics=(spec,)))
+    read_file = PACKAGE_PROMPTS.find
+    with mock.patch.object(PACKAGE_PROMPTS, "find", find):
+        reply = await handlers_over(engine).score(request(item("cat"), metrics=(spec,)))
     assert reply.provenance[0].prompt == "mine/1"
     assert reply.items[0].results[0].status == types_pb2.STATUS_OK
     assert len(threads) == 2  # read on one of the pool, found on ours

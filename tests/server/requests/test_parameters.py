@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.metrics.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
-from gradewire_server.rpc.errors import InvalidRequestError
 
 SMILE = REGISTRY["smile"]
 MESSAGES = st.builds(

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 from tests.support.engines.hash_engine import HashEngine, ListedModels
+from tests.support.servers.handlers import planner_over
 from tests.support.servers.wire import EXACT, SBERT, SMILE
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.plan import Planner
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest
 
 DIGEST = hashlib.sha256(b"hash").hexdigest()
@@ -23,12 +25,8 @@ def smile(**fields: object) -> types_pb2.MetricSpec:
     return types_pb2.MetricSpec(smile=types_pb2.SmileParameters(**fields))  # type: ignore[arg-type]
 
 
-def planner_of(engine: HashEngine) -> Planner:
-    return Planner(engine.ports.encoders, engine.ports.judge_models, REGISTRY)
-
-
 def planner() -> Planner:
-    return planner_of(HashEngine(models=("hash", "other")))
+    return planner_over(HashEngine(models=("hash", "other")), REGISTRY)
 
 
 def failure_of(spec: types_pb2.MetricSpec) -> Failure:
@@ -123,7 +121,9 @@ def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state:
             return Failure(Status.MODEL_UNAVAILABLE, f"{name} is not in /secret/place")
 
     with pytest.raises(NothingLoadedError) as caught:
-        Planner(Unusable(unusable, ""), HashEngine().ports.judge_models, REGISTRY).plan([smile(model=model)], "metrics")
+        Planner(Unusable(unusable, ""), HashEngine().ports.judge_models, REGISTRY, PACKAGE_PROMPTS).plan(
+            [smile(model=model)], "metrics"
+        )
     assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -154,7 +154,7 @@ def test_the_same_metric_twice_keeps_both() -> None:
 
 def test_what_is_remembered_follows_the_models() -> None:
     engine = HashEngine()
-    planning = planner_of(engine)
+    planning = planner_over(engine, REGISTRY)
     before = planning.plan([SMILE], "metrics")[0]
     assert planning.plan([SMILE], "metrics")[0] is before
     engine._names = ("new",)

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.requests.test_dataplane import dataplane
+from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
-from gradewire_server.requests import dataplane as scoring
 from gradewire_server.requests import prepare as preparation
-from gradewire_server.requests import stream
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Limits
-from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, Pace
+from gradewire_server.requests import score as scoring
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.stream import score_stream as streaming
+from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, YieldBudget
+from gradewire_server.settings.limits import Limits
 
 
 class Element:
@@ -32,10 +32,10 @@ class Element:
 
 @given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN, 5 * BYTES_PER_TURN]), max_size=300))
 def test_no_turn_reads_more_than_its_items_or_bytes_and_none_is_empty(sizes: list[int]) -> None:
-    pace = Pace()
+    budget = YieldBudget()
     turns: list[list[int]] = [[]]
     for size in sizes:
-        if pace.is_over(Element(size)):
+        if budget.is_exceeded_by(Element(size)):
             turns.append([])
         turns[-1].append(size)
     assert all(turns) or not sizes
@@ -46,31 +46,31 @@ def test_no_turn_reads_more_than_its_items_or_bytes_and_none_is_empty(sizes: lis
         assert len(turn) == ITEMS_PER_TURN or sum(turn) + following[0] > BYTES_PER_TURN
 
 
-async def score(plane: Dataplane, text: str) -> None:
-    await plane.score(request(*[item(text)] * 4, metrics=(EXACT,)))
+async def score(handlers: Handlers, text: str) -> None:
+    await handlers.score(request(*[item(text)] * 4, metrics=(EXACT,)))
 
 
-async def score_stream(plane: Dataplane, text: str) -> None:
+async def score_stream(handlers: Handlers, text: str) -> None:
     async def messages() -> Any:
         yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))
         yield scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=[item(text)] * 4))
 
-    replies = [reply async for reply in plane.score_stream(messages())]
+    replies = [reply async for reply in handlers.score_stream(messages())]
     assert sum(len(scored.results) for reply in replies for scored in reply.items) == 4
 
 
-async def prepare(plane: Dataplane, text: str) -> None:
+async def prepare(handlers: Handlers, text: str) -> None:
     entries = [references_pb2.ReferenceEntry(references=[text])] * 4
     asked = references_pb2.PrepareRequest(entries=entries, metrics=[EXACT])
-    assert [step async for step in plane.prepare(asked)][-1].complete
+    assert [step async for step in handlers.prepare(asked)][-1].complete
 
 
 @pytest.mark.parametrize(
     ("call", "module", "reader"),
-    [(score, scoring, "read_item"), (score_stream, stream, "read_item"), (prepare, preparation, "read_entry")],
+    [(score, scoring, "read_item"), (score_stream, streaming, "read_item"), (prepare, preparation, "read_entry")],
 )
 async def test_others_get_their_turn_between_large_elements(
-    call: Callable[[Dataplane, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch
+    call: Callable[[Handlers, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
     read = getattr(module, reader)
@@ -86,14 +86,14 @@ async def test_others_get_their_turn_between_large_elements(
 
     monkeypatch.setattr(module, reader, spy)
     task = asyncio.create_task(neighbour())
-    await call(dataplane(), "word " * (BYTES_PER_TURN // 4))
+    await call(handlers_over(), "word " * (BYTES_PER_TURN // 4))
     task.cancel()
     assert events.count("read") == 4
     assert ("read", "read") not in set(pairwise(events))
 
 
 async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_limit_refused() -> None:
-    reply = await dataplane().score(
+    reply = await handlers_over().score(
         request(item("word " * 200_000), item("word " * (Limits().max_item_bytes // 5 + 1)), metrics=(EXACT,))
     )
     statuses = [part.results[0].status for part in reply.items]

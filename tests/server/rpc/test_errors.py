@@ -1,4 +1,4 @@
-"""The error table, completely, and as docs/errors.md has it."""
+"""The error table, completely, and as docs/reference/errors.md has it."""
 
 import re
 from pathlib import Path
@@ -6,19 +6,21 @@ from pathlib import Path
 import grpc
 import pytest
 
-from gradewire_server.rpc import errors
-from gradewire_server.rpc.errors import (
-    ERROR_TABLE,
-    PUSHBACK_KEY,
-    REQUEST_ID_KEY,
+from gradewire_proto.conventions.metadata import PUSHBACK_KEY, REQUEST_ID_KEY
+from gradewire_server.requests import errors as of_requests
+from gradewire_server.requests.errors import (
     DeadlineExceededError,
-    InternalError,
     InvalidRequestError,
     ModelReplacedError,
     NothingLoadedError,
-    NotServingError,
     OverloadedError,
-    RpcError,
+    RequestError,
+)
+from gradewire_server.rpc import errors as of_calls
+from gradewire_server.rpc.errors import (
+    ERROR_TABLE,
+    InternalError,
+    NotServingError,
     UnauthenticatedError,
     to_wire,
 )
@@ -36,12 +38,13 @@ CODES = {
 
 
 def test_every_error_stands_in_the_table_and_here() -> None:
-    every = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RpcError)}
-    assert set(ERROR_TABLE) == every - {RpcError} == {type(error) for error in CODES}
+    known = [*vars(of_requests).values(), *vars(of_calls).values()]
+    every = {kind for kind in known if isinstance(kind, type) and issubclass(kind, RequestError)}
+    assert set(ERROR_TABLE) == every - {RequestError} == {type(error) for error in CODES}
 
 
 @pytest.mark.parametrize("error", CODES, ids=lambda error: type(error).__name__)
-def test_code_details_and_metadata(error: RpcError) -> None:
+def test_code_details_and_metadata(error: RequestError) -> None:
     code, retry_helps = CODES[error]
     status = to_wire(error, "id-1")
     assert (status.code.name, ERROR_TABLE[type(error)].retry_helps) == (code, retry_helps)
@@ -63,6 +66,6 @@ def test_what_is_not_in_the_table_leaks_nothing(error: Exception) -> None:
 
 
 def test_documentation_has_the_same_table() -> None:
-    text = Path(__file__).parents[3].joinpath("docs", "errors.md").read_text()
+    text = Path(__file__).parents[3].joinpath("docs", "reference", "errors.md").read_text()
     rows = re.findall(r"^\| `([A-Z_]+)` \| (yes|no) \|", text, re.MULTILINE)
     assert dict(rows) == {row.code.name: "yes" if row.retry_helps else "no" for row in ERROR_TABLE.values()}

@@ -3,8 +3,9 @@
 import pytest
 from tests.support.servers.wire import Wire, wire_server
 
+from gradewire_proto.conventions.services import JUDGING
 from gradewire_server.rpc.errors import NotServingError
-from gradewire_server.rpc.lifecycle import JUDGING_SERVICE, Phase
+from gradewire_server.rpc.lifecycle import Phase
 
 SERVICES = ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models")
 
@@ -17,14 +18,14 @@ async def test_health_follows_the_phases() -> None:
     async with wire_server(serving=False) as wire:
         lifecycle = wire.lifecycle
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.LOADING, False)
-        await lifecycle.serving(wire.dataplane)
+        await lifecycle.serving(wire.handlers)
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([True] * 4, Phase.SERVING, True)
         await lifecycle.draining()
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.DRAINING, False)
-        assert lifecycle.dataplane() is wire.dataplane, "calls are still taken"
+        assert lifecycle.handlers() is wire.handlers, "calls are still taken"
         lifecycle.stopping()
         with pytest.raises(NotServingError):
-            lifecycle.dataplane()
+            lifecycle.handlers()
 
 
 async def test_degraded_is_told_and_scoring_stays_up(wire: Wire) -> None:
@@ -52,15 +53,15 @@ async def test_an_unknown_service_is_not_serving_in_silence(wire: Wire) -> None:
 
 async def test_judging_has_health_of_its_own_and_takes_nothing_along(wire: Wire) -> None:
     with pytest.raises(Exception, match="NOT_FOUND"):  # no judge is configured
-        await wire.health(JUDGING_SERVICE)
+        await wire.health(JUDGING)
     assert wire.lifecycle.report()["judging"] is None
     for judging in (True, False, True):
         await wire.lifecycle.observe(degraded=[] if judging else ["judge: its worker died"], broken=[], judging=judging)
-        assert (await wire.health(JUDGING_SERVICE) == "SERVING") == judging
+        assert (await wire.health(JUDGING) == "SERVING") == judging
         assert await health(wire) == [True] * 4
         assert wire.lifecycle.ready
         assert wire.lifecycle.report()["judging"] is judging
     await wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"], judging=True)
-    assert await wire.health(JUDGING_SERVICE) == "SERVING", "a judge needs no encoder"
+    assert await wire.health(JUDGING) == "SERVING", "a judge needs no encoder"
     await wire.lifecycle.draining()
-    assert await wire.health(JUDGING_SERVICE) == "NOT_SERVING"
+    assert await wire.health(JUDGING) == "NOT_SERVING"

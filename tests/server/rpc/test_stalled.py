@@ -10,8 +10,7 @@ from grpc import aio
 from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.rpc.admission import Capacity
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 _NARROW = (
     ("grpc.use_local_subchannel_pool", 1),
@@ -65,11 +64,11 @@ async def test_a_prepare_that_nobody_reads_holds_no_item_permits_and_is_ended() 
     ):
         call = references_pb2_grpc.ReferencesStub(channel).Prepare(many_failures())
         await until(lambda: wire.engine.calls)
-        await until(lambda: wire.dataplane.admission.items.taken == 0)
+        await until(lambda: wire.handlers.context.admission.items.taken == 0)
         reply = await wire.scoring.Score(request(*[item()] * 90))
         assert len(reply.items) == 90
         await until(lambda: code_count(wire, "References/Prepare", "DEADLINE_EXCEEDED") == 1, timeout_s=10)
-        assert wire.dataplane.admission.bytes.taken == 0
+        assert wire.handlers.context.admission.bytes.taken == 0
         with pytest.raises(aio.AioRpcError) as caught:
             async for _ in call:
                 pass
@@ -84,10 +83,10 @@ async def test_a_prepare_takes_permits_of_a_chunk_at_a_time(wire: Wire) -> None:
     entries = [references_pb2.ReferenceEntry(question=f"q{n}", references=["the cat"]) for n in range(150)]
     call = wire.references.Prepare(references_pb2.PrepareRequest(entries=entries, metrics=[SMILE]))
     await until(lambda: wire.engine.running)
-    assert wire.dataplane.admission.items.taken == 64
+    assert wire.handlers.context.admission.items.taken == 64
     gate.set_result(None)
     assert [step.entries_done async for step in call] == [64, 128, 150, 150]
-    assert wire.dataplane.admission.items.taken == 0
+    assert wire.handlers.context.admission.items.taken == 0
 
 
 async def test_streams_that_nobody_reads_leave_room_for_others_and_are_ended() -> None:
@@ -102,13 +101,13 @@ async def test_streams_that_nobody_reads_leave_room_for_others_and_are_ended() -
         stalled = [await stalled_stream(channel, 20) for _ in range(3)]
         arrived = "gradewire_request_message_bytes_count", {"method": "gradewire.v1.Scoring/ScoreStream"}
         await until(lambda: (wire.registry.get_sample_value(*arrived) or 0) >= 3 * 3)
-        await until(lambda: wire.dataplane.admission.bytes.taken == 0)
+        await until(lambda: wire.handlers.context.admission.bytes.taken == 0)
         large = types_pb2.Item(references=["the cat"], prediction="a cat", caption="x" * 250_000)
         assert len((await wire.scoring.Score(request(large))).items) == 1
         healthy = [reply async for reply in wire.scoring.ScoreStream(bulky_stream(3))]
         assert sum(part.complete for reply in healthy for part in reply.items) == 300
         await until(lambda: code_count(wire, "Scoring/ScoreStream", "DEADLINE_EXCEEDED") == 3, timeout_s=10)
-        assert wire.dataplane.admission.items.taken == 0
+        assert wire.handlers.context.admission.items.taken == 0
         for call, writing in stalled:
             writing.cancel()
             call.cancel()

@@ -1,14 +1,14 @@
-"""docs/metrics.md names exactly what the server exports, with base units."""
+"""docs/operate/prometheus.md names exactly what the server exports, with base units."""
 
 import re
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.app import open_dataplane
+from gradewire_server.app import open_handlers
 from gradewire_server.settings.server import Settings
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "prometheus.md"
 
 
 async def exported(tmp_path: Path, minilm: Path) -> dict[str, tuple[str, frozenset[str]]]:
@@ -17,7 +17,7 @@ async def exported(tmp_path: Path, minilm: Path) -> dict[str, tuple[str, frozens
     settings = Settings.load(
         disk_directory=tmp_path, model_repository=minilm, backend="triton", triton_url="127.0.0.1:1"
     )
-    async with open_dataplane(settings, registry):
+    async with open_handlers(settings, registry):
         found = {}
         for collector in list(registry._collector_to_names):
             for family in collector.collect():

@@ -16,10 +16,9 @@ from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, reque
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.rpc.admission import Capacity
+from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.request_log import JsonFormatter
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 OK = types_pb2.STATUS_OK
 
@@ -237,8 +236,8 @@ async def test_cancelling_reaches_the_engine_and_leaves_the_others_right(wire: W
     await until(lambda: wire.engine.running == 1)
     gate.set_result(None)
     assert (await other).items[0].results[0].score == expected
-    await until(lambda: wire.dataplane.admission.items.taken == 0)
-    assert wire.dataplane.admission.bytes.taken == 0
+    await until(lambda: wire.handlers.context.admission.items.taken == 0)
+    assert wire.handlers.context.admission.bytes.taken == 0
     assert wire.registry.get_sample_value(*counted("CANCELLED")) == 6
 
 
@@ -278,11 +277,11 @@ async def test_tokens(authorization: str | None, code: str) -> None:
 
 
 async def test_a_defect_leaks_nothing_but_the_request_id(caplog: pytest.LogCaptureFixture) -> None:
-    class Defective(Dataplane):
+    class Defective(Handlers):
         async def list_models(self) -> models_pb2.ListModelsResponse:
             raise RuntimeError("the secret of the house")
 
-    async with wire_server(make_dataplane=Defective) as wire:
+    async with wire_server(make_handlers=Defective) as wire:
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.models.List(models_pb2.ListModelsRequest(), metadata=[("x-request-id", "mine-1")])
     code, details, metadata = error_of(caught)
@@ -343,7 +342,7 @@ async def test_nothing_is_served_while_loading() -> None:
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.scoring.Score(request(item()))
         assert error_of(caught)[0] is grpc.StatusCode.UNAVAILABLE
-        await wire.lifecycle.serving(wire.dataplane)
+        await wire.lifecycle.serving(wire.handlers)
         assert await wire.health("gradewire.v1.Scoring") == "SERVING"
         assert statuses(await wire.scoring.Score(request(item()))) == [["STATUS_OK"]]
 

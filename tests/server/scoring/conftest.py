@@ -3,16 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import hypothesis
 import pytest
 from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest
-
-hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a property
-hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture

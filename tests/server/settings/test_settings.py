@@ -3,13 +3,17 @@
 import os
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from gradewire_server.settings.server import Settings, SettingsError, setting_infos
-from gradewire_server.settings.text import mask_url
+from gradewire_server.settings.fields import all_setting_fields
+from gradewire_server.settings.info import mask_url
+from gradewire_server.settings.server import Settings, setting_infos
+from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.types import HIDDEN
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +29,11 @@ def test_flag_over_variable_over_file_over_default(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("GRADEWIRE_PORT", "2")
     monkeypatch.setenv("GRADEWIRE_HTTP_PORT", "2")
     settings = Settings.load(config=path, port="3", drain_s=None)
-    assert (settings.port, settings.http_port, settings.drain_s, settings.grace_s) == (3, 2, 1, 30)
-    assert settings.preload == ("a", "b")
+    assert (settings.listen.port, settings.listen.http_port) == (3, 2)
+    assert (settings.shutdown.drain_s, settings.shutdown.grace_s) == (1, 30)
+    assert settings.engine.preload == ("a", "b")
     monkeypatch.setenv("GRADEWIRE_CONFIG", str(path))
-    assert Settings.load().drain_s == 1
+    assert Settings.load().shutdown.drain_s == 1
 
 
 @pytest.mark.parametrize("info", setting_infos(), ids=lambda info: info.name)
@@ -63,20 +68,20 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
     by_flag = Settings.load(**{name: given}, **partners)
     monkeypatch.setenv(info.variable, given)  # type: ignore[attr-defined]
     by_variable = Settings.load(**partners)
-    assert getattr(by_flag, name) == getattr(by_variable, name)
+    assert by_flag.given[name] == by_variable.given[name]
     assert info.variable == f"GRADEWIRE_{name.upper()}"  # type: ignore[attr-defined]
     assert info.flag == f"--{name.replace('_', '-')}"  # type: ignore[attr-defined]
     assert info.help.endswith((".", "none."))  # type: ignore[attr-defined]
 
 
 def test_bytes_are_read_with_units() -> None:
-    assert Settings.load(memory_max_bytes="64MiB").memory_max_bytes == 64 << 20
+    assert Settings.load(memory_max_bytes="64MiB").engine.cache.memory_max_bytes == 64 << 20
 
 
 def test_blank_switches_a_store_off() -> None:
     settings = Settings.load(disk_directory="", redis_url="")
-    assert settings.engine_config().cache.disk is None
-    assert settings.engine_config().cache.redis is None
+    assert settings.engine.cache.disk is None
+    assert settings.engine.cache.redis is None
 
 
 def test_the_engine_gets_what_is_set(tmp_path: Path) -> None:
@@ -90,7 +95,7 @@ def test_the_engine_gets_what_is_set(tmp_path: Path) -> None:
         redis_url="redis://h",
         redis_timeout_s=0.5,
         prediction_ttl_s=60,
-    ).engine_config()
+    ).engine
     assert (config.model_repository, config.default_model, config.compute.workers) == (tmp_path, "m", 3)
     assert config.cache.disk is not None
     assert (config.cache.disk.directory, config.cache.disk.max_bytes) == (tmp_path / "d", 1 << 20)
@@ -100,20 +105,16 @@ def test_the_engine_gets_what_is_set(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
-    assert Settings.load().engine_config().triton is None
-    triton = (
-        Settings.load(
-            backend="triton",
-            triton_url="host:8001",
-            triton_tls=True,
-            triton_tls_ca=tmp_path / "ca",
-            triton_token="hunter2",  # noqa: S106 - nothing is behind it
-            triton_max_in_flight=5,
-            triton_repair=False,
-        )
-        .engine_config()
-        .triton
-    )
+    assert Settings.load().engine.triton is None
+    triton = Settings.load(
+        backend="triton",
+        triton_url="host:8001",
+        triton_tls=True,
+        triton_tls_ca=tmp_path / "ca",
+        triton_token="hunter2",  # noqa: S106 - nothing is behind it
+        triton_max_in_flight=5,
+        triton_repair=False,
+    ).engine.triton
     assert triton is not None
     assert (triton.url, triton.tls, triton.tls_ca, triton.token) == ("host:8001", True, tmp_path / "ca", "hunter2")
     assert (triton.max_in_flight, triton.repair) == (5, False)
@@ -172,12 +173,12 @@ def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:
     assert values["redis_url"] == "redis://user:*****@h:1/0"
     assert values["auth_tokens"] == ["*****", "*****"]
     assert values["triton_token"] == "*****"  # noqa: S105 - the stars
-    assert set(values) == set(Settings.model_fields)
+    assert set(values) == {info.name for info in setting_infos()}
     path = tmp_path / "gradewire.toml"
     path.write_text("".join(f"{line}\n" for line in settings.to_toml().splitlines() if not line.startswith("config")))
     again = Settings.load(config=path)
-    hidden = {"redis_url": None, "auth_tokens": (), "triton_token": None}
-    assert again.model_copy(update={**hidden, "config": None}) == settings.model_copy(update=hidden)
+    hidden = {"redis_url": None, "auth_tokens": (), "triton_token": "", "config": None}
+    assert {**again.given, **hidden} == {**settings.given, **hidden}
 
 
 @pytest.mark.parametrize(
@@ -205,24 +206,24 @@ def test_documentation_names_every_setting_with_its_default() -> None:
 
 
 def test_a_judge_runs_where_it_is_told_to() -> None:
-    here = Settings.load(judge_threads=2, judge_form="gguf", judge_repository="/models").engine_config().judge
+    here = Settings.load(judge_threads=2, judge_form="gguf", judge_repository="/models").engine.judge
     assert (here.backend, here.remote) == ("embedded", None)
     assert here.embedded is not None
     assert (here.embedded.threads, here.embedded.form, here.embedded.repository) == (2, "gguf", Path("/models"))
-    beside = Settings.load(model_repository="/data/models").engine_config().judge.embedded
+    beside = Settings.load(model_repository="/data/models").engine.judge.embedded
     assert beside is not None
     assert beside.repository == Path("/data/judges")
-    both = Settings.load(model_repository="/data/models", judge_repository="/models").engine_config().judge.embedded
+    both = Settings.load(model_repository="/data/models", judge_repository="/models").engine.judge.embedded
     assert both is not None
     assert both.repository == Path("/models")
-    none = Settings.load(judge_backend="none").engine_config().judge
+    none = Settings.load(judge_backend="none").engine.judge
     assert (none.backend, none.embedded, none.remote) == ("none", None, None)
     key = "secret-key"
     away = Settings.load(judge_backend="openai", judge_url="http://h/v1", judge_remote_model="m", judge_token=key)
-    remote = away.engine_config().judge.remote
+    remote = away.engine.judge.remote
     assert remote is not None
     assert (remote.url, remote.model, remote.token) == ("http://h/v1", "m", key)
-    assert key not in away.to_toml() + repr(away) + repr(away.engine_config())
+    assert key not in away.to_toml() + repr(away) + repr(away.engine)
 
 
 @pytest.mark.parametrize(
@@ -243,3 +244,9 @@ def test_a_judge_runs_where_it_is_told_to() -> None:
 def test_a_judge_that_cannot_be_reached_so_is_refused_at_once(settings: dict[str, str], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         Settings.load(**settings)
+
+
+def test_groups_show_no_secret_either() -> None:
+    for field in all_setting_fields(Settings).values():
+        secret = any(mark is HIDDEN for mark in get_args(field.kind))
+        assert field.field.repr is not secret, field.setting.name

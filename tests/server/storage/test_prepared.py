@@ -13,11 +13,11 @@ from tests.server.conftest import OpenBackends
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore
-from gradewire_server.storage.redis.client import RedisLink
+from gradewire_server.storage.redis.client import RedisClient
 from gradewire_server.storage.redis.store import RedisPrepared
 from gradewire_server.storage.reference_sets import StoredReferenceSets
 from gradewire_server.storage.telemetry import StorageTelemetry
@@ -40,7 +40,7 @@ async def stores(where: str, tmp_path: Path, url: str) -> AsyncIterator[tuple[Pr
         opened = [DiskPrepared(StoreDirectory(tmp_path), DiskConfig(tmp_path))]
     else:
         config = RedisConfig(url, timeout_s=5, slow_s=4)
-        opened = [RedisPrepared(RedisLink(config, StorageTelemetry(CollectorRegistry()))) for _ in range(2)]
+        opened = [RedisPrepared(RedisClient(config, StorageTelemetry(CollectorRegistry()))) for _ in range(2)]
     yield opened[0], opened[-1]
     for store in opened:
         await store.close()

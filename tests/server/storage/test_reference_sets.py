@@ -14,13 +14,13 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.needs import ReferenceEntries
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import DiskConfig, RedisConfig
+from gradewire_server.settings.cache import DiskConfig, RedisConfig
 from gradewire_server.storage import reference_sets
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore
 from gradewire_server.storage.redis import store as redis_store
-from gradewire_server.storage.redis.client import RedisLink
+from gradewire_server.storage.redis.client import RedisClient
 from gradewire_server.storage.redis.store import RedisPrepared
 from gradewire_server.storage.reference_sets import StoredReferenceSets
 from gradewire_server.storage.telemetry import StorageTelemetry
@@ -45,7 +45,7 @@ async def opened(where: str, tmp_path: Path, *servers: ValkeyServer) -> AsyncIte
     elif where in {"redis", "cluster"}:
         url = servers[where == "cluster"].url
         config = RedisConfig(url, cluster=where == "cluster", timeout_s=5, slow_s=4)
-        store = RedisPrepared(RedisLink(config, StorageTelemetry(CollectorRegistry())))
+        store = RedisPrepared(RedisClient(config, StorageTelemetry(CollectorRegistry())))
     yield store
     await store.close()
 
@@ -166,12 +166,12 @@ async def test_full_stores_and_full_sets_refuse_and_keep_what_they_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = StoredReferenceSets(MemoryPreparedStore(200), namespace="a")
-    assert await small.store("set", (A,)) is None
-    assert failed(await small.store("set", (("q", ("b" * 300,)),))) is Status.UNAVAILABLE
+    assert await small.store_entries("set", (A,)) is None
+    assert failed(await small.store_entries("set", (("q", ("b" * 300,)),))) is Status.UNAVAILABLE
     assert await found(small) == {A}
     monkeypatch.setattr(reference_sets, "MAX_ENTRIES_PER_SET", 2)
-    assert await small.store("other", (A, C)) is None
-    assert failed(await small.store("other", (B,))) is Status.INVALID_INPUT
+    assert await small.store_entries("other", (A, C)) is None
+    assert failed(await small.store_entries("other", (B,))) is Status.INVALID_INPUT
     store = DiskPrepared(StoreDirectory(tmp_path), DiskConfig(tmp_path, prepared_max_bytes=1 << 20))
     sets = StoredReferenceSets(store, namespace="a")
     assert await sets.store_entries("set", (A,)) is None
@@ -222,10 +222,10 @@ async def test_no_lie_of_a_server_changes_a_corpus(tmp_path: Path, valkey: Valke
     entries = tuple((f"question {number}", ("a long answer " * 9 + str(number),)) for number in range(5))
     namespace = tmp_path.name[-60:]
     async with opened("redis", tmp_path, valkey) as store:
-        assert await StoredReferenceSets(store, namespace=namespace).store("set", entries) is None
+        assert await StoredReferenceSets(store, namespace=namespace).store_entries("set", entries) is None
     with LyingRedis(valkey.port) as proxy:
         config = RedisConfig(proxy.url, timeout_s=0.3, write_timeout_s=0.3, slow_s=0.25, failures_to_open=100)
-        link = RedisLink(config, StorageTelemetry(CollectorRegistry()))
+        link = RedisClient(config, StorageTelemetry(CollectorRegistry()))
         await link.connect()
         sets = StoredReferenceSets(RedisPrepared(link), namespace=namespace)
         assert await found(sets) == set(entries)

@@ -3,40 +3,44 @@
 import pytest
 
 from gradewire_server.domain.result import Status
-from gradewire_server.triton.errors import MEANINGS, Kind, TritonError, kind_of
+from gradewire_server.triton.errors import MEANINGS, Fault, TritonError, kind_of
 
 HEARD = {
-    ("UNAVAILABLE", "failed to connect to all addresses; last error: UNKNOWN: Connection refused"): Kind.UNREACHABLE,
-    ("UNAVAILABLE", "Socket closed"): Kind.UNREACHABLE,
-    ("CANCELLED", "CANCELLED"): Kind.UNREACHABLE,
-    ("UNAVAILABLE", "[request id: <id_unknown>] Exceeds maximum queue size"): Kind.QUEUE_FULL,
-    ("UNAVAILABLE", "Request timeout expired"): Kind.QUEUE_TIMEOUT,
-    ("UNAVAILABLE", "Server is stopping, scheduler for model has stopped accepting new requests"): Kind.NOT_READY,
-    ("NOT_FOUND", "Request for unknown model: 'm' is not found"): Kind.NOT_READY,
-    ("NOT_FOUND", "Request for unknown model: 'm' has no available versions"): Kind.NOT_READY,
-    ("DEADLINE_EXCEEDED", "Deadline Exceeded"): Kind.LATE,
-    ("INTERNAL", "Stub process 'm_0' is not healthy."): Kind.FAILED,
-    ("UNKNOWN", ""): Kind.FAILED,
-    ("UNIMPLEMENTED", "Method not found!"): Kind.FAILED,
-    ("INVALID_ARGUMENT", "unexpected inference output 'x' for model 'm'"): Kind.REFUSED,
-    ("UNAUTHENTICATED", "no token"): Kind.DENIED,
-    ("RESOURCE_EXHAUSTED", "too many"): Kind.QUEUE_FULL,
+    ("UNAVAILABLE", "failed to connect to all addresses; last error: UNKNOWN: Connection refused"): Fault.UNREACHABLE,
+    ("UNAVAILABLE", "Socket closed"): Fault.UNREACHABLE,
+    ("CANCELLED", "CANCELLED"): Fault.UNREACHABLE,
+    ("UNAVAILABLE", "[request id: <id_unknown>] Exceeds maximum queue size"): Fault.QUEUE_FULL,
+    ("UNAVAILABLE", "Request timeout expired"): Fault.QUEUE_TIMEOUT,
+    ("UNAVAILABLE", "Server is stopping, scheduler for model has stopped accepting new requests"): Fault.NOT_READY,
+    ("NOT_FOUND", "Request for unknown model: 'm' is not found"): Fault.NOT_READY,
+    ("NOT_FOUND", "Request for unknown model: 'm' has no available versions"): Fault.NOT_READY,
+    ("DEADLINE_EXCEEDED", "Deadline Exceeded"): Fault.LATE,
+    ("INTERNAL", "Stub process 'm_0' is not healthy."): Fault.FAILED,
+    ("UNKNOWN", ""): Fault.FAILED,
+    ("UNIMPLEMENTED", "Method not found!"): Fault.FAILED,
+    ("INVALID_ARGUMENT", "unexpected inference output 'x' for model 'm'"): Fault.REFUSED,
+    ("UNAUTHENTICATED", "no token"): Fault.DENIED,
+    ("RESOURCE_EXHAUSTED", "too many"): Fault.QUEUE_FULL,
 }
 
 
 @pytest.mark.parametrize(("status", "kind"), HEARD.items(), ids=lambda value: str(value)[:40])
-def test_every_status_has_a_kind(status: tuple[str, str], kind: Kind) -> None:
+def test_every_status_has_a_kind(status: tuple[str, str], kind: Fault) -> None:
     assert kind_of(*status) is kind
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_says_whether_to_try_again_and_nothing_of_the_inside(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", Fault)
+def test_every_kind_says_whether_to_try_again_and_nothing_of_the_inside(kind: Fault) -> None:
     failure = TritonError(kind, "secret detail at 10.0.0.1").meaning.failure
     assert failure is MEANINGS[kind].failure
-    assert ("try again" in failure.message or "trying again" in failure.message) == (kind is not Kind.WRONG_ANSWER)
+    assert ("try again" in failure.message or "trying again" in failure.message) == (kind is not Fault.WRONG_ANSWER)
     assert "secret" not in failure.message
-    assert (failure.status is Status.INTERNAL) == (kind in {Kind.REFUSED, Kind.WRONG_ANSWER})
+    assert (failure.status is Status.INTERNAL) == (kind in {Fault.REFUSED, Fault.WRONG_ANSWER})
 
 
 def test_what_the_caller_or_the_load_is_to_blame_for_does_not_open_the_breaker() -> None:
-    assert {kind for kind in Kind if not MEANINGS[kind].breaks} == {Kind.QUEUE_FULL, Kind.QUEUE_TIMEOUT, Kind.REPLACED}
+    assert {kind for kind in Fault if not MEANINGS[kind].breaks} == {
+        Fault.QUEUE_FULL,
+        Fault.QUEUE_TIMEOUT,
+        Fault.REPLACED,
+    }

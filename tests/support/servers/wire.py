@@ -13,18 +13,18 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.servers.handlers import context_over
 
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.requests.limits import Deadlines, Limits
-from gradewire_server.rpc.admission import Admission, Capacity
+from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import RequestLog
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
-from gradewire_server.scoring import Scorer
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 if TYPE_CHECKING:
     import pytest
@@ -35,7 +35,7 @@ class Wire:
     """A running server and a channel to it."""
 
     engine: HashEngine
-    dataplane: Dataplane
+    handlers: Handlers
     lifecycle: Lifecycle
     registry: CollectorRegistry
     calls: Calls
@@ -74,7 +74,7 @@ async def wire_server(
     capacity: Capacity | None = None,
     tokens: tuple[str, ...] = (),
     serving: bool = True,
-    make_dataplane: Callable[..., Dataplane] = Dataplane,
+    make_handlers: Callable[..., Handlers] = Handlers,
 ) -> AsyncIterator[Wire]:
     """Starts one; `serving=False` leaves it as it is while models are being loaded."""
     engine = engine or HashEngine()
@@ -88,15 +88,15 @@ async def wire_server(
     calls = Calls(lifecycle, telemetry, request_log, tokens=tokens)
     admission = Admission(capacity or Capacity())
     telemetry.watch(admission)
-    dataplane = make_dataplane(
-        Scorer(engine.ports),
-        engine.ports,
+    context = context_over(
+        engine,
         limits=limits,
-        deadlines=deadlines,
+        deadlines=deadlines or Deadlines(),
         admission=admission,
         count_result=telemetry.results.count,
         count_synthetic=telemetry.synthetic.count,
     )
+    handlers = make_handlers(context)
     async with AsyncExitStack() as stack:
         server, port = await start_server(
             "127.0.0.1:0", service_handlers(calls), lifecycle, max_message_bytes=limits.max_message_bytes
@@ -104,11 +104,11 @@ async def wire_server(
         stack.push_async_callback(request_log.close)
         stack.push_async_callback(server.stop, None)
         if serving:
-            await lifecycle.serving(dataplane)
+            await lifecycle.serving(handlers)
         channel = await stack.enter_async_context(
             aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.enable_retries", 0)])
         )
-        yield Wire(engine, dataplane, lifecycle, registry, calls, channel, port, log_text, request_log)
+        yield Wire(engine, handlers, lifecycle, registry, calls, channel, port, log_text, request_log)
 
 
 SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())

@@ -12,7 +12,7 @@ from benchmarks.research import window_training
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.metrics.text.words import normalise
+from gradewire_server.metrics.text.smile_normalise import normalise
 
 PIECES = ["[CLS]", "[SEP]", "[UNK]", "the", "two", "tall", "##er", "dog", "##s", "ran", "off", ",", ".", "a", "x"]
 TEXT = "The two taller dogs, a dog ran off. X."

@@ -1,1 +1,1 @@
-"""The calls of a client: arguments checked, requests cut, answers put in order."""
+"""What each method of a client does: arguments checked, requests cut, broken calls taken up, answers put in order."""

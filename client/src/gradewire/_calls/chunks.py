@@ -27,7 +27,7 @@ class Sized(Protocol):
     """A protobuf message, as far as chunking goes."""
 
     def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
-        """Encoded size."""
+        """Size of the encoded message."""
         ...
 
 
@@ -50,7 +50,7 @@ class ChunkLimits:
 
 
 def chunk_limits(limits: Limits | None, *, overhead_bytes: int, wanted_items: int = CHUNK_ITEMS) -> ChunkLimits:
-    """What fits, given what the server says (None or 0: it does not) and what else the request holds."""
+    """How large one request may be, by what the server says (None or 0: nothing) and what else the request holds."""
     most = whole_limits(limits, overhead_bytes=overhead_bytes)
     return ChunkLimits(min(most.max_items, wanted_items), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
 
@@ -65,7 +65,7 @@ def whole_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[T]):
-    """Elements of one request, with their positions in the call."""
+    """The elements of one request, with their positions in the call."""
 
     indices: list[int]
     messages: list[T]

@@ -1,4 +1,4 @@
-"""From messages to typed results."""
+"""Turns messages of the server into typed results."""
 
 import math
 import re
@@ -54,7 +54,7 @@ def decode_provenance(choice: MetricChoice, messages: Sequence[types_pb2.Provena
 
 
 def decode_generation(message: types_pb2.Provenance) -> Provenance:
-    """Who writes synthetic answers."""
+    """Judge and prompt that write synthetic answers."""
     return _provenance(message)
 
 
@@ -126,7 +126,7 @@ def complete_item(choice: MetricChoice, index: int, identifier: str, scores: dic
 
 
 def failed_item(choice: MetricChoice, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
-    """The same failure for every metric of an item."""
+    """An item whose metrics all failed in the same way."""
     status, message = failure
     return ItemScores(
         index, identifier, {label: MetricScore(score=None, status=status, message=message) for label in choice.labels}

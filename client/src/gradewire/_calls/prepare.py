@@ -1,12 +1,12 @@
 """One call of `prepare`: cuts the entries into requests; a broken one sent again computes only what is missing."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import astuple, dataclass, field
 
 from gradewire._calls.chunks import Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._calls.decode import check_same, decode_generation, decode_provenance, decode_status
+from gradewire._transport.retries import Retries
 from gradewire.errors import InvalidRequest, ServerFault, TransportError
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits
@@ -17,14 +17,11 @@ from gradewire.preparation import (
     ReferenceEntryLike,
     SyntheticGeneration,
     encode_entry,
-    name_set,
 )
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire.transport import Transport
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
-
-_ATTEMPTS = 5
-_FIRST_BACKOFF_S = 0.2
 
 PrepareCallback = Callable[[PrepareProgress], None]
 
@@ -48,7 +45,7 @@ class PrepareCall:
 
 @dataclass(slots=True)
 class _Counts:
-    """What was done so far, over all requests."""
+    """Counts over all requests so far."""
 
     entries: int = 0
     cache_hits: CacheHits = field(default_factory=CacheHits)
@@ -57,7 +54,7 @@ class _Counts:
     fallback: int = 0
 
     def plus(self, step: references_pb2.PrepareProgress) -> "_Counts":
-        """With what a request has done."""
+        """These counts and those of one request."""
         hits = step.cache_hits
         new = (hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
         return _Counts(
@@ -114,7 +111,7 @@ class Preparation:
         )
 
     async def _name(self) -> None:
-        """Names the set; asks first who writes, and holds the server to it."""
+        """Names the set; where a judge is to write, first asks the server which one, and pins it for the whole call."""
         generate = self._call.generate
         if generate is not None:
             self._common.generate.model = generate.judge
@@ -128,7 +125,9 @@ class Preparation:
             self._common.generate.model = f"{writer.model}@{writer.model_digest}"
             if "\n" not in generate.prompt:
                 self._common.generate.prompt = f"{writer.prompt}@{writer.prompt_digest}"
-        name = name_set((message for _, message in self._messages), self._generation)
+        writer = self._generation
+        digests = (writer.model_digest, writer.prompt_digest) if writer else ()
+        name = name_set((message for _, message in self._messages), digests)
         said = self._call.choice.reference_set
         if said not in {"", name}:
             raise InvalidRequest(
@@ -152,14 +151,12 @@ class Preparation:
         return fitting
 
     async def _send_until_done(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            self._call.deadline.remaining_s()
+        retries = Retries(self._call.deadline.remaining_s)
+        while True:
             try:
                 await self._send(chunk)
             except TransportError as error:
-                if attempt == _ATTEMPTS or isinstance(error, ServerFault):
-                    raise
-                await asyncio.sleep(error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (attempt - 1))
+                await retries.wait_after(error)
             else:
                 return
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
 from gradewire._calls.decode import check_same, complete_item, decode_provenance, decode_results, failed_item
+from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metric_types.choice import MetricChoice
@@ -21,8 +22,6 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 # deadline that it gives each item.
 READ_AHEAD_ITEMS = 256
 _MESSAGE_LIMITS = ChunkLimits(max_items=UNASKED_ITEMS, max_bytes=UNASKED_BYTES)
-_ATTEMPTS = 5
-_FIRST_BACKOFF_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class StreamCall:
 
 @dataclass(slots=True)
 class _Open:
-    """An item on its way; kept until its last result is there, to be sent again when the stream breaks."""
+    """An item that was read and is not answered; kept so that it can be sent again when the stream breaks."""
 
     message: types_pb2.Item
     scores: dict[str, MetricScore] = field(default_factory=dict)
@@ -103,7 +102,7 @@ class Stream:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Until there is something to take; raises when the server owes a result for too long."""
+        """Waits until there is something to yield; raises when no result came for too long while items are in work."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._active_at + self._call.stall_s - time.monotonic()
@@ -144,7 +143,7 @@ class Stream:
         self._to_send.set()
 
     async def _converse(self) -> None:
-        attempts = 0
+        retries = Retries()
         try:
             while True:
                 answered = self._answered
@@ -153,10 +152,9 @@ class Stream:
                 try:
                     await self._exchange(connection)
                 except TransportError as error:
-                    attempts = 1 if self._answered > answered else attempts + 1
-                    if attempts == _ATTEMPTS or isinstance(error, ServerFault):
-                        raise
-                    await asyncio.sleep(error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (attempts - 1))
+                    if self._answered > answered:
+                        retries.progressed()
+                    await retries.wait_after(error)
                 else:
                     break
                 finally:
@@ -235,5 +233,5 @@ class _Connection:
     over: bool = False
 
     def is_on(self) -> bool:
-        """Whether it is the one in use."""
+        """Whether it has not ended yet."""
         return not self.over

@@ -4,29 +4,27 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
-from gradewire._transport.codes import error_for
-from gradewire._transport.forks import keep_for_good
+from gradewire._fork_safety import keep_for_good
+from gradewire._transport.status_codes import error_for
 from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.app import open_dataplane, run
+from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
-from gradewire_server.lexicon.thesaurus import usual_directory
-from gradewire_server.lexicon.wordnet import WordNet
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.rpc.errors import ERROR_TABLE, OverloadedError, RpcError
-from gradewire_server.settings.server import Settings, SettingsError, setting_infos
-from gradewire_server.settings.text import SettingInfo
+from gradewire_server.requests.errors import OverloadedError, RequestError
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.errors import ERROR_TABLE
+from gradewire_server.settings.info import SettingInfo
+from gradewire_server.settings.server import Settings, setting_infos
+from gradewire_server.settings.surface import SettingsError
 
 __all__ = [
     "EmbeddedTransport",
     "SettingInfo",
     "models_group",
-    "open_wordnet",
     "print_settings",
     "run_server",
     "settings_of_server",
@@ -36,7 +34,7 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """Calls what a server's handlers call; so checks, scores and statuses are the same.
+    """Calls the handlers that a server's calls end in; so checks, scores and statuses are the same.
 
     Args:
         settings: Of the server, by name.
@@ -51,22 +49,22 @@ class EmbeddedTransport:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
             raise InvalidRequest(f"embedded: {error}") from error
-        check_installed(self._settings.engine_config())  # what is missing is said here, not at the first call
+        check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """As Scoring.Score."""
-        dataplane = await self._open()
+        handlers = await self._open()
         with _translated():
-            return await dataplane.score(request, deadline_s=timeout_s)
+            return await handlers.score(request, deadline_s=timeout_s)
 
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """As Scoring.ScoreStream."""
-        dataplane = await self._open()
+        handlers = await self._open()
         with _translated():
-            async with contextlib.aclosing(dataplane.score_stream(requests, deadline_s=timeout_s)) as responses:
+            async with contextlib.aclosing(handlers.score_stream(requests, deadline_s=timeout_s)) as responses:
                 async for response in responses:
                     yield response
 
@@ -74,18 +72,18 @@ class EmbeddedTransport:
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """As References.Prepare."""
-        dataplane = await self._open()
+        handlers = await self._open()
         with _translated():
-            async with contextlib.aclosing(dataplane.prepare(request, deadline_s=timeout_s)) as steps:
+            async with contextlib.aclosing(handlers.prepare(request, deadline_s=timeout_s)) as steps:
                 async for progress in steps:
                     yield progress
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """As Models.List."""
         del timeout_s  # a look at what is in memory
-        dataplane = await self._open()
+        handlers = await self._open()
         with _translated():
-            return await dataplane.list_models()
+            return await handlers.list_models()
 
     async def close(self) -> None:
         """Closes engine and stores."""
@@ -93,7 +91,7 @@ class EmbeddedTransport:
         if holder is not None and holder.is_here():
             await holder.close()
 
-    async def _open(self) -> Dataplane:
+    async def _open(self) -> Handlers:
         if self._holder is not None and self._holder.pid != os.getpid():
             # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
             keep_for_good(self._holder)
@@ -101,20 +99,20 @@ class EmbeddedTransport:
         if self._holder is None or not self._holder.is_here():
             self._holder = _Holder(self._settings)
         try:
-            return await self._holder.dataplane()
+            return await self._holder.handlers()
         except OSError as error:
             self._holder = None
             raise NotReady(f"the engine in this process cannot open its files: {error}") from error
 
 
 class _Holder:
-    """Keeps a dataplane open in a task of its own, for a context must be left by the task that entered it."""
+    """Keeps handlers open in a task of its own, for a context must be left by the task that entered it."""
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
         self.loop = asyncio.get_running_loop()
         self._settings = settings
-        self._opened: asyncio.Future[Dataplane] = self.loop.create_future()
+        self._opened: asyncio.Future[Handlers] = self.loop.create_future()
         self._closing = asyncio.Event()
         self._task = asyncio.create_task(self._hold())
 
@@ -122,7 +120,7 @@ class _Holder:
         """Whether it lives on the running loop of this process; the end of a loop has closed what lived on it."""
         return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
-    async def dataplane(self) -> Dataplane:
+    async def handlers(self) -> Handlers:
         return await asyncio.shield(self._opened)
 
     async def close(self) -> None:
@@ -131,8 +129,8 @@ class _Holder:
 
     async def _hold(self) -> None:
         try:
-            async with open_dataplane(self._settings) as dataplane:
-                self._opened.set_result(dataplane)
+            async with open_handlers(self._settings) as handlers:
+                self._opened.set_result(handlers)
                 await self._closing.wait()
         except BaseException as error:
             if self._opened.done():
@@ -144,11 +142,11 @@ class _Holder:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except RpcError as error:
+    except RequestError as error:
         raise _translate(error) from error
 
 
-def _translate(error: RpcError) -> GradewireError:
+def _translate(error: RequestError) -> GradewireError:
     retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
     return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
 
@@ -179,29 +177,10 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     """
     settings = _load(values)
     try:
-        check_installed(settings.engine_config())
+        check_installed(settings.engine)
     except ImportError as error:
         raise MissingExtra.of(f"backend = {settings.backend}", error) from error
-    return run(settings, started=lambda port: ready(f"{settings.host}:{port}"))
-
-
-def open_wordnet(directory: Path | None) -> WordNet:
-    """WordNet's files.
-
-    Args:
-        directory: Where they are; None: where a server with the same settings looks for them.
-
-    Raises:
-        InvalidRequest: They are not there, or are no such files.
-    """
-    place = directory or Settings.load().wordnet_directory or usual_directory()
-    try:
-        return WordNet(place.expanduser())
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(
-            f"WordNet's files in {place} cannot be read ({error}): install them (Debian: apt-get install wordnet-base) "
-            "or name their directory"
-        ) from error
+    return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
 
 
 def _load(values: Mapping[str, Any]) -> Settings:

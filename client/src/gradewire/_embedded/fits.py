@@ -39,7 +39,7 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
 
 def calibrated_features() -> list[tuple[str, int, float]]:
     """Features of metric `calibrated` in its order: name, direction and width, as `FittedFeature` has them."""
-    from gradewire_server.metrics.calibrated.features.features import FEATURES  # noqa: PLC0415 - for fitting alone
+    from gradewire_server.metrics.calibrated.features.catalog import FEATURES  # noqa: PLC0415 - for fitting alone
 
     return [(feature.name, feature.monotone, feature.width) for feature in FEATURES]
 
@@ -84,7 +84,7 @@ def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
 
 
 def _repository(named: Path | None) -> Path:
-    return named or Settings.load().engine_config().model_repository
+    return named or Settings.load().engine.model_repository
 
 
 @contextlib.contextmanager

@@ -3,13 +3,14 @@
 from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError, PromptFile, read_prompt
-from gradewire_server.requests.prompts.directory import PromptDirectoryError, add_prompts
+from gradewire_server.metrics.judged.prompts import PromptError, PromptFile, PromptLibrary, read_prompt
+from gradewire_server.requests.prompts.directory import PromptDirectoryError, open_prompts
 from gradewire_server.requests.prompts.tokens import JudgeTokenizer, RoundTokens, open_tokenizer
 from gradewire_server.requests.prompts.view import PromptRound, PromptView, PromptViewError
 from gradewire_server.requests.prompts.view import view_prompt as _view_prompt
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
-from gradewire_server.settings.server import Settings, SettingsError
+from gradewire_server.settings.server import Settings
+from gradewire_server.settings.surface import SettingsError
 
 __all__ = [
     "JudgeTokenizer",
@@ -28,13 +29,7 @@ __all__ = [
 
 def prompt_files() -> tuple[PromptFile, ...]:
     """The prompts that are known here; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
-    directory = _settings().judge_prompt_directory
-    if directory is not None:
-        try:
-            add_prompts(directory.expanduser())
-        except PromptDirectoryError as error:
-            raise InvalidRequest(str(error)) from error
-    return PROMPTS.files()
+    return _library().files()
 
 
 def find_prompt_file(name: str) -> PromptFile:
@@ -56,16 +51,16 @@ def read_prompt_file(data: bytes, place: str) -> PromptFile:
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
     """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
-    prompt_files()
+    prompts = _library()
     try:
-        return _view_prompt(spec, item)
+        return _view_prompt(spec, item, prompts)
     except PromptViewError as error:
         raise InvalidRequest(str(error)) from error
 
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
     """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
-    engine = _settings().engine_config()
+    engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
     try:
@@ -79,6 +74,14 @@ def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens |
     try:
         return tokenizer.tokens(asked)
     except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def _library() -> PromptLibrary:
+    directory = _settings().judge_prompt_directory
+    try:
+        return open_prompts(directory and directory.expanduser())
+    except PromptDirectoryError as error:
         raise InvalidRequest(str(error)) from error
 
 

@@ -1,1 +1,1 @@
-"""What carries the calls: gRPC, and an event loop in the background."""
+"""How messages reach a server over gRPC; other transports stand in `gradewire.testing` and `gradewire._embedded`."""

@@ -11,8 +11,11 @@ import grpc
 import grpc.aio
 
 from gradewire import errors
-from gradewire._transport.codes import error_for
+from gradewire._transport.retries import grpc_method_config
+from gradewire._transport.status_codes import error_for
 from gradewire.tls import Tls
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
+from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
     models_pb2,
     models_pb2_grpc,
@@ -23,30 +26,19 @@ from gradewire_proto.v1 import (
 )
 
 # gRPC keeps a message for repetition only while it fits into this; a call above it is never repeated.
-RETRY_BUFFER_BYTES = 64 * 1024 * 1024
-MAX_REPLY_BYTES = 64 * 1024 * 1024
+_RETRY_BUFFER_BYTES = 64 * 1024 * 1024
+_MAX_REPLY_BYTES = 64 * 1024 * 1024
 
-SERVICE_CONFIG = {
+_SERVICE_CONFIG = {
     "loadBalancingConfig": [{"round_robin": {}}],
-    "methodConfig": [
-        {
-            "name": [{"service": f"gradewire.v1.{service}"} for service in ("Scoring", "References", "Models")],
-            "retryPolicy": {
-                "maxAttempts": 5,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
-            },
-        }
-    ],
+    "methodConfig": [grpc_method_config((SCORING, REFERENCES, MODELS))],
 }
-CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
-    ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
+_CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
+    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
     ("grpc.enable_retries", 1),
-    ("grpc.per_rpc_retry_buffer_size", RETRY_BUFFER_BYTES),
+    ("grpc.per_rpc_retry_buffer_size", _RETRY_BUFFER_BYTES),
     ("grpc.max_send_message_length", -1),  # the client cuts its chunks to what the server says it takes
-    ("grpc.max_receive_message_length", MAX_REPLY_BYTES),
+    ("grpc.max_receive_message_length", _MAX_REPLY_BYTES),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -71,8 +63,7 @@ class _Stubs:
 class GrpcTransport:
     """Calls a gradewire server.
 
-    Retries are gRPC's own, by service config: at most 5 attempts within the deadline, for UNAVAILABLE and
-    RESOURCE_EXHAUSTED, after the server's `grpc-retry-pushback-ms` where it sends one.
+    What was not answered at all is repeated by gRPC, as `retries` says.
 
     Args:
         address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
@@ -82,12 +73,12 @@ class GrpcTransport:
 
     def __init__(self, address: str, *, token: str | None = None, tls: Tls | None = None) -> None:
         self._address = address
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
+        self._metadata = ((AUTHORIZATION_KEY, bearer(token)),) if token else None
         self._tls = tls
         self._stubs: _Stubs | None = None
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """Scoring.Score."""
+        """Calls Scoring.Score."""
         try:
             return await self._open().scoring.Score(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
@@ -96,7 +87,7 @@ class GrpcTransport:
     async def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """Scoring.ScoreStream."""
+        """Calls Scoring.ScoreStream."""
         call = self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
         try:
             async for response in call:
@@ -109,7 +100,7 @@ class GrpcTransport:
     async def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """References.Prepare."""
+        """Calls References.Prepare."""
         call = self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata)
         try:
             async for progress in call:
@@ -120,7 +111,7 @@ class GrpcTransport:
             call.cancel()
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """Models.List."""
+        """Calls Models.List."""
         try:
             return await self._open().models.List(
                 models_pb2.ListModelsRequest(), timeout=timeout_s, metadata=self._metadata
@@ -145,10 +136,10 @@ class GrpcTransport:
         if self._stubs is None or self._stubs.loop is not loop:
             _used_by_pid = os.getpid()
             if self._tls is None:
-                channel = grpc.aio.insecure_channel(self._address, options=CHANNEL_OPTIONS)
+                channel = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
             else:
                 channel = grpc.aio.secure_channel(
-                    self._address, _credentials(self._tls), options=(*CHANNEL_OPTIONS, *_overrides(self._tls))
+                    self._address, _credentials(self._tls), options=(*_CHANNEL_OPTIONS, *_overrides(self._tls))
                 )
             self._stubs = _Stubs(
                 loop,
@@ -162,7 +153,7 @@ class GrpcTransport:
     def _translate(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
         if error.details() == _CUT_WHILE_WRITING:
             return errors.ServerUnreachable(f"{self._address} cut the stream while items were sent: look at its log")
-        pushback_ms = next((value for key, value in error.trailing_metadata() if key == "grpc-retry-pushback-ms"), "")
+        pushback_ms = next((value for key, value in error.trailing_metadata() if key == PUSHBACK_KEY), "")
         retry_after_s = int(pushback_ms) / 1000 if str(pushback_ms).isdecimal() else None
         return error_for(error.code().name, error.details() or "", self._address, retry_after_s=retry_after_s)
 

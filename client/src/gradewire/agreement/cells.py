@@ -35,8 +35,8 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
     """Holds scores against labels.
 
     Intervals are percentiles over draws of whole questions, stratified by data set; all metrics, cells and comparisons
-    see the same draws. Spearman, Kendall and AUC use the first `RANK_DRAWS` of them. docs/agreement.md defines every
-    statistic.
+    see the same draws. Spearman, Kendall and AUC use the first `RANK_DRAWS` of them. docs/reference/statistics.md
+    defines every statistic.
 
     Args:
         rows: Scores and labels; at least one row.

@@ -1,4 +1,4 @@
-"""From what a caller writes as `metrics` to what is asked of the server, and how the results are called."""
+"""Resolves what a caller writes as `metrics`: what is asked of the server, and how the results are called."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class MetricDefaults:
     judge: str | None = None
 
     def of(self, metric: Metric) -> dict[str, Any]:
-        """What the call says of the metric's parameters, by their names."""
+        """The call's defaults for the parameters of one metric, by their names."""
         model = self.judge if metric.needs_judge else self.model
         said = {"preset": self.preset, "synthetic": self.synthetic, "model": model}
         return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}

@@ -29,7 +29,7 @@ class Lave(Metric):
         reference_filter: References given by less than this share of the most frequent one's annotators are left out,
             0 to 1; None: 0.25.
         prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file
-            (docs/prompts.md); None: the metric's own.
+            (docs/reference/prompt-files.md); None: the metric's own.
         model: Judge, NAME or NAME@DIGEST (at least 8 hex digits); None: the call's `judge`, then the server's default.
         version: Insist on this version of the metric's definition; None: any.
     """

@@ -1,27 +1,18 @@
-"""A metric on one line: what reproduces a score.
+"""Reads and writes a metric on one line; the grammar stands in gradewire_proto.conventions.metric_lines."""
 
-Grammar: `NAME[:PRESET][/VERSION][?KEY=VALUE&…]`, keys in alphabetical order, values percent-quoted, for instance
-`smile:v1/1?model=all-MiniLM-L6-v2@53aa51172d14&sentence_weight=0.3&synthetic=none`.
-"""
-
-import re
 from collections.abc import Collection
 from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types import METRIC_TYPES, Metric
 from gradewire.metric_types.wire import wire_parameters
+from gradewire_proto.conventions.metric_lines import LINE, join_line
 
-_LINE = re.compile(
-    r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
-)
 # These two stand before the parameters.
 _HEAD = frozenset({"preset", "version"})
-# What stays readable in values; the server writes the same.
-_SAFE = {"prompt": "@/"}
 
 
 @lru_cache(maxsize=256)
@@ -32,7 +23,7 @@ def parse_metric_line(line: str) -> Metric:
         InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter, or a value that
             the parameter does not take.
     """
-    if (match := _LINE.fullmatch(line.strip())) is None:
+    if (match := LINE.fullmatch(line.strip())) is None:
         raise InvalidRequest(
             f"{line!r} is no metric: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
         )
@@ -63,13 +54,9 @@ def format_metric_line(metric: Metric) -> str:
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
     """The line with some of what the metric says: version and parameters among `keys`; the preset always."""
-    preset = f":{said}" if (said := getattr(metric, "preset", None)) else ""
-    version = f"/{metric.version}" if metric.version is not None and "version" in keys else ""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
-    parameters = "&".join(
-        f"{key}={quote(_text(value), safe=_SAFE.get(key, '@'))}" for key, value in values.items() if value is not None
-    )
-    return f"{metric.name}{preset}{version}{'?' if parameters else ''}{parameters}"
+    values["preset"] = getattr(metric, "preset", None)
+    return join_line(metric.name, values, version=metric.version if "version" in keys else None)
 
 
 @cache
@@ -84,10 +71,6 @@ def _value(line: str, name: str, key: str, text: str) -> Any:
         return text if parameter is None else parameter.parse(text)
     except InvalidRequest as error:
         raise InvalidRequest(f"{line!r}: {error}") from None
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _listed(name: str) -> str:

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from gradewire.errors import InvalidRequest
+from gradewire_proto.conventions.metric_lines import with_digest
 
 # As the server has it; a longer one is refused there too, after it was sent.
 MAX_PROMPT_BYTES = 64 * 1024
-DIGEST_PREFIX_CHARS = 12
 _MAX_DOTS_IN_LINE = 64
 
 
@@ -33,7 +33,7 @@ class PromptText:
     @property
     def pinned(self) -> str:
         """NAME/VERSION@DIGEST as metric lines have it."""
-        return f"{self.name}@{self.digest[:DIGEST_PREFIX_CHARS]}"
+        return with_digest(self.name, self.digest)
 
     def is_named_by(self, prompt: str) -> bool:
         """Whether NAME/VERSION or NAME/VERSION@DIGEST means this file."""
@@ -72,7 +72,7 @@ def short_prompt(prompt: str) -> str:
     head = _head(prompt)
     name = "inline" if isinstance(head, str) else head[1]
     digest = hashlib.sha256(prompt.encode(errors="surrogatepass")).hexdigest()
-    return f"{name}@{digest[:DIGEST_PREFIX_CHARS]}"
+    return with_digest(name, digest)
 
 
 def _head(text: str) -> tuple[str, str] | str:
@@ -86,5 +86,6 @@ def _head(text: str) -> tuple[str, str] | str:
         return f"is not TOML: {error}"
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:
-            return f"does not say its {field}: write a line {field} = {example} at its top (docs/prompts.md)"
+            line = f"{field} = {example}"
+            return f"does not say its {field}: write a line {line} at its top (docs/reference/prompt-files.md)"
     return fields["metric"], f"{fields['name']}/{fields['version']}"

@@ -1,20 +1,19 @@
 """The parameters of a metric as types.proto has them: read from there, so that a new metric is one dataclass."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
-from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from gradewire.errors import InvalidRequest
+from gradewire_proto.conventions.parameters import choices_of
 from gradewire_proto.v1 import types_pb2
 
-# Values of a shared enum that a metric never takes: CIDEr without a corpus has no weights.
-_NEVER = {("cider", "corpus"): frozenset({"none"})}
 _MAX_UINT32 = 2**32 - 1
 _MAX_DIGITS = len(str(_MAX_UINT32))
 
@@ -95,11 +94,11 @@ class WireParameter:
 
     @property
     def allowed(self) -> str:
-        """Its values in words."""
+        """The values that it takes, in words."""
         return ", ".join(self.choices) if self.kind is Kind.CHOICE else self.kind.value
 
     def write(self, message: Message, value: Any) -> None:
-        """Sets it in a message; None leaves it unset."""
+        """Writes a value into a message; None leaves it unset."""
         if value is not None:
             setattr(message, self.name, self.choices[value] if self.kind is Kind.CHOICE else value)
 
@@ -130,7 +129,7 @@ def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
             metric=metric,
             name=field.name,
             kind=_KINDS[field.cpp_type],
-            choices={} if field.enum_type is None else _choices(field.enum_type, _NEVER.get((metric, field.name), ())),
+            choices={name: number for number, name in _choices(metric, field).items()},
             has_presence=field.has_presence,
         )
         for field in fields
@@ -141,7 +140,5 @@ def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral) and 0 <= int(value) <= _MAX_UINT32
 
 
-def _choices(enum: EnumDescriptor, never: Collection[str]) -> dict[str, int]:
-    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    values = {value.name.removeprefix(prefix).lower(): value.number for value in enum.values if value.number}
-    return {name: number for name, number in values.items() if name not in never}
+def _choices(metric: str, field: FieldDescriptor) -> Mapping[int, str]:
+    return choices_of(metric, field.enum_type) if field.enum_type is not None else {}

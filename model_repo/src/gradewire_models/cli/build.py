@@ -191,5 +191,5 @@ def _tell(result: "BuildResult") -> None:
     if not model.on_cpu:
         click.echo(
             "  not run on a GPU, here or in gradewire's own tests: compare its scores on yours with "
-            f"{model.base}'s before you rely on them (docs/models.md)"
+            f"{model.base}'s before you rely on them (docs/reference/models.md)"
         )

@@ -36,7 +36,7 @@ class BuiltJudge:
         directory: Where the judge lies.
         forms: Which forms are there, the quicker first: ``"int8"``, ``"gguf"``.
         onnx_path: The int8 form's graph, its weights beside it in ``model.onnx.data``; None without that form. Its
-            inputs and outputs are described in docs/judge-models.md.
+            inputs and outputs are described in docs/reference/judge-models.md.
         gguf_path: The GGUF file; None without that form.
         tokenizer_path: tokenizer.json: byte-level BPE without padding, truncation or added tokens.
         digests: Form by form, 64 hex characters over everything that decides an answer.

@@ -532,7 +532,7 @@ Global___MetricSpec: _TypeAlias = MetricSpec  # noqa: Y015
 
 @_typing.final
 class SmileParameters(_message.Message):
-    """SMILE (formulas in docs/scores.md): sentence similarity, best keyword window and exact words in one score."""
+    """SMILE (formulas in docs/reference/metrics.md): sentence similarity, best keyword window and exact words in one score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -922,7 +922,8 @@ class CalibratedParameters(_message.Message):
     """As SmileParameters.model."""
     confidence: _builtins.float
     """Of verdicts, 0.5 to below 1; unset: 0.9. Of right answers about the share 1 - confidence is called wrong without
-    WARNING_UNCERTAIN, and of wrong ones called right, on rows like those of the fit (docs/calibrated.md has what was measured).
+    WARNING_UNCERTAIN, and of wrong ones called right, on rows like those of the fit (docs/research/calibrated.md has what was
+    measured).
     """
     features_only: _builtins.bool
     """The features alone, as fitting needs them, and no fit: the score is SMILE's (v1), and there is no verdict."""
@@ -972,7 +973,7 @@ class LaveParameters(_message.Message):
     """References given by less than this share of the most frequent one's annotators are left out, 0 to 1; unset: 0.25."""
     prompt: _builtins.str
     """Empty: the prompt that belongs to this metric. NAME/VERSION or NAME/VERSION@DIGEST: one that the server knows. Else the whole
-    text of a prompt file (docs/prompts.md).
+    text of a prompt file (docs/reference/prompt-files.md).
     """
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The generator contract between metrics and the engine.
+"""The generator contract between metrics and those who answer their needs.
 
 A metric is a generator: it yields a tuple of needs, is resumed with a tuple of answers in the same order, as many
 rounds as it wants, and

@@ -31,7 +31,7 @@ class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as a value: an engine answers with it, a metric passes it on as its result.
+    """A failure as a value: a port answers with it, a metric passes it on as its result.
 
     Attributes:
         status: Not OK.

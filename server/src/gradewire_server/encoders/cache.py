@@ -75,7 +75,7 @@ class CachedEncoder:
                     missing.append(position)
                     continue
                 call.results[position] = blob
-                if blob[-1] < tiers[position]:
+                if blob[-1] < tiers[position] and self._stored is not None:
                     self._blobs.used(self.spaces, Entry(texts[position], kind, name, blob), tiers[position])
             call.timing.cache_s += time.perf_counter() - started_s
         if missing:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gradewire_server.encoders.blob_cache import BlobCache
     from gradewire_server.encoders.source import ModelSource
-    from gradewire_server.settings.groups import EngineConfig
+    from gradewire_server.settings.engine import EngineConfig
 
 
 def check_installed(config: EngineConfig) -> None:

@@ -6,9 +6,10 @@ from typing import Protocol
 
 from numpy import int32
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_server.domain.needs import Tier
-from gradewire_server.domain.ports import EmbedReply, ModelStatus, TokensReply
+from gradewire_server.domain.ports import Embeddings, EmbedReply, ModelStatus, TokensReply
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
@@ -40,8 +41,8 @@ class Supervisor(Protocol):
         """Looks no more."""
 
 
-class EncoderService:
-    """Answers what needs vectors; see `Embeddings`. Lives on the event loop it was made on.
+class EncoderService(Embeddings):
+    """Answers what needs vectors. Lives on the event loop it was made on.
 
     Args:
         source: Where models come from; closed with this.
@@ -81,10 +82,10 @@ class EncoderService:
         for name in self._preload:
             await self.load(name)
 
+    @override
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """See `Embeddings.embed`."""
         loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from gradewire_proto.conventions.normal_form import TooManyMarksError, has_long_run, nfc
+from gradewire_proto.conventions.reference_sets import MAX_NAME_BYTES
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.result import (
@@ -22,9 +24,8 @@ from gradewire_server.domain.result import (
     Status,
     VqaParts,
 )
-from gradewire_server.requests.limits import MAX_REFERENCE_SET_BYTES, Limits
-from gradewire_server.requests.normal_form import TooManyMarksError, has_long_run, nfc
-from gradewire_server.rpc.errors import InvalidRequestError
+from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.settings.limits import Limits
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
@@ -44,8 +45,8 @@ _PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:
     """The name of a reference set as it is used in keys; raises InvalidRequestError where it cannot be one."""
-    if len(name.encode()) > MAX_REFERENCE_SET_BYTES:
-        raise InvalidRequestError(path, f"a name has at most {MAX_REFERENCE_SET_BYTES} bytes")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise InvalidRequestError(path, f"a name has at most {MAX_NAME_BYTES} bytes")
     try:
         return nfc(name)
     except TooManyMarksError as error:

@@ -1,18 +1,17 @@
 """What PrepareRequest.generate asks for, with judge and prompt resolved."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
+from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError
-from gradewire_server.requests.parameters import DIGEST_PREFIX_CHARS
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
+from gradewire_server.metrics.judged.prompts import PromptError
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
+from gradewire_server.requests.prompts.inline import read_prompt_ahead
 from gradewire_server.scoring.synthetic.sentence import FIRST, Writing
-
-if TYPE_CHECKING:
-    from gradewire_server.requests.dataplane import Dataplane
 
 NAME: Final = "synthetic"
 """Of the prompts' metric, and in the provenance."""
@@ -40,7 +39,7 @@ class Generation:
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
-def plan_generation(dataplane: "Dataplane", request: references_pb2.PrepareRequest) -> Generation | None:
+async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
     """Reads what a request says of it; None where it wants no synthetic answers written.
 
     Raises:
@@ -50,20 +49,21 @@ def plan_generation(dataplane: "Dataplane", request: references_pb2.PrepareReque
     if not request.HasField("generate"):
         return None
     message = request.generate
-    judge = dataplane.judge(message.model, "generate.model")
+    judge = context.planner.judge(message.model, "generate.model")
     if isinstance(judge, Failure):
         if judge.status is Status.INVALID_PARAMETER:
             raise InvalidRequestError("generate.model", judge.message)
         raise NothingLoadedError(judge.message)
+    await read_prompt_ahead(context.prompts, NAME, message.prompt)
     try:
-        prompt = PROMPTS.find(NAME, message.prompt)
+        prompt = context.prompts.find(NAME, message.prompt)
     except PromptError as error:
         raise InvalidRequestError("generate.prompt", str(error)) from None
     if FIRST not in prompt.variants:
         raise InvalidRequestError("generate.prompt", f"{prompt.title} has no table [variants.{FIRST}]")
     line = (
-        f"{NAME}/{VERSION}?model={quote(judge.name)}@{judge.digest[:DIGEST_PREFIX_CHARS]}"
-        f"&prompt={prompt.title}@{prompt.digest[:DIGEST_PREFIX_CHARS]}"
+        f"{NAME}/{VERSION}?model={with_digest(quote(judge.name), judge.digest)}"
+        f"&prompt={with_digest(prompt.title, prompt.digest)}"
     )
     provenance = types_pb2.Provenance(
         name=NAME,

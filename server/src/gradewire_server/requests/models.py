@@ -7,36 +7,24 @@ from typing import Any
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
-from gradewire_server.domain.ports import ModelIndex, ModelStatus
+from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.smile.windows import MAX_WINDOWS, MAX_WORDS
-from gradewire_server.requests.limits import Limits
+from gradewire_server.metrics.smile.windows import MAX_WINDOWS
+from gradewire_server.metrics.text.word_split import MAX_WORDS
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 
-USABLE_STATES = frozenset({"loaded", "built"})
 
-
-def list_models(
-    encoders: ModelIndex,
-    judges: ModelIndex,
-    metrics: Mapping[str, Metric[Any]],
-    limits: Limits,
-    *,
-    without_synonyms: str = "",
-) -> models_pb2.ListModelsResponse:
-    """Encoders and judges with how to get the missing ones, metrics with whether they can run now, and limits.
-
-    Args:
-        encoders: Which there are.
-        judges: Likewise.
-        metrics: By name.
-        limits: Of one request.
-        without_synonyms: Why synonyms cannot be looked up and what to do; empty when they can.
-    """
-    models = encoders.statuses()
-    judge_models = judges.statuses()
-    missing = _Missing(_without_encoder(models), _without_judge(judges, judge_models), without_synonyms)
+async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
+    """Encoders and judges with how to get the missing ones, metrics with whether they can run now, and limits."""
+    ports, metrics, limits = context.ports, context.metrics, context.limits
+    models = ports.encoders.statuses()
+    judges = ports.judge_models.statuses()
+    missing = _Missing(
+        _without_encoder(models), _without_judge(ports.judge_models, judges), await _without_synonyms(ports.lexicon)
+    )
     return models_pb2.ListModelsResponse(
-        models=[_model(status, metrics) for status in (*models, *judge_models)],
+        models=[_model(status, metrics) for status in (*models, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_items_per_request=limits.max_items_per_request,
@@ -50,16 +38,6 @@ def list_models(
         ),
         server_version=version("gradewire"),
     )
-
-
-def why_unusable(status: ModelStatus) -> str:
-    """Why a model cannot be used and what to do; without the server's paths, which its log has. Empty when it can."""
-    if status.state in USABLE_STATES:
-        return ""
-    if status.message:
-        return status.message
-    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
-    return f"model {status.name} is {state} with: {status.how_to_get}"
 
 
 def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
@@ -132,6 +110,12 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
     if not isinstance(default, Failure) or any(judge.state in USABLE_STATES for judge in judges):
         return ""
     return default.message
+
+
+async def _without_synonyms(lexicon: Lexicon) -> str:
+    # Asked for none, it says whether it could look any up.
+    synonyms = await lexicon.synonyms(())
+    return synonyms.message if isinstance(synonyms, Failure) else ""
 
 
 def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:

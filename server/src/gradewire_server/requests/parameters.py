@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, get_args, get_type_hints
-from urllib.parse import quote
+from typing import Any, get_args, get_type_hints
 
-from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from gradewire_proto.conventions.metric_lines import join_line, with_digest
+from gradewire_proto.conventions.parameters import choices
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.rpc.errors import InvalidRequestError
-
-DIGEST_PREFIX_CHARS: Final = 12
-"""Hex digits of a digest in a metric line: enough to tell models and prompts apart, short enough to read."""
+from gradewire_server.metrics.judged.parameters import JudgeParameters
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.requests.errors import InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ class _Field:
     by_value: Mapping[Any, int]
 
 
-def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: str) -> Parameters:
+def read_parameters(
+    message: Message, metric: Metric[Any], path: str, *, model: str, prompts: PromptLibrary = PACKAGE_PROMPTS
+) -> Parameters:
     """Builds a metric's parameters from its message; what is unset takes the dataclass's default.
 
     Args:
@@ -43,6 +45,7 @@ def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: 
         metric: The metric they are for.
         path: Where the message stands in the request, for error messages: ``metrics[1].smile``.
         model: Plain name of the resolved model; "" for metrics without one.
+        prompts: Where the prompt of a judge is looked up.
 
     Raises:
         InvalidRequestError: An enum number that this server does not know.
@@ -50,6 +53,8 @@ def read_parameters(message: Message, metric: Metric[Any], path: str, *, model: 
     """
     values: dict[str, Any] = {}
     kind: Any = metric.parameters_type
+    if issubclass(kind, JudgeParameters):
+        values["prompts"] = prompts
     for field in _fields(kind, message.DESCRIPTOR.full_name):
         if field.name == "model":
             values["model"] = model
@@ -82,34 +87,20 @@ def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec
 
 
 def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *, reference_set: str = "") -> str:
-    """One line that names metric, preset, version, model and parameters: ``NAME[:PRESET]/VERSION[?key=value&…]``.
-
-    Keys are sorted; values are percent-encoded; the model carries the first 12 digits of its digest:
-    ``smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none``. A prompt is named, never
-    written out, and likewise carries its digest: ``prompt=lave/1@0a1b2c3d4e5f``. `reference_set` stands among them
-    where it is given.
-    """
+    """One line that reproduces a score; `reference_set` stands among the parameters where it is given."""
     name = metric.info.name
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for field in fields(parameters):  # type: ignore[arg-type]
         value = getattr(parameters, field.name)
-        if value is None or not _on_wire(name, field.name):
-            continue
-        values[field.name] = _text(value)
+        if value is not None and _on_wire(name, field.name):
+            values[field.name] = value
     if values.get("model"):
-        values["model"] = f"{values['model']}@{model_digest[:DIGEST_PREFIX_CHARS]}"
-    if values.pop("prompt", None) is not None:
-        values["prompt"] = f"{parameters.prompt_name}@{parameters.prompt_digest[:DIGEST_PREFIX_CHARS]}"
+        values["model"] = with_digest(values["model"], model_digest)
+    if "prompt" in values:
+        values["prompt"] = with_digest(parameters.prompt_name, parameters.prompt_digest)
     if reference_set:
         values["reference_set"] = reference_set
-    preset = values.pop("preset", "")
-    safe = {"prompt": "@/"}
-    query = "&".join(f"{key}={quote(values[key], safe=safe.get(key, '@'))}" for key in sorted(values))
-    return f"{name}{':' if preset else ''}{preset}/{metric.info.version}{'?' if query else ''}{query}"
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return join_line(name, values, version=metric.info.version)
 
 
 def _on_wire(metric_name: str, field_name: str) -> bool:
@@ -132,16 +123,10 @@ def _field(descriptor: FieldDescriptor, hint: Any) -> _Field:
     by_number: dict[int, Any] = {}
     if descriptor.enum_type is not None:
         enum = next(kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, StrEnum))
-        by_number = {number: enum(tail) for number, tail in _tails(descriptor.enum_type).items()}
+        by_number = {number: enum(tail) for number, tail in choices(descriptor.enum_type).items()}
     return _Field(
         name=descriptor.name,
         has_presence=descriptor.has_presence,
         by_number=by_number,
         by_value={value: number for number, value in by_number.items()},
     )
-
-
-def _tails(enum: EnumDescriptor) -> dict[int, str]:
-    """Lower-case ends of an enum's names by number: SMILE_PRESET_FAST is "fast"; UNSPECIFIED is left out."""
-    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    return {value.number: value.name.removeprefix(prefix).lower() for value in enum.values if value.number}

@@ -13,9 +13,10 @@ from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelFa
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.requests.models import USABLE_STATES, why_unusable
+from gradewire_server.metrics.judged.prompts import PromptLibrary
+from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
+from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
-from gradewire_server.rpc.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
@@ -67,12 +68,22 @@ class MetricPlan:
 
 
 class Planner:
-    """Reads metric specs against the registry and the models that there are; remembers what it has read."""
+    """Reads metric specs; remembers what it has read.
 
-    def __init__(self, encoders: ModelIndex, judges: ModelIndex, metrics: Mapping[str, Metric[Any]]) -> None:
+    Args:
+        encoders: Models of the metrics that embed.
+        judges: Models of the metrics that ask a judge.
+        metrics: By name.
+        prompts: Where the prompts of judge metrics are looked up.
+    """
+
+    def __init__(
+        self, encoders: ModelIndex, judges: ModelIndex, metrics: Mapping[str, Metric[Any]], prompts: PromptLibrary
+    ) -> None:
         self._encoders = encoders
         self._judges = judges
         self._metrics = metrics
+        self._prompts = prompts
         self._cache: OrderedDict[tuple[bytes, str, ModelFacts], MetricPlan] = OrderedDict()
         self._cache_bytes = 0
 
@@ -110,6 +121,19 @@ class Planner:
         except ParameterError as error:
             return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
 
+    def check_models(self, plans: Sequence[MetricPlan]) -> None:
+        """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
+        for plan in plans:
+            provenance = plan.provenance
+            if not provenance.model_digest:
+                continue
+            now = (self._judges if plan.judged else self._encoders).status(provenance.model)
+            if not isinstance(now, Failure) and now.digest != provenance.model_digest:
+                raise ModelReplacedError(
+                    f"model {provenance.model} was replaced: its digest was {provenance.model_digest}, it is "
+                    f"{now.digest} now; results sent so far stand, send the other items again on a new stream"
+                )
+
     def _plan(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
         name = spec.WhichOneof("metric")
         metric = None if name is None else self._metrics.get(name)
@@ -121,7 +145,7 @@ class Planner:
         try:
             model = self._model(message, metric.info, f"{path}.model")
             if isinstance(model, Failure):
-                read_parameters(message, metric, path, model=getattr(message, "model", ""))
+                read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
                 return MetricPlan(model, _failed_provenance(spec, metric))
             return self._cached(spec, metric, message, path, model)
         except ParameterError as error:
@@ -136,7 +160,7 @@ class Planner:
         if plan is not None:
             self._cache.move_to_end(key)
             return plan
-        plan = _resolve(metric, message, path, model)
+        plan = self._resolve(metric, message, path, model)
         if len(key[0]) <= _MAX_CACHED_SPEC_BYTES:
             self._cache[key] = plan
             self._cache_bytes += len(key[0])
@@ -144,6 +168,26 @@ class Planner:
                 (spec_bytes, *_), _ = self._cache.popitem(last=False)
                 self._cache_bytes -= len(spec_bytes)
         return plan
+
+    def _resolve(self, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
+        name = model.name if model else ""
+        digest = model.digest if model else ""
+        parameters = read_parameters(message, metric, path, model=name, prompts=self._prompts)
+        facts = (model.facts if model else NO_MODEL).seen_by(metric.info)
+        parameters = parameters.resolved(facts)
+        provenance = types_pb2.Provenance(
+            metric=write_spec(metric.info.name, parameters),
+            name=metric.info.name,
+            version=metric.info.version,
+            model=name,
+            model_digest=digest,
+            prompt=parameters.prompt_name,
+            prompt_digest=parameters.prompt_digest,
+            line=write_line(metric, parameters, digest),
+            calibration=parameters.calibration,
+        )
+        pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
+        return MetricPlan(MetricRequest(metric=metric, parameters=pinned, facts=facts), provenance)
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
         if info.needs_judge:
@@ -171,27 +215,6 @@ def _why_unusable(name: str, failure: Failure, known: Sequence[ModelStatus]) -> 
         if status.name == name or (status.is_default and not name):
             return why_unusable(status) or failure.message
     return failure.message
-
-
-def _resolve(metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
-    name = model.name if model else ""
-    digest = model.digest if model else ""
-    parameters = read_parameters(message, metric, path, model=name)
-    facts = (model.facts if model else NO_MODEL).seen_by(metric.info)
-    parameters = parameters.resolved(facts)
-    provenance = types_pb2.Provenance(
-        metric=write_spec(metric.info.name, parameters),
-        name=metric.info.name,
-        version=metric.info.version,
-        model=name,
-        model_digest=digest,
-        prompt=parameters.prompt_name,
-        prompt_digest=parameters.prompt_digest,
-        line=write_line(metric, parameters, digest),
-        calibration=parameters.calibration,
-    )
-    pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
-    return MetricPlan(MetricRequest(metric=metric, parameters=pinned, facts=facts), provenance)
 
 
 def _with_model(parameters: Parameters, model: str) -> Parameters:

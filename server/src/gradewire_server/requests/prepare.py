@@ -2,36 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeAlias
 
+from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
+from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
-from gradewire_server.requests.generation import Generation, plan_generation
-from gradewire_server.requests.prompts.inline import read_ahead, read_prompt_ahead
-from gradewire_server.requests.yield_budget import Pace
-from gradewire_server.rpc.errors import DeadlineExceededError
+from gradewire_server.requests.errors import DeadlineExceededError
+from gradewire_server.requests.generation import plan_generation
+from gradewire_server.requests.yield_budget import YieldBudget
+from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.prepare import entries_per_chunk
-
-if TYPE_CHECKING:
-    from gradewire_server.requests.dataplane import Dataplane
-    from gradewire_server.scoring import PreparedChunk, Scorer
-
-_NAME_BYTES = 16
-CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""Told of references that have got an answer: sentences of a judge, and those that stand for themselves."""
 
 
 async def prepare(
-    dataplane: "Dataplane",
-    scorer: "Scorer",
-    request: references_pb2.PrepareRequest,
-    *,
-    deadline_s: float | None,
+    context: RequestContext, request: references_pb2.PrepareRequest, *, deadline_s: float | None
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
 
@@ -41,28 +29,26 @@ async def prepare(
         DeadlineExceededError: What was done is kept: the same call again goes on from there.
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
-    dataplane.check_count(len(request.entries), "entries")
-    await read_ahead(request.metrics[: dataplane.limits.max_metrics_per_request])
-    await read_prompt_ahead("synthetic", request.generate.prompt)
-    plans = dataplane.plan(request.metrics)
-    generation = plan_generation(dataplane, request)
+    context.check_count(len(request.entries), "entries")
+    plans = await context.plan(request.metrics)
+    generation = await plan_generation(context, request)
     named = read_reference_set(request.reference_set)
-    pace = Pace()
+    budget = YieldBudget()
     read = []
     for message in request.entries:
-        if pace.is_over(message):
+        if budget.is_exceeded_by(message):
             await asyncio.sleep(0)
-        read.append(read_entry(message, dataplane.limits))
+        read.append(read_entry(message, context.limits))
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(
-        reference_set=named or name_of(entries, generation),
+        reference_set=named or name_set(entries, generation.digests if generation else ()),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
     refused = len(progress.failures)
     progress.entries_done = refused
-    chunks = scorer.prepare(
+    chunks = context.scorer.prepare(
         entries,
         [plan.request for plan in plans],
         reference_set=progress.reference_set,
@@ -74,13 +60,15 @@ async def prepare(
         while (left := len(entries) + refused - progress.entries_done) > 0:
             # Held for the work alone: a caller that reads no progress must not keep permits from others.
             count = min(step, left)
-            await dataplane.admission.items.acquire(count)
+            await context.admission.items.acquire(count)
             try:
                 chunk = await anext(chunks)
             finally:
-                dataplane.admission.items.release(count)
-            if dataplane.count_synthetic is not None:
-                _count(dataplane.count_synthetic, progress, chunk)
+                context.admission.items.release(count)
+            context.count_synthetic(
+                chunk.synthetic.generated - progress.synthetic_answers_generated,
+                chunk.synthetic.fallback - progress.synthetic_answers_fallback,
+            )
             if ends_s is not None and time.monotonic() >= ends_s:
                 raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
             _advance(progress, chunk, positions, refused)
@@ -97,29 +85,8 @@ async def prepare(
     yield progress
 
 
-def name_of(entries: Sequence[ReferenceEntry], generation: Generation | None = None) -> str:
-    """32 hex digits over questions, references and synthetic answers, in order, and over who writes missing ones."""
-    digest = blake2b(digest_size=_NAME_BYTES)
-    groups = (
-        strings for entry in entries for strings in ((entry.question,), entry.references, entry.synthetic_answers)
-    )
-    for strings in (*groups, *(((), generation.digests) if generation else ())):
-        digest.update(len(strings).to_bytes(8, "big"))
-        for text in strings:
-            encoded = text.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return digest.hexdigest()
-
-
-def _count(count_synthetic: CountSynthetic, progress: references_pb2.PrepareProgress, chunk: "PreparedChunk") -> None:
-    count_synthetic(
-        chunk.synthetic.generated - progress.synthetic_answers_generated,
-        chunk.synthetic.fallback - progress.synthetic_answers_fallback,
-    )
-
-
 def _advance(
-    progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int], refused: int
+    progress: references_pb2.PrepareProgress, chunk: PreparedChunk, positions: Sequence[int], refused: int
 ) -> None:
     progress.entries_done = refused + chunk.entries_done
     progress.synthetic_answers_stored = chunk.synthetic.stored
@@ -129,7 +96,7 @@ def _advance(
     progress.failures.extend(_failure(positions[index], failure) for index, failure in chunk.failures)
 
 
-def _return_answers(progress: references_pb2.PrepareProgress, chunk: "PreparedChunk", positions: Sequence[int]) -> None:
+def _return_answers(progress: references_pb2.PrepareProgress, chunk: PreparedChunk, positions: Sequence[int]) -> None:
     for index, answers in chunk.answers:
         progress.synthetic_answers.add(index=positions[index], synthetic_answers=[answer or "" for answer in answers])
 

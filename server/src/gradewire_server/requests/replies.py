@@ -1,13 +1,14 @@
-"""Where the scorer's results become the items of a unary reply."""
+"""Puts the scorer's results into the items of a unary reply."""
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
 from gradewire_server.requests.convert import fill_result
+from gradewire_server.requests.counters import CountResult
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
     from gradewire_proto.v1 import scoring_pb2
 
 _log = logging.getLogger(__name__)
-
-CountResult: TypeAlias = Callable[[str, Status], None]
-"""Told of every result: metric and status."""
-
-
-def count_nothing(_metric: str, _status: Status) -> None:
-    """For who does not count."""
 
 
 def log_internal(metric: str, result: MetricResult) -> None:

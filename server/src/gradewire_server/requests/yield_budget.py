@@ -16,11 +16,11 @@ class Sized(Protocol):
         ...
 
 
-class Pace:
-    """One request being read, element by element.
+class YieldBudget:
+    """How much of one request is read before the event loop's other work gets a turn.
 
     Args:
-        request_bytes: Its size where it is known; a request that fits into a turn is not measured again.
+        request_bytes: Size of the request where it is known; one that fits into a turn is not measured again.
     """
 
     def __init__(self, request_bytes: int | None = None) -> None:
@@ -28,12 +28,12 @@ class Pace:
         self._items = 0
         self._bytes = 0
 
-    def is_over(self, element: Sized) -> bool:
-        """Whether `element` belongs to the next turn: others get theirs before it is read."""
+    def is_exceeded_by(self, element: Sized) -> bool:
+        """Counts `element`; whether it belongs to the next turn, so that others get theirs before it is read."""
         size_bytes = element.ByteSize() if self._counts_bytes else 0
-        over = self._items == ITEMS_PER_TURN or (self._items > 0 and self._bytes + size_bytes > BYTES_PER_TURN)
-        if over:
+        exceeded = self._items == ITEMS_PER_TURN or (self._items > 0 and self._bytes + size_bytes > BYTES_PER_TURN)
+        if exceeded:
             self._items = self._bytes = 0
         self._items += 1
         self._bytes += size_bytes
-        return over
+        return exceeded

@@ -1,4 +1,4 @@
-"""The HTTP side, on a port and in threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz."""
+"""HTTP beside gRPC, on a port and in threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from gradewire_server.rpc.lifecycle import Lifecycle
 
 _SILENT_S: Final = 30.0
-"""An event loop that has not answered for so long is taken for dead."""
+"""Seconds after which an event loop that has not answered counts as dead."""
 _REQUEST_TIMEOUT_S: Final = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Where the server is in its life, and what gRPC health and HTTP say of it."""
+"""The phase of the server (loading, serving, draining, stopping), and what gRPC health and HTTP say of it."""
 
 import time
 from collections.abc import Sequence
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health import aio as health_aio
 
+from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_server.rpc.errors import NotServingError
 
 if TYPE_CHECKING:
-    from gradewire_server.requests.dataplane import Dataplane
+    from gradewire_server.requests.handlers import Handlers
     from gradewire_server.rpc.telemetry import RpcTelemetry
 
-COMPUTING_SERVICES: Final = ("gradewire.v1.Scoring", "gradewire.v1.References")
+COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
-JUDGING_SERVICE: Final = "gradewire.v1.Judging"
-"""Stands in health alone: whether metrics of a judge can be had. Unknown there where no judge is configured."""
-ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, "gradewire.v1.Models")
+ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 
 
 class Phase(StrEnum):
@@ -31,13 +30,13 @@ class Phase(StrEnum):
 
 
 class Lifecycle:
-    """The phase, the dataplane while there is one, and the calls in flight."""
+    """The phase, and the handlers while there are any."""
 
     def __init__(self, telemetry: "RpcTelemetry") -> None:
         self.health = health_aio.HealthServicer()
         self._telemetry = telemetry
         self._phase = Phase.LOADING
-        self._dataplane: Dataplane | None = None
+        self._handlers: Handlers | None = None
         self._degraded: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
         self._judging: bool | None = None
@@ -45,7 +44,7 @@ class Lifecycle:
 
     @property
     def phase(self) -> Phase:
-        """Where the server is in its life."""
+        """The phase now."""
         return self._phase
 
     async def loading(self) -> None:
@@ -53,9 +52,9 @@ class Lifecycle:
         for service in ALL_SERVICES:
             await self.health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
 
-    async def serving(self, dataplane: "Dataplane") -> None:
+    async def serving(self, handlers: "Handlers") -> None:
         """Takes calls from now on, and says so."""
-        self._dataplane = dataplane
+        self._handlers = handlers
         self._phase = Phase.SERVING
         await self._show()
 
@@ -70,7 +69,7 @@ class Lifecycle:
         self._phase = Phase.STOPPING
 
     async def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
-        """Takes note of the engine's state.
+        """Notes the state of models, judges and stores, and shows it.
 
         Args:
             degraded: What works less well; scoring goes on.
@@ -85,13 +84,13 @@ class Lifecycle:
         if changed and self._phase is Phase.SERVING:
             await self._show()
 
-    def dataplane(self) -> "Dataplane":
-        """Where calls go; raises NotServingError while loading and once stopping."""
-        if self._dataplane is None:
+    def handlers(self) -> "Handlers":
+        """What calls end in; raises NotServingError while loading and once stopping."""
+        if self._handlers is None:
             raise NotServingError("the server is still loading its models; try again, or another replica")
         if self._phase is Phase.STOPPING:
             raise NotServingError("the server is shutting down; try another replica")
-        return self._dataplane
+        return self._handlers
 
     def report(self) -> dict[str, Any]:
         """For /healthz; may be called from any thread."""
@@ -113,5 +112,5 @@ class Lifecycle:
             down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
             await self.health.set(service, status.NOT_SERVING if down else status.SERVING)
         if self._judging is not None:
-            await self.health.set(JUDGING_SERVICE, status.SERVING if self._judging else status.NOT_SERVING)
+            await self.health.set(JUDGING, status.SERVING if self._judging else status.NOT_SERVING)
         self._telemetry.serving.set(0 if self._broken else 1)

@@ -50,7 +50,7 @@ class CallRecord:
 
 
 class RequestLog:
-    """Gathers records and hands them to a thread a few times a second; a full buffer drops and counts."""
+    """Gathers records and writes them on a thread a few times a second; what a full buffer cannot take is counted."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class RequestLog:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER_S, self._flush)
 
     async def close(self) -> None:
-        """Writes what is left."""
+        """Writes the records that are left, and ends the thread."""
         if self._timer is not None:
             self._timer.cancel()
         self._flush()

@@ -1,8 +1,6 @@
 """The gRPC server: our services, health and reflection on one port, with or without TLS."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import grpc
@@ -12,21 +10,13 @@ from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
+from gradewire_server.settings.transport import Tls
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
 """Clients may ping this often to find out whether the connection still stands."""
 
 # Reflection finds services through the descriptors of these modules.
 _REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2)
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Paths of PEM files; with `client_ca` clients must show a certificate of that authority."""
-
-    cert: Path
-    key: Path
-    client_ca: Path | None = None
 
 
 class BindError(OSError):

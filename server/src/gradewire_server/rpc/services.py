@@ -1,4 +1,4 @@
-"""The servicers: each method hands its request to the dataplane and notes what the log should know."""
+"""The methods of our services: each notes for log and metrics what the request asks, and calls its handler."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -6,40 +6,38 @@ from typing import Any
 
 import grpc
 
+from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.requests.dataplane import Dataplane
-from gradewire_server.rpc.calls import Call, Calls, Method
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.call import Method, RpcCall
+from gradewire_server.rpc.calls import Calls
 
 
 def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
-    """Handlers of all our services."""
+    """The method handlers of all our services, as gRPC wants them."""
     services: Mapping[str, Mapping[str, grpc.RpcMethodHandler[Any, Any]]] = {
-        "gradewire.v1.Scoring": {
-            "Score": calls.unary(Method("gradewire.v1.Scoring/Score", scoring_pb2.ScoreRequest), _score),
+        SCORING: {
+            "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest), _score),
             "ScoreStream": calls.bidirectional(
-                Method("gradewire.v1.Scoring/ScoreStream", scoring_pb2.ScoreStreamRequest), _score_stream
+                Method(f"{SCORING}/ScoreStream", scoring_pb2.ScoreStreamRequest), _score_stream
             ),
         },
-        "gradewire.v1.References": {
-            "Prepare": calls.server_stream(
-                Method("gradewire.v1.References/Prepare", references_pb2.PrepareRequest), _prepare
-            )
+        REFERENCES: {
+            "Prepare": calls.server_stream(Method(f"{REFERENCES}/Prepare", references_pb2.PrepareRequest), _prepare)
         },
-        "gradewire.v1.Models": {
-            "List": calls.unary(Method("gradewire.v1.Models/List", models_pb2.ListModelsRequest), _list)
-        },
+        MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), _list)},
     }
     return [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
 
 
-async def _score(dataplane: Dataplane, request: scoring_pb2.ScoreRequest, call: Call) -> scoring_pb2.ScoreResponse:
+async def _score(handlers: Handlers, request: scoring_pb2.ScoreRequest, call: RpcCall) -> scoring_pb2.ScoreResponse:
     call.saw_items(len(request.items))
     call.saw_metrics(request.metrics)
-    return await dataplane.score(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes)
+    return await handlers.score(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes)
 
 
 async def _score_stream(
-    dataplane: Dataplane, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], call: Call
+    handlers: Handlers, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], call: RpcCall
 ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
     async def seen() -> AsyncGenerator[scoring_pb2.ScoreStreamRequest]:
         async for request in requests:
@@ -51,22 +49,22 @@ async def _score_stream(
 
     async with (
         aclosing(seen()) as counted,
-        aclosing(dataplane.score_stream(counted, deadline_s=call.deadline_s)) as replies,
+        aclosing(handlers.score_stream(counted, deadline_s=call.deadline_s)) as replies,
     ):
         async for reply in replies:
             yield reply
 
 
 def _prepare(
-    dataplane: Dataplane, request: references_pb2.PrepareRequest, call: Call
+    handlers: Handlers, request: references_pb2.PrepareRequest, call: RpcCall
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     call.saw_items(len(request.entries))
     call.saw_metrics(request.metrics)
-    return dataplane.prepare(request, deadline_s=call.deadline_s)
+    return handlers.prepare(request, deadline_s=call.deadline_s)
 
 
 async def _list(
-    dataplane: Dataplane, request: models_pb2.ListModelsRequest, call: Call
+    handlers: Handlers, request: models_pb2.ListModelsRequest, call: RpcCall
 ) -> models_pb2.ListModelsResponse:
     del request, call
-    return await dataplane.list_models()
+    return await handlers.list_models()

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any, Generic, TypeAlias
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import (
@@ -46,6 +46,7 @@ SLICE_S = 0.002
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)
+C = TypeVar("C", bound=Call[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
 """Generators by what `done` is told of them."""
@@ -84,7 +85,7 @@ class ProgramRunner(Generic[K, R]):
         self._deadline_s = deadline_s
         self._judge_deadline_s = deadline_s if judge_deadline_s is None else judge_deadline_s
         self._count_corpus = count_corpus
-        self._open: dict[tuple[type[Need], str, int], Call[Any]] = {}
+        self._open: dict[Hashable, Any] = {}
         self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._slice_end_s = 0.0
@@ -147,15 +148,21 @@ class ProgramRunner(Generic[K, R]):
 
     def _add(self, run: AnyRun, slot: int, need: Need) -> None:
         if isinstance(need, Embed):
-            self._call(Embed, need.model).add(run, slot, need.texts, need.tier)
+            model = need.model
+            self._call((Embed, model), lambda: EmbedCall(model)).add(run, slot, need.texts, need.tier)
         elif isinstance(need, EmbedTokens):
-            self._call(EmbedTokens, need.model, need.layer).add(run, slot, need.texts, need.tier)
+            model, layer = need.model, need.layer
+            call = self._call((EmbedTokens, model, layer), lambda: TokensCall(model, layer))
+            call.add(run, slot, need.texts, need.tier)
         elif isinstance(need, PreparedSynthetic):
-            self._call(PreparedSynthetic, "").add(run, slot, ((need.question, need.references),), Tier.REFERENCE)
+            lookup = need.question, need.references
+            found = self._call(PreparedSynthetic, lambda: PreparedCall(self._reference_set))
+            found.add(run, slot, (lookup,), Tier.REFERENCE)
         elif isinstance(need, CorpusStatistics):
-            self._call(CorpusStatistics, "").add(run, slot, (need,), Tier.REFERENCE)
+            counted = self._call(CorpusStatistics, lambda: StatisticsCall(self._count_corpus))
+            counted.add(run, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, FindSynonyms):
-            self._call(FindSynonyms, "").add(run, slot, need.words, Tier.PREDICTION)
+            self._call(FindSynonyms, SynonymsCall).add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
             self._judge(need).wait(run, slot)
 
@@ -167,20 +174,11 @@ class ProgramRunner(Generic[K, R]):
             self._running[asyncio.create_task(self._ask(call))] = call
         return call
 
-    def _call(self, kind: type[Need], model: str, layer: int = 0) -> Call[Any]:
-        call = self._open.get((kind, model, layer))
+    def _call(self, key: Hashable, make: Callable[[], C]) -> C:
+        """The open call of that key, made where there is none."""
+        call: C | None = self._open.get(key)
         if call is None:
-            if kind is Embed:
-                call = EmbedCall(model)
-            elif kind is EmbedTokens:
-                call = TokensCall(model, layer)
-            elif kind is CorpusStatistics:
-                call = StatisticsCall(self._count_corpus)
-            elif kind is FindSynonyms:
-                call = SynonymsCall()
-            else:
-                call = PreparedCall(self._reference_set)
-            self._open[kind, model, layer] = call
+            call = self._open[key] = make()
         return call
 
     def _send(self) -> None:

@@ -1,104 +1,139 @@
 """How judges are run."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
+from dataclasses import field
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from gradewire_server.settings.setting import GROUP, Setting
+from gradewire_server.settings.types import Count, Directory, PositiveSeconds, Price, Secret
 
 Backend = Literal["none", "embedded", "triton", "openai"]
 Form = Literal["auto", "int8", "gguf"]
 Prefill = Literal["auto", "yes", "no"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=GROUP)
 class EmbeddedJudgeConfig:
-    """Judges in a worker process on this machine.
+    """Judges in a worker process on this machine."""
 
-    Attributes:
-        repository: Directory of built judges.
-        form: Which form of a judge runs: int8 (ONNX Runtime), gguf (llama.cpp), or auto: int8 where it is built and
-            the processor computes it well.
-        threads: Of the worker process.
-        max_batch_tokens: Tokens of the items of one run, beside the kept prompt.
-        start_timeout_s: Longest wait for a worker to be ready.
-        max_prefix_states: Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters.
-        max_prefix_tokens: Of all kept fixed prompts together.
-        max_item_tokens: Longest item, its fixed prompt left out; longer ones are cut at the prediction.
-        max_context_tokens: Longest prompt with its answer; never more than the model reads.
-        max_sequences: Texts that are written, and long items that are read, at a time.
-        run_timeout_s, token_timeout_s: Longest wait for one run: so much, and so much more for each token that it
-            computes. A worker that takes longer hangs, is ended and started again.
-        nice: Added to the worker's nice level, 0 to 19: encoders, which have to be quick, go first.
-    """
-
-    repository: Path
-    form: Form = "auto"
-    threads: int = 1
+    repository: Annotated[
+        Directory, Setting("judge_repository", "Directory of built judges; unset: where they are built.")
+    ]
+    form: Annotated[
+        Form,
+        Setting(
+            "judge_form",
+            "Format of the judge that runs; auto: int8 where it is built and exact on this processor.",
+        ),
+    ] = "auto"
+    """int8 runs in ONNX Runtime, gguf in llama.cpp."""
+    threads: Annotated[Count, Setting("judge_threads", "Threads of the judge's process.")] = 1
+    nice: Annotated[
+        int,
+        Field(ge=0, le=19),
+        Setting("judge_nice", "Nice level of the judge's process, so that encoders go first."),
+    ] = 5
+    max_item_tokens: Annotated[
+        Count,
+        Setting(
+            "judge_max_item_tokens",
+            "Tokens of an item that the judge reads; longer ones are cut at the prediction.",
+        ),
+    ] = 2048
+    """Its fixed prompt is not counted."""
     max_batch_tokens: int = 192
+    """Tokens of the items of one run, beside the kept prompt."""
     start_timeout_s: float = 120.0
+    """Longest wait for a worker to be ready."""
     max_prefix_states: int = 8
+    """Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters."""
     max_prefix_tokens: int = 8192
-    max_item_tokens: int = 2048
+    """Of all kept fixed prompts together."""
     max_context_tokens: int = 4096
+    """Longest prompt with its answer; never more than the model reads."""
     max_sequences: int = 8
+    """Texts that are written, and long items that are read, at a time."""
     run_timeout_s: float = 30.0
+    """Longest wait for one run, beside `token_timeout_s` for each token that it computes. A worker that takes longer
+    hangs, is ended and started again."""
     token_timeout_s: float = 0.5
-    nice: int = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=GROUP)
 class RemoteJudgeConfig:
-    """A judge behind a server of its own.
+    """A judge behind a server of its own."""
 
-    Attributes:
-        url: openai: base URL of the API ("https://host/v1"); triton: HOST:PORT of its gRPC.
-        model: The model's name there.
-        token: API key or bearer token; empty for none.
-        timeout_s: Longest wait for one answer.
-        max_in_flight: Requests on their way at a time.
-        attempts: How often one request is tried.
-        max_prompt_characters: Longer prompts are cut at the prediction, since only the server counts tokens.
-        assistant_prefill: openai: whether the server goes on from an assistant's turn that the request begins; auto
-            asks it what it is: vLLM and llama.cpp do, others do not.
-        tls: triton: whether to speak TLS.
-        input_price, output_price: Of a million tokens, in whatever currency, for the cost counter.
-    """
-
-    url: str
-    model: str
-    token: str = field(default="", repr=False)
-    timeout_s: float = 60.0
-    max_in_flight: int = 16
+    url: Annotated[
+        str, Setting("judge_url", "Base URL (http://host/v1) of the judge's server, or HOST:PORT of Triton's.")
+    ] = ""
+    tls: Annotated[bool, Setting("judge_tls", "Speak TLS with the judge's Triton.")] = field(
+        default=False, kw_only=True
+    )
+    token: Annotated[Secret, Setting("judge_token", "API key or bearer token for the judge's server.")] = field(
+        default="", kw_only=True, repr=False
+    )
+    model: Annotated[str, Setting("judge_remote_model", "Name of the model on the judge's server.")] = ""
+    assistant_prefill: Annotated[
+        Prefill,
+        Setting(
+            "judge_assistant_prefill",
+            "Whether the judge's server goes on from a begun answer; auto: find out.",
+        ),
+    ] = "auto"
+    """Of OpenAI-compatible servers: vLLM and llama.cpp go on from an assistant's turn that the request begins."""
+    timeout_s: Annotated[
+        PositiveSeconds, Setting("judge_timeout_s", "Longest wait for one answer of the judge's server.")
+    ] = 60.0
+    max_in_flight: Annotated[Count, Setting("judge_max_in_flight", "Requests in flight to the judge's server.")] = 16
+    input_price: Annotated[
+        Price, Setting("judge_input_price", "Price of a million tokens sent, for the cost metric.")
+    ] = 0.0
+    output_price: Annotated[
+        Price, Setting("judge_output_price", "Price of a million tokens that the judge writes, for the cost metric.")
+    ] = 0.0
     attempts: int = 4
+    """How often one request is tried."""
     max_prompt_characters: int = 24_000
-    assistant_prefill: Prefill = "auto"
-    tls: bool = False
-    input_price: float = 0.0
-    output_price: float = 0.0
+    """Longer prompts are cut at the prediction, since only the server counts tokens."""
 
 
-@dataclass(frozen=True, slots=True)
+def _embedded() -> Backend:
+    return "embedded"
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
 class JudgeConfig:
-    """All of it.
+    """Where judges run, and which one is meant."""
 
-    Attributes:
-        backend: Where judges run; none: nowhere.
-        default: Judge that "" stands for; empty: the catalog's, or the remote model.
-        preload: Whether the default judge is loaded at start, not at its first use.
-        max_queue_items: Needs that may wait for the judge; further ones fail with UNAVAILABLE and a retry hint.
-        embedded: For backend embedded.
-        remote: For backends triton and openai.
-    """
-
-    backend: Backend = "none"
-    default: str = ""
-    preload: bool = False
-    max_queue_items: int = 4096
+    backend: Annotated[
+        Backend,
+        Setting(
+            "judge_backend",
+            "Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, or behind an "
+            "OpenAI-compatible server.",
+            default=_embedded,
+        ),
+    ] = "none"
+    default: Annotated[
+        str,
+        Setting("judge_model", "Judge of requests that name none; empty: the catalog's default, or the remote model."),
+    ] = ""
+    preload: Annotated[bool, Setting("judge_preload", "Load the judge at start, not at its first use.")] = False
+    max_queue_items: Annotated[
+        Count,
+        Setting(
+            "judge_max_queue_items",
+            "Questions that may wait for a judge; further ones fail and are told when to try again.",
+        ),
+    ] = 4096
     embedded: EmbeddedJudgeConfig | None = None
+    """For backend embedded."""
     remote: RemoteJudgeConfig | None = None
+    """For backends triton and openai."""
 
     def __post_init__(self) -> None:
-        if self.max_queue_items < 1:
-            raise ValueError("judge_max_queue_items must be 1 or more")
         if self.backend == "embedded" and self.embedded is None:
             raise ValueError("judge_backend embedded needs to know where judges are built")
         if self.backend in {"triton", "openai"} and (self.remote is None or not self.remote.url):

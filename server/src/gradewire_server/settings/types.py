@@ -2,14 +2,42 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, ByteSize, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 from pydantic_settings import NoDecode
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+
+
+class _ByteUnits:
+    """Reads a number of bytes with its unit, as in "64MiB"."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source
+        return handler.generate_schema(ByteSize)
+
+
+class _Hidden:
+    """Marks what is never shown."""
+
+
+BYTE_UNITS: Final = _ByteUnits()
+HIDDEN: Final = _Hidden()
 
 
 def _split(value: Any) -> Any:
     return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
+
+
+def _blank_is_empty(value: Any) -> Any:
+    return "" if isinstance(value, str) and not value.strip() else value
+
+
+def _expand(path: Path | None) -> Path | None:
+    return path.expanduser() if path else path
 
 
 def blank_is_none(value: Any) -> Any:
@@ -17,13 +45,19 @@ def blank_is_none(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+EXPANDED: Final = AfterValidator(_expand)
+"""On a group's path: a leading ~ is the user's home directory. Settings are shown as they were given."""
+
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-Secrets = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split)]
+Secret = Annotated[str, BeforeValidator(_blank_is_empty), HIDDEN]
+Secrets = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), HIDDEN]
 OptionalPath = Annotated[Path | None, BeforeValidator(blank_is_none)]
-OptionalSecret = Annotated[SecretStr | None, BeforeValidator(blank_is_none)]
-Bytes = Annotated[ByteSize, Field(ge=1)]
+Directory = Annotated[Path, EXPANDED]
+OptionalDirectory = Annotated[Path | None, BeforeValidator(blank_is_none), EXPANDED]
+Bytes = Annotated[int, BYTE_UNITS, Field(ge=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+CountOrAuto = Annotated[int, Field(ge=0)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import lmdb
+from typing_extensions import override
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import CacheConfig, DiskConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.lmdb.vectors import DiskVectors
 from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore
-from gradewire_server.storage.redis.client import RedisLink
+from gradewire_server.storage.redis.client import RedisClient
 from gradewire_server.storage.redis.store import RedisPrepared, RedisVectors
 from gradewire_server.storage.second_level import SecondLevel
 from gradewire_server.storage.telemetry import StorageTelemetry
@@ -44,10 +45,10 @@ class Stores:
 async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
     """Opens the stores; a directory that cannot be used becomes a warning, never an error."""
     if config.redis is not None:
-        link = RedisLink(config.redis, telemetry)
-        await link.connect()
-        vectors = RedisVectors(link, telemetry, prediction_ttl_s=config.prediction_ttl_s)
-        return Stores(vectors, RedisPrepared(link))
+        client = RedisClient(config.redis, telemetry)
+        await client.connect()
+        vectors = RedisVectors(client, telemetry, prediction_ttl_s=config.prediction_ttl_s)
+        return Stores(vectors, RedisPrepared(client))
     if config.disk is None:
         return Stores(None, MemoryPreparedStore(_MEMORY_PREPARED_MAX_BYTES))
     try:
@@ -79,35 +80,36 @@ def _reason(error: OSError | lmdb.Error) -> str:
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
-class _NoPrepared:
+class _NoPrepared(PreparedStore):
     """Stands where the settings ask for durable answers and there is no place to keep them."""
 
     _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
 
+    @override
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """See `PreparedStore`."""
         del keys
         return self._failure
 
+    @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         del values
         return self._failure
 
+    @override
     async def member_count(self, group: bytes) -> int | Failure:
-        """See `PreparedStore`."""
         del group
         return self._failure
 
+    @override
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """See `PreparedStore`."""
         del group
         return self._failure
 
+    @override
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         del group, values
         return self._failure
 
+    @override
     async def close(self) -> None:
-        """See `PreparedStore`."""
+        return

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
+from typing_extensions import override
+
 from gradewire_server.domain.result import Failure, Status
 
 _CHECK_BYTES = 8
@@ -46,7 +48,7 @@ class PreparedStore(Protocol):
         """Gives back what it holds."""
 
 
-class MemoryPreparedStore:
+class MemoryPreparedStore(PreparedStore):
     """Answers that live as long as the process, for a server without disk and without Redis.
 
     Args:
@@ -59,30 +61,31 @@ class MemoryPreparedStore:
         self._values: dict[bytes, bytes] = {}
         self._groups: dict[bytes, dict[bytes, bytes]] = {}
 
+    @override
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """See `PreparedStore`."""
         return [self._values.get(key) for key in keys]
 
+    @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         if any(differs(key, self._values.get(key), value) for key, value in values.items()):
             return TAKEN
         return self._update(self._values, values)
 
+    @override
     async def member_count(self, group: bytes) -> int | Failure:
-        """See `PreparedStore`."""
         return len(self._groups.get(group, ()))
 
+    @override
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """See `PreparedStore`."""
         return dict(self._groups.get(group, {}))
 
+    @override
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         return self._update(self._groups.setdefault(group, {}), values)
 
+    @override
     async def close(self) -> None:
-        """See `PreparedStore`."""
+        return
 
     def _update(self, there: dict[bytes, bytes], values: Mapping[bytes, bytes]) -> Failure | None:
         grown = sum(

@@ -12,7 +12,7 @@ from tritonclient.grpc.aio import InferenceServerClient
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from gradewire_models.repository.served import ServedModel, served_from_wire
-from gradewire_server.settings.groups import TritonConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.triton.counts import Counts
 from gradewire_server.triton.errors import Fault, TritonError, kind_of, kind_of_words
 

@@ -194,5 +194,5 @@ def test_wrong_cuts_say_the_way_out(command: Command, tmp_path: Path) -> None:
 
 def test_the_list_of_tables(command: Command) -> None:
     listed = command("bench", "--help").stdout
-    assert all(name in listed for name in ("accuracy", "ave", "ave-stand-in", "knvqa", "pairs"))
+    assert all(name in listed for name in ("accuracy", "ave", "knvqa", "pairs"))
     assert command("bench", "elo").exit_code == 2

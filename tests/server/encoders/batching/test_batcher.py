@@ -14,7 +14,7 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.queued import Queued
-from gradewire_server.settings.groups import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig
 
 CLOSING = Failure(Status.UNAVAILABLE, "closing")
 

@@ -25,7 +25,9 @@ from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import CacheConfig, ComputeConfig, EngineConfig
+from gradewire_server.settings.cache import CacheConfig
+from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.engine import EngineConfig
 
 _TEXTS = [
     "Paris",

@@ -16,7 +16,8 @@ from tests.support.fakes.fake_triton import FakeTriton, Tensors
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import EngineConfig, TritonConfig
+from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.triton import TritonConfig
 
 MODEL = "all-MiniLM-L6-v2"
 

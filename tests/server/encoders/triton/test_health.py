@@ -2,9 +2,9 @@
 
 import pytest
 
-from gradewire_server.encoders.triton.health import Case, Signs
+from gradewire_server.encoders.triton.health import Evidence, ModelHealth
 from gradewire_server.triton.counts import Counts
-from gradewire_server.triton.errors import Kind
+from gradewire_server.triton.errors import Fault
 
 
 @pytest.mark.parametrize(
@@ -18,38 +18,38 @@ from gradewire_server.triton.errors import Kind
         ([0.0, 11.0, 22.0, 33.0], False),  # rare ones are each the first
     ],
 )
-def test_signs_have_to_go_on(at_s: list[float], *, enough: bool) -> None:
+def test_evidence_has_to_go_on(at_s: list[float], *, enough: bool) -> None:
     now_s = 0.0
-    signs = Signs(lambda: now_s)
+    evidence = Evidence(lambda: now_s)
     for now_s in at_s:  # noqa: B007 - the clock
-        signs.add()
-    assert signs.last is enough
-    assert signs
+        evidence.add()
+    assert evidence.lasting is enough
+    assert evidence
     now_s += 11.0
-    assert not signs
-    assert not signs.last
-    signs.clear()
-    assert not signs
+    assert not evidence
+    assert not evidence.lasting
+    evidence.clear()
+    assert not evidence
 
 
 def test_a_model_is_stuck_only_where_nothing_at_all_is_computed() -> None:
-    case = Case()
+    health = ModelHealth()
     for completed in (7, 7, 8, 8, None, 8, 8):
-        case.unanswered(completed)
-        assert not case.stuck
-    assert not case.unanswered(8)
-    assert case.stuck
-    case.computed()
-    assert not case.stuck
+        health.unanswered(completed)
+        assert not health.stuck
+    assert not health.unanswered(8)
+    assert health.stuck
+    health.computed()
+    assert not health.stuck
 
 
 def test_a_model_that_is_gone_shows_no_signs() -> None:
-    case = Case()
-    case.note(Kind.FAILED)
-    assert case.signs
-    case.note(Kind.NOT_READY)
-    assert not case.signs
-    assert not case.missing, "somebody may be loading it"
+    health = ModelHealth()
+    health.note(Fault.FAILED)
+    assert health.evidence
+    health.note(Fault.NOT_READY)
+    assert not health.evidence
+    assert not health.missing, "somebody may be loading it"
 
 
 @pytest.mark.parametrize("between", [(), (None,), (None, None)])
@@ -57,10 +57,10 @@ def test_a_model_that_is_gone_shows_no_signs() -> None:
 def test_a_count_that_falls_ends_all_signs_whatever_was_not_told_in_between(
     later: Counts, between: tuple[None, ...]
 ) -> None:
-    case = Case()
-    case.note(Kind.FAILED)
+    health = ModelHealth()
+    health.note(Fault.FAILED)
     for counts in (Counts(500, 3), *between, Counts(503, 4)):
-        case.counted(counts)
-        assert case.signs
-    case.counted(later)
-    assert not case.signs
+        health.counted(counts)
+        assert health.evidence
+    health.counted(later)
+    assert not health.evidence

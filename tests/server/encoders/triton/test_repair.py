@@ -4,16 +4,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.encoders.triton import repair as triton_repair
-from gradewire_server.encoders.triton.health import Case, Signs
+from gradewire_server.encoders.triton.health import Evidence, ModelHealth
 from gradewire_server.encoders.triton.repair import Repair
-from gradewire_server.triton.client import TritonLink
+from gradewire_server.encoders.triton.telemetry import TritonTelemetry
+from gradewire_server.triton.client import TritonClient
 from gradewire_server.triton.counts import Counts
-from gradewire_server.triton.telemetry import TritonTelemetry
 
 MODEL = "tiny-bert"
 
 
-class Link(TritonLink):
+class Link(TritonClient):
     """A Triton that another front mends too, at a moment of the test's choice.
 
     Args:
@@ -45,33 +45,33 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_repair, "_SPREAD_S", 0.0)
 
 
-def ill_case() -> Case:
-    case = Case()
+def ill_case() -> ModelHealth:
+    health = ModelHealth()
     seconds = iter([0.0, 0.0, 0.0, 1.1, 1.1, 2.2, 2.2])
-    case.signs = Signs(lambda: next(seconds, 2.2))
+    health.evidence = Evidence(lambda: next(seconds, 2.2))
     for _ in range(3):
-        case.signs.add()
-    assert case.signs.last
-    case.counted(Counts(500, 3))
-    return case
+        health.evidence.add()
+    assert health.evidence.lasting
+    health.counted(Counts(500, 3))
+    return health
 
 
-async def mended(link: Link, case: Case) -> list[str]:
-    await Repair(link, TritonTelemetry(CollectorRegistry()), allowed=True).consider(MODEL, case)
+async def mended(link: Link, health: ModelHealth) -> list[str]:
+    await Repair(link, TritonTelemetry(CollectorRegistry()), allowed=True).consider(MODEL, health)
     return link.asked
 
 
 async def test_an_ill_model_is_loaded_anew() -> None:
-    case = ill_case()
-    assert await mended(Link((500, 4), (503, 5)), case) == [f"unload {MODEL}", f"load {MODEL}"]
-    assert not case.signs.last
+    health = ill_case()
+    assert await mended(Link((500, 4), (503, 5)), health) == [f"unload {MODEL}", f"load {MODEL}"]
+    assert not health.evidence.lasting
 
 
 @pytest.mark.parametrize("first", [(3, 0), (900, 0)])
 async def test_one_that_was_loaded_since_its_last_sign_is_left_alone(first: tuple[int, int]) -> None:
-    case = ill_case()
-    assert await mended(Link(first, (1000, 0)), case) == [], "no failure where there were 3: it was loaded in between"
-    assert not case.signs.last
+    health = ill_case()
+    assert await mended(Link(first, (1000, 0)), health) == [], "no failure where there were 3: it was loaded in between"
+    assert not health.evidence.lasting
 
 
 @pytest.mark.parametrize("second", [(3, 0), (900, 0)])

@@ -1,4 +1,4 @@
-"""Signs of illness lead to the right end: who is told what, when the breaker opens, when a model is loaded anew."""
+"""Evidence of illness leads to the right end: who is told what, when the breaker opens, when a model is loaded anew."""
 
 import asyncio
 import shutil
@@ -14,7 +14,8 @@ from tests.support.fakes.fake_triton import FakeTriton
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import EngineConfig, TritonConfig
+from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.triton import TritonConfig
 
 pytestmark = pytest.mark.alone
 

@@ -21,7 +21,8 @@ from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import EngineConfig, TritonConfig
+from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.triton import TritonConfig
 
 MINILM = "all-MiniLM-L6-v2"
 TINY = "tiny-bert"
@@ -138,7 +139,8 @@ async def test_triton_alone_needs_no_onnxruntime_here(minilm: Path, triton: Trit
         "from pathlib import Path\n"
         "from prometheus_client import CollectorRegistry\n"
         "from gradewire_server.domain.needs import Tier\n"
-        "from gradewire_server.settings.groups import EngineConfig, TritonConfig\n"
+        "from gradewire_server.settings.engine import EngineConfig\n"
+        "from gradewire_server.settings.triton import TritonConfig\n"
         "from gradewire_server.backends import Backends\n"
         "async def main():\n"
         f"    config = EngineConfig(Path({str(minilm)!r}), triton=TritonConfig({triton.url!r}))\n"

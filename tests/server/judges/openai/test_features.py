@@ -23,8 +23,9 @@ from gradewire_server.judges.openai.features import OWN_QUESTION, Features
 from gradewire_server.judges.remote.errors import RemoteFault, unreachable
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.triton.server import TritonServer
-from gradewire_server.settings.groups import CacheConfig, DiskConfig, TritonConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import StorageTelemetry
 from gradewire_server.triton.client import TritonClient

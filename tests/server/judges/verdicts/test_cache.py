@@ -13,7 +13,7 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.judge import Choose, Generate
 from gradewire_server.domain.needs import Source
-from gradewire_server.settings.groups import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import StorageTelemetry
 

@@ -15,12 +15,13 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.calibrated.features.features import FEATURES, features
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
+from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
 from gradewire_server.metrics.calibrated.metric import _RULES, Calibrated, CalibratedParameters, _fit, _result
-from gradewire_server.metrics.parameters import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters
 
 METRIC = Calibrated()
 MODEL = f"m@{DIGEST}"
@@ -197,7 +198,7 @@ def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_f
 
 
 def test_what_is_no_number_is_no_score() -> None:
-    """A fit that is read gives none (`calibrated_form`); should one ever, there is no verdict of it."""
+    """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
     asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, FACTS)
     assert Table(VECTORS).run(asked).status is Status.OK
     spoilt = replace(read_fit(fit_text(), _RULES, version=1), base=math.nan)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradewire_models.catalog.loading import load_catalog
-from gradewire_server.metrics.calibrated.features.features import FEATURES
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION
 

@@ -18,7 +18,7 @@ from gradewire_server.domain.result import BertscoreParts, Failure, ScoredResult
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.parameters import Measure
 from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.settings.groups import EngineConfig
+from gradewire_server.settings.engine import EngineConfig
 
 TOLERANCE = 1e-4
 GOLDEN = json.loads(Path(__file__).with_name("bertscore_golden.json").read_text(encoding="utf-8"))

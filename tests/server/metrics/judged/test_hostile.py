@@ -14,11 +14,13 @@ from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import ScoredResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.lave import Lave, LaveParameters
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, Scorer
 
 # The prompt that is shipped, but all references are seen.
-PARAMETERS = LaveParameters("scripted", prompt=re.sub(r"(?m)^most = \d+", "most = 1000", PROMPTS.find("lave", "").text))
+PARAMETERS = LaveParameters(
+    "scripted", prompt=re.sub(r"(?m)^most = \d+", "most = 1000", PACKAGE_PROMPTS.find("lave", "").text)
+)
 
 
 def item_of(case: Case) -> Item:

@@ -18,7 +18,7 @@ from gradewire_server.domain.result import (
     Warning,  # noqa: A004 - as domain
 )
 from gradewire_server.metrics.judged.lave import Lave, LaveParameters
-from gradewire_server.metrics.judged.prompts import PROMPTS, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
 
 FILE = read_prompt(LAVE.encode())
 WEIGHTS = (0.2, 0.3, 0.5)
@@ -246,7 +246,7 @@ def test_bad_parameters_are_named(parameters: dict[str, Any], field: str) -> Non
 
 def test_parameters_name_the_prompt_and_can_be_sent_back() -> None:
     own = LaveParameters()
-    packaged = PROMPTS.find("lave", "")
+    packaged = PACKAGE_PROMPTS.find("lave", "")
     assert (own.prompt_name, own.prompt_digest) == (packaged.title, packaged.digest)
     assert own.prompt == f"lave/1@{packaged.digest}"
     assert LaveParameters(prompt=own.prompt) == own

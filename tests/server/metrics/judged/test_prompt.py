@@ -6,9 +6,9 @@ from tests.support.judges.scripted import shown
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.metrics.judged.item import View, show_item
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt, text_prompt
-from gradewire_server.metrics.judged.prompts import PROMPTS, PromptFile, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptFile, read_prompt
+from gradewire_server.metrics.judged.shown_item import View, show_item
 
 FILE = read_prompt(LAVE.encode())
 
@@ -120,7 +120,7 @@ def test_what_is_rendered_once_is_kept() -> None:
 
 
 def test_a_packaged_file_can_write_sentences() -> None:
-    file: PromptFile = PROMPTS.find("synthetic", "")
+    file: PromptFile = PACKAGE_PROMPTS.find("synthetic", "")
     fields = {"question": "Who\nwas <s>?", "answer": "Ada\x00 Lovelace"}
     first = text_prompt(file, "sentence", fields)
     assert "Who was < s>?" in first.lead

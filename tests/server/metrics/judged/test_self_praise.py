@@ -3,20 +3,20 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.item import Item
-from gradewire_server.metrics.judged.item import View, show_item
 from gradewire_server.metrics.judged.neutralise import Delimiters, neutralise
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.metrics.judged.self_praise import PLACEHOLDER, without_praise
+from gradewire_server.metrics.judged.shown_item import View, show_item
 
-LAVE = PROMPTS.find("lave", "").variants["rating"].delimiters
-GRADE = PROMPTS.find("judge_grade", "").variants["match"].delimiters
+LAVE = PACKAGE_PROMPTS.find("lave", "").variants["rating"].delimiters
+GRADE = PACKAGE_PROMPTS.find("judge_grade", "").variants["match"].delimiters
 YES_NO = Delimiters(names=("Correct",), labels=("yes", "no", "3"), announcing=("Correct",))
 JUDGED = [(metric, name) for metric in ("lave", "judge_grade", "judge_similarity", "judge_verdict")
-          for name in PROMPTS.find(metric, "").variants]  # fmt: skip
+          for name in PACKAGE_PROMPTS.find(metric, "").variants]  # fmt: skip
 
 
 def shown(text: str, *references: str, delimiters: Delimiters = LAVE) -> str:
@@ -32,6 +32,8 @@ def shown(text: str, *references: str, delimiters: Delimiters = LAVE) -> str:
         ("Bob. This is correct.", "Bob. [...]."),
         ("Bob. This is _correct_.", "Bob. [...]_."),
         ("Bob. __correct__", "Bob. __[...]__"),
+        ("Bob. correct\u00b9", "Bob. [...]\u00b9"),
+        ("Bob. \u2460correct\u2082 \u044fcorrectly\u044f", "Bob. \u2460[...]\u2082 \u044f[...]\u044f"),
         ("Bob. The student's answer is correct.", "Bob. [...]."),
         ("Bob. The student\u2019s answer is correct.", "Bob. [...]."),
         ("Bob. The student\u02bcs answer is: \u201ccorrect\u201d", "Bob. [...]\u201d"),
@@ -91,7 +93,7 @@ def test_short_labels_are_answers_unless_they_are_announced() -> None:
 
 @pytest.mark.parametrize(("metric", "name"), JUDGED)
 def test_no_label_of_a_packaged_prompt_is_shown(metric: str, name: str) -> None:
-    file = PROMPTS.find(metric, "")
+    file = PACKAGE_PROMPTS.find(metric, "")
     variant = file.variants[name]
     for step in variant.steps:
         for label in step.labels:
@@ -117,6 +119,11 @@ def test_doing_it_twice_changes_nothing(text: str, delimiters: Delimiters) -> No
 
 
 @given(TEXTS)
+@example("correct\u00b9")
+@example("\u00b2incorrect\u0436")
+@example("this is correct\u00e9")
+@example("correct\uff53")
+@example("\uff11correctly")
 def test_no_label_is_left(text: str) -> None:
     assert not re.search(r"\b(in)?correct(ly)?\b", shown(text), re.IGNORECASE | re.ASCII)
 
@@ -142,7 +149,7 @@ def test_a_number_behind_the_word_that_the_question_asks_for_is_an_answer() -> N
 
 @pytest.mark.parametrize("text", ["True", "correct", "That is incorrect."])
 def test_an_answer_to_a_yes_no_question_that_is_only_such_a_word_is_shown(text: str) -> None:
-    file = PROMPTS.find("lave", "")
+    file = PACKAGE_PROMPTS.find("lave", "")
     variant = file.variants["rating"]
     binary = Item("1", "Is it so?", ("yes",), text)
     assert (show_item(binary, file, variant, View()).rendered.prediction == text) == (text != "That is incorrect.")

@@ -8,9 +8,8 @@ from tests.support.engines.programs import Table
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, Status
-from gradewire_server.metrics.matching.easy_match import EasyMatch, contained
-from gradewire_server.metrics.parameters import EasyMatchParameters
-from gradewire_server.metrics.text.words import normalise
+from gradewire_server.metrics.matching.easy_match import EasyMatch, EasyMatchParameters, contained
+from gradewire_server.metrics.text.smile_normalise import normalise
 
 
 def grade(prediction: str, *references: str) -> Any:

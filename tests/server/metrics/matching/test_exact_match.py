@@ -8,8 +8,7 @@ from tests.support.engines.programs import Table
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import MetricResult, Status
-from gradewire_server.metrics.matching.exact_match import ExactMatch
-from gradewire_server.metrics.parameters import ExactMatchParameters
+from gradewire_server.metrics.matching.exact_match import ExactMatch, ExactMatchParameters
 
 
 def grade(prediction: str, *references: str) -> Any:

@@ -10,8 +10,8 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, SmileParts, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.metric import Smile
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 
 # N(y) = "a red cat here"; windows of 1: a, red, cat, here; of 2: "a red", "red cat", "cat here".
 ITEM = Item("1", "What is it?", ("red dogs", "Kittens"), "A red cat here.")

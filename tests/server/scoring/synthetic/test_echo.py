@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring.synthetic.check import Flaw
 from gradewire_server.scoring.synthetic.echo import Shown, find_echo, is_about
 
-PROMPT: Final = PROMPTS.find("synthetic", "")
+PROMPT: Final = PACKAGE_PROMPTS.find("synthetic", "")
 CAPITAL: Final = "What is the capital of China?"
 
 

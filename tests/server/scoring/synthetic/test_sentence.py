@@ -13,7 +13,7 @@ from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import is_blank
 from gradewire_server.metrics.judged.neutralise import first_words
-from gradewire_server.metrics.judged.prompts import PROMPTS, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.metrics.text.word_split import split_words
 from gradewire_server.scoring.synthetic.check import Flaw, holds_answer
 from gradewire_server.scoring.synthetic.sentence import Writing, Written, write_sentence
@@ -152,7 +152,7 @@ def test_what_a_small_judge_said_of_its_prompt_is_no_sentence() -> None:
     """Verbatim what a judge of 135 million parameters wrote behind the answer it was given to begin with."""
     flaw = Flaw.MISSING_WORDS
     says = f"(the last sentence) was not good: {flaw}."
-    writing = replace(WRITING, prompt=PROMPTS.find("synthetic", ""))
+    writing = replace(WRITING, prompt=PACKAGE_PROMPTS.find("synthetic", ""))
     written, _ = write(saying("Beijing is it.", says), "What is the capital of China?", "\u5317\u4eac", writing=writing)
     assert written == Written("\u5317\u4eac", tries=2, fault=f"of the judge's last sentence, {Flaw.INSTRUCTIONS}")
 
@@ -205,7 +205,7 @@ def test_some_references_no_judge_is_asked_about(reference: str, faulty: bool) -
 
 
 def test_the_prompt_of_the_package_has_two_tries_with_the_same_beginning() -> None:
-    prompt = PROMPTS.find("synthetic", "")
+    prompt = PACKAGE_PROMPTS.find("synthetic", "")
     assert prompt.title == "synthetic/1"
     assert {step.name for variant in prompt.variants.values() for step in variant.steps} == {"sentence"}
     program = write_sentence(CAPITAL, "Paris", Writing("judge", prompt))

@@ -15,14 +15,14 @@ from tests.support.engines.hash_engine import HashEngine
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.judged.prompts import PROMPTS
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, PreparedChunk, Scorer
 from gradewire_server.scoring.prepare import ENTRIES_PER_WRITTEN_CHUNK
 from gradewire_server.scoring.synthetic.sentence import Writing
 from gradewire_server.scoring.synthetic.writing import PATIENCE, SENTENCES_AT_ONCE
 
 Make = Callable[..., MetricRequest]
-WRITING = Writing("scripted@" + "0" * 64, PROMPTS.find("synthetic", ""))
+WRITING = Writing("scripted@" + "0" * 64, PACKAGE_PROMPTS.find("synthetic", ""))
 _ANSWER = re.compile(r"Answer: (.*)")
 
 

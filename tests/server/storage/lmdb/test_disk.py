@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
 
 from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.settings.groups import CacheConfig, DiskConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.vectors import DiskVectors

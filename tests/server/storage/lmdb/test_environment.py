@@ -12,7 +12,7 @@ from tests.server.conftest import OpenBackends
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure
-from gradewire_server.settings.groups import CacheConfig, DiskConfig
+from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage.lmdb.environment import mark_clean, mark_suspect, open_environment
 
 _VALUES = {b"key %06d" % number: os.urandom(788) for number in range(600)}

@@ -16,10 +16,10 @@ from tests.support.servers.valkey import ValkeyServer
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure
-from gradewire_server.settings.groups import CacheConfig, RedisConfig
+from gradewire_server.settings.cache import CacheConfig, RedisConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.redis import client as redis_link
-from gradewire_server.storage.redis.client import RedisAwayError, RedisLink
+from gradewire_server.storage.redis.client import RedisAwayError, RedisClient
 from gradewire_server.storage.redis.store import RedisPrepared, RedisVectors
 from gradewire_server.storage.second_level import Write
 from gradewire_server.storage.telemetry import StorageTelemetry
@@ -84,7 +84,7 @@ async def test_predictions_have_a_time_to_live_and_references_none(
     engine = await open_backends(cache=cache)
     await engine.ports.embeddings.embed("", ["reference", "prediction"], [Tier.REFERENCE, Tier.PREDICTION])
     await flushed(engine)
-    link = RedisLink(config(own_valkey.url), telemetry)
+    link = RedisClient(config(own_valkey.url), telemetry)
     lives = sorted([await link._client.ttl(key) for key in await link._client.keys("*")])
     assert lives[0] == -1
     assert 990 <= lives[1] <= 1000
@@ -101,7 +101,7 @@ async def test_more_keys_than_one_chunk(
     valkey: ValkeyServer, cluster: ValkeyServer, telemetry: StorageTelemetry, registry: CollectorRegistry, kind: str
 ) -> None:
     url = cluster.url if kind == "cluster" else valkey.url
-    link = RedisLink(RedisConfig(url, cluster=kind == "cluster", timeout_s=5, slow_s=4), telemetry)
+    link = RedisClient(RedisConfig(url, cluster=kind == "cluster", timeout_s=5, slow_s=4), telemetry)
     store = RedisVectors(link, telemetry, prediction_ttl_s=1000)
     random = np.random.default_rng(0)
     rounded, _ = codec.round_vectors(random.normal(size=(1100, 384)).astype(np.float32))
@@ -203,7 +203,7 @@ async def test_a_full_server_refuses_writes_and_goes_on_being_read(
 
 async def test_a_refused_read_is_a_miss_that_is_told(own_valkey: ValkeyServer, telemetry: StorageTelemetry) -> None:
     own_valkey.command(b"AUTH s3cret\r\nACL SETUSER default -mget\r\n")
-    link = RedisLink(config(own_valkey.url, failures_to_open=1), telemetry)
+    link = RedisClient(config(own_valkey.url, failures_to_open=1), telemetry)
     assert await RedisVectors(link, telemetry, prediction_ttl_s=1000).read([b"key"], 384) == [None]
     assert link.degraded() == "redis: reading fails"
     assert link.available, "what can be written is written"
@@ -215,7 +215,7 @@ async def test_a_refused_read_is_a_miss_that_is_told(own_valkey: ValkeyServer, t
 
 async def test_slowness_opens_the_breaker(valkey: ValkeyServer, telemetry: StorageTelemetry) -> None:
     with LyingRedis(valkey.port) as proxy:
-        link = RedisLink(config(proxy.url, slow_s=0.2, failures_to_open=2, open_s=60), telemetry)
+        link = RedisClient(config(proxy.url, slow_s=0.2, failures_to_open=2, open_s=60), telemetry)
         await link.connect()
         proxy.lie = Lie.DELAY
         for _ in range(2):

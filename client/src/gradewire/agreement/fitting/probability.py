@@ -31,7 +31,7 @@ BAND_FOLDS: Final = 2
 LEAST_OF_A_CLASS: Final = 40
 """Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
 FEW_ROWS: Final = 1000
-# Chosen by cross-validation on half a of EVOUNA's development rows (docs/calibrated.md).
+# Chosen by cross-validation on half a of EVOUNA's development rows (docs/research/calibrated.md).
 _TREES: Final = {
     "max_iter": 100,
     "learning_rate": 0.1,
@@ -90,7 +90,7 @@ def fit_calibrated(
     points = probability_map(found, right)
     figures = _figures(_crossed(found, right, folds), right)
     # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
-    # seen half of the questions. Measured elsewhere the band is still too narrow (docs/calibrated.md).
+    # seen half of the questions. Measured elsewhere the band is still too narrow (docs/research/calibrated.md).
     probabilities = points(_held_out(features, values, right, fold_of(questions, BAND_FOLDS)))
     held = HeldOut(probabilities[right], probabilities[~right])
     fit = fit_form(trees, points, held, {**provenance, "figures": figures})

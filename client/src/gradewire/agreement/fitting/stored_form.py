@@ -1,7 +1,7 @@
 """The stored form of a fit of metric `calibrated`: written from fitted trees, and evaluated for many rows.
 
-The form is described in docs/calibrated.md. What a fitter measures (held-out probabilities, map, band) it must measure
-with `log_odds`, since that is what a server computes of the form: splits are ramps there, not steps.
+The form is described in docs/reference/calibrated.md. What a fitter measures (held-out probabilities, map, band) it
+must measure with `log_odds`, since that is what a server computes of the form: splits are ramps there, not steps.
 """
 
 from collections.abc import Mapping, Sequence

@@ -9,7 +9,6 @@ from gradewire.cli.lazy_group import LazyGroup
 _COMMANDS = {
     "accuracy": ("gradewire.cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
     "ave": ("gradewire.cli.bench.ave.command", "AVE: alignment, consistency and generalisation of evaluators."),
-    "ave-stand-in": ("gradewire.cli.bench.ave.stand_in", "Make a file for ave from labelled short answers."),
     "knvqa": ("gradewire.cli.bench.knvqa", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
     "pairs": (
         "gradewire.cli.bench.pairs.command",

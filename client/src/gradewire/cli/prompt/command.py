@@ -15,7 +15,7 @@ from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.prompt.text import shown_rounds
 from gradewire.cli.server_extra import prompts_module
 from gradewire.items import ItemProblem, encode_item
-from gradewire.metric_types.prompt_text import DIGEST_PREFIX_CHARS
+from gradewire_proto.conventions.metric_lines import DIGEST_PREFIX_CHARS
 
 if TYPE_CHECKING:
     from gradewire.cli.input.rows import Row

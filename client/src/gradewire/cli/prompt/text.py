@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradewire.metric_types.prompt_text import DIGEST_PREFIX_CHARS
+from gradewire_proto.conventions.metric_lines import DIGEST_PREFIX_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -91,7 +91,7 @@ def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRo
     """Measures both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
 
     ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
-    (docs/metrics.md), with the encoder at hand in place of SFVE's.
+    (docs/reference/metrics.md), with the encoder at hand in place of SFVE's.
     """
     before, after = row_scores(base, rows), row_scores(variant, rows)
     return {

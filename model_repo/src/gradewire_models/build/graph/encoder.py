@@ -1,7 +1,7 @@
 """Writes an encoder as an ONNX graph of standard operators, with pooling and normalisation inside.
 
-The form was chosen by measuring (docs/models.md) on what the service sees: many texts of 4 to 10 tokens, some of 40 to
-90.
+The form was chosen by measuring (docs/research/encoders.md) on what the service sees: many texts of 4 to 10 tokens,
+some of 40 to 90.
 
 - For CPUs padding is taken out before the first layer (`padding`). The matrix products, nearly all of the work, run
   over [real tokens, dims].

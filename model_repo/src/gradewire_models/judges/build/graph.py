@@ -1,8 +1,8 @@
 """Writes a judge as an ONNX graph in 8 bits, directly from its GGUF file.
 
 Packed, without padding: a batch's tokens lie end to end, so nothing is computed that nobody asked for. The form was
-chosen by measuring (docs/judge-models.md): integer products of 8-bit weights with activations that are rounded token by
-token run two to three times as fast as float32 or 4-bit products on a processor with VNNI.
+chosen by measuring (docs/research/judge-models.md): integer products of 8-bit weights with activations that are rounded
+token by token run two to three times as fast as float32 or 4-bit products on a processor with VNNI.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.fair_queue import FairQueue, plan_runs
 from gradewire_server.encoders.batching.queued import J, Queued, R, drop, fail, finish, jobs_of
 from gradewire_server.encoders.batching.workers import worker_pool
-from gradewire_server.settings.groups import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64

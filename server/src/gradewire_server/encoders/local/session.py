@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime
 from gradewire_server.encoders.run_reader import RunOutput
-from gradewire_server.settings.groups import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig
 
 
 class EncoderSession:

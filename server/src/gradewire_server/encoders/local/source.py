@@ -17,7 +17,7 @@ from gradewire_server.encoders.run_reader import RunReader, token_ids
 from gradewire_server.encoders.source import ModelSource, UnusableError
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.settings.groups import ComputeConfig
+from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.storage.keys import ModelSpaces
 
 

@@ -22,7 +22,8 @@ from gradewire_server.encoders.triton.check import check_catalog, check_served, 
 from gradewire_server.encoders.triton.model import ModelCallbacks, TritonModel
 from gradewire_server.encoders.triton.runs import TritonRuns
 from gradewire_server.encoders.triton.telemetry import TritonTelemetry
-from gradewire_server.settings.groups import ComputeConfig, TritonConfig
+from gradewire_server.settings.compute import ComputeConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.storage.keys import ModelSpaces
 from gradewire_server.triton.client import TritonClient
 from gradewire_server.triton.errors import Fault, TritonError

@@ -10,7 +10,7 @@ from gradewire_server.encoders.triton.health import ModelHealth
 from gradewire_server.encoders.triton.model import TritonModel
 from gradewire_server.encoders.triton.repair import Repair
 from gradewire_server.encoders.triton.telemetry import TritonTelemetry
-from gradewire_server.settings.groups import TritonConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.triton.client import TritonClient
 from gradewire_server.triton.errors import OVERLOAD, Fault, TritonError
 

@@ -1,4 +1,4 @@
-"""What an engine before Triton tells Prometheus, beside what every engine tells."""
+"""What encoders in Triton tell Prometheus, beside what all encoders tell."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -6,10 +6,10 @@ from gradewire_server.concurrency.breaker import BreakerState
 
 
 class TritonTelemetry:
-    """Counters and gauges of one engine.
+    """Counters and gauges of the models in Triton.
 
     Args:
-        registry: Where they are registered; one engine per registry.
+        registry: Where they are registered; one per registry.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -3,8 +3,8 @@
 from gradewire_server.judges.observers import RemoteJudgeObserver
 from gradewire_server.judges.remote.backend import RemoteBackend
 from gradewire_server.judges.triton.server import TritonServer
-from gradewire_server.settings.groups import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
+from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.triton.client import TritonClient
 
 

@@ -1,7 +1,7 @@
 """A fit of `calibrated`: from features to a probability, and to the band in which its verdict is not to be trusted.
 
 Sources: calibration map as in Zadrozny and Elkan 2002; band: class-conditional (Mondrian) split conformal prediction,
-Vovk, Gammerman and Shafer 2005, chapter 4. The form in which fits are stored: docs/calibrated.md.
+Vovk, Gammerman and Shafer 2005, chapter 4. The form in which fits are stored: docs/reference/calibrated.md.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
 
 if TYPE_CHECKING:
-    from gradewire_server.metrics.calibrated.form import FitForm, RanksForm, TreesForm
+    from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
 
 VERDICT: Final = 0.5
 """Probability from which an answer counts as right."""
@@ -47,7 +47,7 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ranks:
-    """Order statistics of one class, as `calibrated_form.RanksForm`."""
+    """Order statistics of one class, as stored in `RanksForm`."""
 
     count: int
     ranks: NDArray[np.intp]
@@ -81,7 +81,7 @@ class CalibratedFit:
     """A fit for one model.
 
     Attributes:
-        identity: See `fit_id`.
+        identity: What `fit_id` makes of the stored text.
         model_digest: 64 hex digits; whose vectors it was fitted on.
         columns: intp[used], which of the metric's features it reads.
         base: Log-odds before any tree.
@@ -130,7 +130,7 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
     """Reads a stored fit and checks all that its use relies on.
 
     Args:
-        text: JSON, see docs/calibrated.md.
+        text: JSON, see docs/reference/calibrated.md.
         known: The metric's features in their order.
         version: Of the metric.
 
@@ -140,7 +140,7 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
     """
     from pydantic import ValidationError  # noqa: PLC0415 - a process without a fit does without it
 
-    from gradewire_server.metrics.calibrated.form import FitForm  # noqa: PLC0415 - likewise
+    from gradewire_server.metrics.calibrated.stored_form import FitForm  # noqa: PLC0415 - likewise
 
     if len(text) > MAX_TEXT_CHARACTERS:
         raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")

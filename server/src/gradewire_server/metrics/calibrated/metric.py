@@ -1,7 +1,7 @@
 """`calibrated`: the probability that an answer is right, from SMILE's terms and cheap features, with abstention.
 
-The features are in `calibrated_features`; what makes a probability of them was fitted on rows that people labelled, for
-one encoder, and belongs to the built model (docs/calibrated.md).
+The features stand in `features/catalog.py`. What makes a probability of them was fitted on rows that people labelled,
+for one encoder, and belongs to the built model (docs/reference/calibrated.md).
 """
 
 import math
@@ -23,14 +23,15 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - the domain's word for it
 )
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
-from gradewire_server.metrics.calibrated.features.features import FEATURES, features
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
+from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.words import normalise
+from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 1
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
@@ -92,8 +93,8 @@ class Calibrated:
         minimum=0.0,
         maximum=1.0,
         higher_is_better=True,
-        citation="gradewire, docs/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic Learning in "
-        "a Random World",
+        citation="gradewire, docs/reference/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
+        "Learning in a Random World",
         parameters=(
             MODEL_INFO,
             ParameterInfo(

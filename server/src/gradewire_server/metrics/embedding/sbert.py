@@ -3,14 +3,21 @@
 Source: Reimers and Gurevych 2019, "Sentence-BERT"; the baseline of that name in the SMILE paper.
 """
 
+from dataclasses import dataclass
+
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
-from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.needs import Embed, Preparation, Program, Tier
+from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, SbertParameters
+from gradewire_server.metrics.embedding.closest_reference import EncoderParameters, closest_reference, embed_references
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
 from gradewire_server.metrics.rounds import ask_together
-from gradewire_server.metrics.ties import first_of_the_highest
+
+
+@dataclass(frozen=True, slots=True)
+class SbertParameters(EncoderParameters):
+    """Parameters of `sbert`."""
 
 
 class Sbert:
@@ -42,21 +49,11 @@ class Sbert:
         if isinstance(answers, Failure):
             return MetricResult.failed(answers)
         prediction, references = answers
-        cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
-        best = first_of_the_highest(cosines)
-        cut = bool(prediction.truncated.any() or references.truncated.any())
-        score = float(cosines[best])
-        return MetricResult(
-            score=score,
-            warnings=(Warning.TRUNCATED,) if cut else (),
-            matched_reference=best,
-            correct=None if parameters.threshold is None else score >= parameters.threshold,
-        )
+        return closest_reference(prediction, references, parameters.threshold)
 
     def prepare(self, entry: ReferenceEntry, parameters: SbertParameters) -> Preparation:
         """Asks for the references."""
         failure = check_references(entry.references)
         if failure is not None:
             return failure
-        vectors = yield from ask(Embed(parameters.model, entry.references, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, entry.references))

@@ -5,34 +5,27 @@ paper's own encoders are trained for this form; any other can be asked in it.
 """
 
 from dataclasses import dataclass
-from typing import Self
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
-from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, check_threshold, with_fitted_threshold
+from gradewire_server.metrics.embedding.closest_reference import (
+    EncoderParameters,
+    closest_reference,
+    embed_references,
+    is_cut,
+)
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
 from gradewire_server.metrics.rounds import ask_together
-from gradewire_server.metrics.ties import first_of_the_highest
 
 _SHORTEST_ANSWER = "a"
 
 
 @dataclass(frozen=True, slots=True)
-class SfveParameters(PlainParameters):
-    """Parameters of `sfve`; attributes and errors as of `sbert`."""
-
-    model: str = ""
-    threshold: float | None = None
-    calibration: str = ""
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-
-    def resolved(self, facts: ModelFacts) -> Self:
-        """With the threshold that was fitted for the model."""
-        return with_fitted_threshold(self, facts)
+class SfveParameters(EncoderParameters):
+    """Parameters of `sfve`."""
 
 
 class Sfve:
@@ -65,8 +58,7 @@ class Sfve:
         if isinstance(answers, Failure):
             return MetricResult.failed(answers)
         prediction, references = answers
-        cut = bool(prediction.truncated.any() or references.truncated.any())
-        if cut:
+        if is_cut(prediction, references):
             # Cut inside the question, all texts are equal, whatever the answers are.
             probe = yield from ask(Embed(model, (with_question(question, _SHORTEST_ANSWER),), Tier.WINDOW))
             if isinstance(probe, Failure):
@@ -75,23 +67,14 @@ class Sfve:
                 return MetricResult.failed(
                     Failure(Status.INVALID_INPUT, "question: leaves no room for an answer in what the encoder reads")
                 )
-        cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
-        best = first_of_the_highest(cosines)
-        score = float(cosines[best])
-        return MetricResult(
-            score=score,
-            warnings=(Warning.TRUNCATED,) if cut else (),
-            matched_reference=best,
-            correct=None if parameters.threshold is None else score >= parameters.threshold,
-        )
+        return closest_reference(prediction, references, parameters.threshold)
 
     def prepare(self, entry: ReferenceEntry, parameters: SfveParameters) -> Preparation:
         """Asks for the references, each with the question."""
         failure = check_references(entry.references) or check_question(entry.question)
         if failure is not None:
             return failure
-        vectors = yield from ask(Embed(parameters.model, _texts(entry.question, entry.references), Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, _texts(entry.question, entry.references)))
 
 
 def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:

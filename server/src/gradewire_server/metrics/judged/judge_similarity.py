@@ -7,26 +7,21 @@ B. There the judge writes a number; here it chooses from the labels of a scale, 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
-from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import Failure, MetricResult
-from gradewire_server.metrics.judged.item import View, check_entry, check_judged
+from typing_extensions import override
+
+from gradewire_server.metrics.judged.metric import JudgedMetric, JudgedParameters, Scale, judged_info
 from gradewire_server.metrics.judged.parameters import (
     JUDGE_INFO,
     PROMPT_INFO,
-    JudgeParameters,
     LabelValue,
-    advice,
     value_info,
 )
-from gradewire_server.metrics.judged.rounds import ask_judge
 
 _SIMILARITY = "similarity"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeSimilarityParameters(JudgeParameters):
+class JudgeSimilarityParameters(JudgedParameters):
     """Parameters of `judge_similarity`.
 
     Attributes:
@@ -48,45 +43,21 @@ class JudgeSimilarityParameters(JudgeParameters):
         self.take_choices(value=LabelValue)
         self.take_prompt(_SIMILARITY)
 
+    @property
+    @override
+    def variant(self) -> str:
+        return _SIMILARITY
 
-class JudgeSimilarity:
+
+class JudgeSimilarity(JudgedMetric[JudgeSimilarityParameters]):
     """The similarity that the prompt's labels stand for; it is the score."""
 
-    info = MetricInfo(
-        name="judge_similarity",
+    info = judged_info(
+        "judge_similarity",
         version=1,
         description="How alike prediction and references are in a language model's eyes, in the light of the question.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         parameters=(JUDGE_INFO, value_info(JudgeSimilarityParameters().value), PROMPT_INFO),
-        needs_model=False,
-        needs_judge=True,
-        advice=advice("a twentieth", 0.938),
     )
     parameters_type = JudgeSimilarityParameters
-
-    def score(self, item: Item, parameters: JudgeSimilarityParameters, facts: ModelFacts) -> Program:
-        """One round."""
-        del facts
-        failure = check_judged(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        judged = yield from ask_judge(parameters.model, parameters.file, _SIMILARITY, item, View())
-        if isinstance(judged, Failure):
-            return MetricResult.failed(judged)
-        value = judged.choices[_SIMILARITY].value(parameters.value)
-        return MetricResult(
-            score=value,
-            warnings=judged.warnings,
-            matched_reference=judged.matched_reference,
-            parts=judged.parts(_SIMILARITY, value=value, yes_probability=None),
-            correct=value >= parameters.file.variants[_SIMILARITY].correct_from,
-        )
-
-    def prepare(self, entry: ReferenceEntry, parameters: JudgeSimilarityParameters) -> Preparation:
-        """Asks for nothing: a judge reads the references with each answer."""
-        del parameters
-        yield from ()
-        return check_entry(entry)
+    scale = Scale("similarity", lowest=0.0, highest=1.0)

@@ -5,29 +5,22 @@ Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Usi
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo
-from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
-from gradewire_server.metrics.judged.binary_questions import rule_verdict
-from gradewire_server.metrics.judged.item import View, check_entry, check_judged
+from typing_extensions import override
+
+from gradewire_server.domain.metric import ParameterError, ParameterInfo
+from gradewire_server.metrics.judged.metric import JudgedMetric, JudgedParameters, Scale, judged_info
 from gradewire_server.metrics.judged.parameters import (
     JUDGE_INFO,
     PROMPT_INFO,
     BinaryQuestions,
-    JudgeParameters,
     LabelValue,
-    advice,
     binary_info,
     value_info,
 )
 from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
-from gradewire_server.metrics.judged.rounds import ask_judge
-
-_LOWEST: Final = 1.0
-_HIGHEST: Final = 3.0
+from gradewire_server.metrics.judged.shown_item import View
 
 
 class LaveMode(StrEnum):
@@ -47,7 +40,7 @@ class Demonstrations(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LaveParameters(JudgeParameters):
+class LaveParameters(JudgedParameters):
     """Parameters of `lave`.
 
     Attributes:
@@ -85,22 +78,29 @@ class LaveParameters(JudgeParameters):
             raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} ones")
 
     @property
+    @override
+    def variant(self) -> str:
+        return self.mode
+
+    @property
+    @override
+    def by_rule(self) -> bool:
+        return self.binary is BinaryQuestions.RULE
+
+    @property
+    @override
     def view(self) -> View:
-        """What of an item is shown."""
         kind = "" if self.demonstrations is Demonstrations.AUTO else str(self.demonstrations)
         return View(self.caption, self.reference_filter, kind)
 
 
-class Lave:
+class Lave(JudgedMetric[LaveParameters]):
     """The judge's rating; of a binary question, by default, whether the prediction's yes or no is the references'."""
 
-    info = MetricInfo(
-        name="lave",
+    info = judged_info(
+        "lave",
         version=1,
         description="A language model's rating, 1 to 3, of the prediction in the light of question and references.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
         parameters=(
             JUDGE_INFO,
@@ -133,38 +133,6 @@ class Lave:
             ),
             PROMPT_INFO,
         ),
-        needs_model=False,
-        needs_judge=True,
-        advice=advice("a twentieth", 0.946),
     )
     parameters_type = LaveParameters
-
-    def score(self, item: Item, parameters: LaveParameters, facts: ModelFacts) -> Program:
-        """One round for a rating; two where a reason stands before it; none where the rule decides."""
-        del facts
-        failure = check_judged(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        if parameters.binary is BinaryQuestions.RULE:
-            verdict = rule_verdict(item.question, item.references, item.prediction)
-            if verdict is not None:
-                parts = JudgeParts(value=_HIGHEST if verdict else _LOWEST, decided_by="rule")
-                return MetricResult(score=float(verdict), parts=parts, correct=verdict)
-        judged = yield from ask_judge(parameters.model, parameters.file, parameters.mode, item, parameters.view)
-        if isinstance(judged, Failure):
-            return MetricResult.failed(judged)
-        value = judged.choices["rating"].value(parameters.value)
-        score = (value - _LOWEST) / (_HIGHEST - _LOWEST)
-        return MetricResult(
-            score=score,
-            warnings=judged.warnings,
-            matched_reference=judged.matched_reference,
-            parts=judged.parts("rating", value=value, yes_probability=None),
-            correct=score >= parameters.file.variants[parameters.mode].correct_from,
-        )
-
-    def prepare(self, entry: ReferenceEntry, parameters: LaveParameters) -> Preparation:
-        """Asks for nothing: a judge reads the references with each answer."""
-        del parameters
-        yield from ()
-        return check_entry(entry)
+    scale = Scale("rating", lowest=1.0, highest=3.0)

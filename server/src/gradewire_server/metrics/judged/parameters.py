@@ -1,11 +1,11 @@
 """Parameters that the judge metrics share; field and value names as in types.proto."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from gradewire_server.domain.metric import ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError, PromptFile
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
 from gradewire_server.metrics.parameters import member
 
 
@@ -59,17 +59,11 @@ def binary_info(default: BinaryQuestions) -> ParameterInfo:
     )
 
 
-def advice(price: str, auc: float) -> str:
-    """What people should know before they pay for a metric; figures of docs/judge.md.
-
-    Args:
-        price: What smile costs beside it: "a twentieth".
-        auc: On the 600 rows, where smile has .982.
-    """
-    return (
-        f"On 600 labelled answers to text questions this agrees less with people than smile, which costs {price}: "
-        f"AUC {auc:.3f} against 0.982, with the judge qwen2.5-coder-1.5b-instruct. docs/judge.md has more."
-    )
+ADVICE: Final = (
+    "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "
+    "docs/research/judge.md."
+)
+"""What people should know before they pay for a judge metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +72,20 @@ class JudgeParameters(PlainParameters):
 
     Attributes:
         metric: Whose parameters they are.
+        prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
     """
 
     metric: ClassVar[str]
+
+    prompts: PromptLibrary = field(default=PACKAGE_PROMPTS, kw_only=True, repr=False, compare=False)
 
     if TYPE_CHECKING:
         prompt: str
 
     @property
     def file(self) -> PromptFile:
-        """What `prompt` means; the shelf remembers what it has read."""
-        return PROMPTS.find(self.metric, self.prompt)
+        """What `prompt` means; a text is read once and remembered."""
+        return self.prompts.find(self.metric, self.prompt)
 
     @property
     def prompt_name(self) -> str:
@@ -106,8 +103,8 @@ class JudgeParameters(PlainParameters):
         Raises:
             ParameterError: A choice that does not exist.
         """
-        for field, kind in choices.items():
-            object.__setattr__(self, field, member(kind, field, getattr(self, field)))
+        for name, kind in choices.items():
+            object.__setattr__(self, name, member(kind, name, getattr(self, name)))
 
     def take_prompt(self, variant: str) -> None:
         """Sets `prompt` to what names exactly one file; for `__post_init__`.
@@ -121,4 +118,4 @@ class JudgeParameters(PlainParameters):
             raise ParameterError("prompt", str(error)) from None
         if variant not in file.variants:
             raise ParameterError("prompt", f"{file.title} has no {variant}; it has {', '.join(file.variants)}")
-        object.__setattr__(self, "prompt", PROMPTS.parameter(file))
+        object.__setattr__(self, "prompt", self.prompts.parameter(file))

@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.reference_filter import (
     write_references,
 )
 from gradewire_server.metrics.judged.self_praise import without_praise
-from gradewire_server.metrics.smile.windows import MAX_WORDS
+from gradewire_server.metrics.text.word_split import MAX_WORDS
 
 DEFAULT_SHARE: Final = 0.25
 """References rarer than this share of the most frequent one are not shown (LAVE, section 4.2)."""

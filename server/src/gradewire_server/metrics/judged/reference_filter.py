@@ -12,7 +12,7 @@ from typing import Final
 from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, first_words, neutralise
 from gradewire_server.metrics.judged.prompts import ReferenceForm
 from gradewire_server.metrics.judged.reference_closeness import closest
-from gradewire_server.metrics.smile.windows import MAX_WORDS
+from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
 
 _ENDS: Final = " .,;:!?\"'"

@@ -8,11 +8,11 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.judged.item import View, show_item
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
 from gradewire_server.metrics.judged.prompts import PromptFile, Step, Variant
+from gradewire_server.metrics.judged.shown_item import View, show_item
 
 MIN_LABEL_MASS: Final = 0.01
 """Probability of all labels together under which they say nothing: the judge wanted to say something else."""

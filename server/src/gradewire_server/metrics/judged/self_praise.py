@@ -2,7 +2,8 @@
 
 A small judge reads "Bob. This is correct." and says "correct". So the labels of its prompt, and what people say in
 their place ("that is right"), are not shown where an answer uses them. They stay where a reference that is shown has
-the word, for there they are an answer ("True or false?"). docs/prompts.md says what a judge can still be talked into.
+the word, for there they are an answer ("True or false?"). docs/research/hostile-answers.md says what a judge can still
+be talked into.
 """
 
 import re
@@ -67,7 +68,17 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
             continue
         pieces += (text[begin : match.start()], PLACEHOLDER)
         begin = match.end()
-    return "".join((*pieces, text[begin:])) if pieces else text
+    left = "".join((*pieces, text[begin:])) if pieces else text
+    return left if left.isascii() else _without_bare_labels(left, delimiters, answers)
+
+
+def _without_bare_labels(text: str, delimiters: Delimiters, answers: set[str]) -> str:
+    """Without labels in ASCII that touch only other characters: a judge reads "correct¹" as "correct"."""
+
+    def shown(match: re.Match[str]) -> str:
+        return match[0] if answers.issuperset(_WORD.findall(match[0].lower())) else PLACEHOLDER
+
+    return _bare_labels(delimiters).sub(shown, text)
 
 
 def _is_answer(match: re.Match[str], answers: set[str], scales: set[str]) -> bool:
@@ -78,8 +89,19 @@ def _is_answer(match: re.Match[str], answers: set[str], scales: set[str]) -> boo
 
 
 @lru_cache(maxsize=256)
+def _bare_labels(delimiters: Delimiters) -> re.Pattern[str]:
+    labels = tuple(label for label in _long_labels(delimiters) if label.isascii())
+    label = rf"(?:{any_of(labels)})(?:ly|ness)?" if labels else r"(?!)"
+    return re.compile(rf"(?<![a-z0-9]){label}(?![a-z0-9])", re.ASCII | re.IGNORECASE)
+
+
+def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
+    return tuple(label for label in delimiters.labels if any(map(_is_long, _WORD.findall(label))))
+
+
+@lru_cache(maxsize=256)
 def _praise(delimiters: Delimiters) -> re.Pattern[str]:
-    long_labels = tuple(label for label in delimiters.labels if any(map(_is_long, _WORD.findall(label))))
+    long_labels = _long_labels(delimiters)
     # A pattern that matches nothing stands for no labels.
     label = rf"(?:{any_of(long_labels)})(?:ly|ness)?(?![^\W_])" if long_labels else r"(?!)"
     any_label = (

@@ -1,17 +1,18 @@
 """Easy match: a reference occurs in the prediction as whole words, after SMILE's normalisation.
 
-Source: SMILE, section on baselines ("can be found within the model response"); METRICS "Baselines".
+Source: SMILE, section on baselines ("can be found within the model response").
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
-from gradewire_server.domain.needs import Preparation, Program
+from typing_extensions import override
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, PlainParameters
 from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import EasyMatchParameters
-from gradewire_server.metrics.text.words import Normalised, normalise
+from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
+from gradewire_server.metrics.text_metric import TextMetric, first_match
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
@@ -20,7 +21,12 @@ def contained(prediction: Normalised, references: Iterable[Normalised]) -> Itera
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 
 
-class EasyMatch:
+@dataclass(frozen=True, slots=True)
+class EasyMatchParameters(PlainParameters):
+    """`easy_match` has no parameters."""
+
+
+class EasyMatch(TextMetric[EasyMatchParameters]):
     """1 if a reference occurs in the prediction, else 0; the matched reference is named where there is one."""
 
     info = MetricInfo(
@@ -36,21 +42,7 @@ class EasyMatch:
     )
     parameters_type = EasyMatchParameters
 
-    def score(self, item: Item, parameters: EasyMatchParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del parameters, facts
-        yield from ()
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        found = contained(normalise(item.prediction), map(normalise, item.references))
-        for index, stands_in_it in enumerate(found):
-            if stands_in_it:
-                return MetricResult(score=1.0, matched_reference=index, correct=True)
-        return MetricResult(score=0.0, correct=False)
-
-    def prepare(self, entry: ReferenceEntry, parameters: EasyMatchParameters) -> Preparation:
-        """Asks for nothing."""
+    @override
+    def grade(self, item: Item, parameters: EasyMatchParameters) -> MetricResult:
         del parameters
-        yield from ()
-        return check_references(entry.references)
+        return first_match(contained(normalise(item.prediction), map(normalise, item.references)))

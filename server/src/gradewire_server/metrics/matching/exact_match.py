@@ -5,13 +5,14 @@ Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehens
 
 import re
 import string
+from dataclasses import dataclass
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
-from gradewire_server.domain.needs import Preparation, Program
+from typing_extensions import override
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, PlainParameters
 from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import ExactMatchParameters
+from gradewire_server.metrics.text_metric import TextMetric, first_match
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -31,7 +32,12 @@ def squad_normalise(text: str) -> str:
     return ""
 
 
-class ExactMatch:
+@dataclass(frozen=True, slots=True)
+class ExactMatchParameters(PlainParameters):
+    """`exact_match` has no parameters."""
+
+
+class ExactMatch(TextMetric[ExactMatchParameters]):
     """1 if the prediction equals a reference after `squad_normalise`, else 0; a match names its reference."""
 
     info = MetricInfo(
@@ -47,21 +53,8 @@ class ExactMatch:
     )
     parameters_type = ExactMatchParameters
 
-    def score(self, item: Item, parameters: ExactMatchParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del parameters, facts
-        yield from ()
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        prediction = squad_normalise(item.prediction)
-        for index, reference in enumerate(item.references):
-            if squad_normalise(reference) == prediction:
-                return MetricResult(score=1.0, matched_reference=index, correct=True)
-        return MetricResult(score=0.0, correct=False)
-
-    def prepare(self, entry: ReferenceEntry, parameters: ExactMatchParameters) -> Preparation:
-        """Asks for nothing."""
+    @override
+    def grade(self, item: Item, parameters: ExactMatchParameters) -> MetricResult:
         del parameters
-        yield from ()
-        return check_references(entry.references)
+        prediction = squad_normalise(item.prediction)
+        return first_match(squad_normalise(reference) == prediction for reference in item.references)

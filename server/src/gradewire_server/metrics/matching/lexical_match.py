@@ -6,13 +6,14 @@ Kamalloo et al. 2023, "Evaluating Open-Domain Question Answering in the Era of L
 
 from dataclasses import dataclass
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, PlainParameters
-from gradewire_server.domain.needs import Preparation, Program
+from typing_extensions import override
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, PlainParameters
 from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.matching.exact_match import squad_normalise
 from gradewire_server.metrics.text.word_split import split_words
+from gradewire_server.metrics.text_metric import TextMetric, first_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ def _padded(text: str) -> str:
     return f" {' '.join(split_words(squad_normalise(text)))} "
 
 
-class LexicalMatch:
+class LexicalMatch(TextMetric[LexicalMatchParameters]):
     """1 if a reference occurs in the prediction, else 0; the first that does is named."""
 
     info = MetricInfo(
@@ -40,21 +41,8 @@ class LexicalMatch:
     )
     parameters_type = LexicalMatchParameters
 
-    def score(self, item: Item, parameters: LexicalMatchParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del parameters, facts
-        yield from ()
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        prediction = _padded(item.prediction)
-        for index, reference in enumerate(item.references):
-            if _padded(reference) in prediction:
-                return MetricResult(score=1.0, matched_reference=index, correct=True)
-        return MetricResult(score=0.0, correct=False)
-
-    def prepare(self, entry: ReferenceEntry, parameters: LexicalMatchParameters) -> Preparation:
-        """Asks for nothing."""
+    @override
+    def grade(self, item: Item, parameters: LexicalMatchParameters) -> MetricResult:
         del parameters
-        yield from ()
-        return check_references(entry.references)
+        prediction = _padded(item.prediction)
+        return first_match(_padded(reference) in prediction for reference in item.references)

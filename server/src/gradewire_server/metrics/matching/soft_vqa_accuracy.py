@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from rapidfuzz.distance import Levenshtein
+from typing_extensions import override
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
-from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import MetricResult, VqaParts, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.checks import check_references
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, ParameterInfo
+from gradewire_server.domain.result import Failure, MetricResult, VqaParts, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.matching.vqa_accuracy import (
     CONSENSUS_INFO,
     VqaAccuracyParameters,
@@ -21,6 +20,7 @@ from gradewire_server.metrics.matching.vqa_accuracy import (
     consensus_score,
     reaches,
 )
+from gradewire_server.metrics.text_metric import TextMetric
 
 MAX_CHARACTERS: Final = 4096
 """Characters of a text that are compared: the distance costs the product of both lengths."""
@@ -39,7 +39,7 @@ class SoftVqaAccuracyParameters(VqaAccuracyParameters):
     """Parameters of `soft_vqa_accuracy`; without `verdict_cut` there is no verdict."""
 
 
-class SoftVqaAccuracy:
+class SoftVqaAccuracy(TextMetric[SoftVqaAccuracyParameters]):
     """As `vqa_accuracy`, each annotator agreeing by 1 - character error rate; the first of the closest is named."""
 
     info = MetricInfo(
@@ -63,13 +63,12 @@ class SoftVqaAccuracy:
     )
     parameters_type = SoftVqaAccuracyParameters
 
-    def score(self, item: Item, parameters: SoftVqaAccuracyParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del facts
-        yield from ()
-        failure = check_annotators(item, parameters)
-        if failure is not None:
-            return MetricResult.failed(failure)
+    @override
+    def check(self, item: Item, parameters: SoftVqaAccuracyParameters) -> Failure | None:
+        return check_annotators(item, parameters)
+
+    @override
+    def grade(self, item: Item, parameters: SoftVqaAccuracyParameters) -> MetricResult:
         prediction, references = comparable(item)
         truncated = max(map(len, (prediction, *references))) > MAX_CHARACTERS
         shortened = prediction[:MAX_CHARACTERS]
@@ -86,9 +85,3 @@ class SoftVqaAccuracy:
             parts=VqaParts(references.count(prediction), len(references), prediction),
             correct=None if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: SoftVqaAccuracyParameters) -> Preparation:
-        """Asks for nothing."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)

@@ -1,7 +1,7 @@
 """VQA accuracy: how many annotators gave the predicted answer.
 
 Source: Antol et al. 2015, "VQA: Visual Question Answering", section 3 (min(n/3, 1)), and the challenge's evaluation
-(leave-one-out over the annotators); METRICS "Baselines".
+(leave-one-out over the annotators).
 """
 
 import math
@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import Preparation, Program
+from typing_extensions import override
+
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, PlainParameters
 from gradewire_server.domain.result import Failure, MetricResult, Status, VqaParts
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
 from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.text_metric import TextMetric
 
 _ENOUGH: Final = 3
 """Annotators who must agree for a full score."""
@@ -92,7 +94,7 @@ def reaches(score: float, cut: float) -> bool:
     return score >= cut - _ROUNDING
 
 
-class VqaAccuracy:
+class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
     """Share of annotators' consensus that the prediction meets; the first who agrees is named."""
 
     info = MetricInfo(
@@ -116,13 +118,12 @@ class VqaAccuracy:
     )
     parameters_type = VqaAccuracyParameters
 
-    def score(self, item: Item, parameters: VqaAccuracyParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del facts
-        yield from ()
-        failure = check_annotators(item, parameters)
-        if failure is not None:
-            return MetricResult.failed(failure)
+    @override
+    def check(self, item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
+        return check_annotators(item, parameters)
+
+    @override
+    def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:
         prediction, references = comparable(item)
         agreements = [float(reference == prediction) for reference in references]
         agreeing = int(sum(agreements))
@@ -133,9 +134,3 @@ class VqaAccuracy:
             parts=VqaParts(agreeing, len(references), prediction),
             correct=agreeing > 0 if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: VqaAccuracyParameters) -> Preparation:
-        """Asks for nothing."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)

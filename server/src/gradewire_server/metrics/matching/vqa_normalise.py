@@ -1,7 +1,7 @@
 """The normalisation of the VQA challenge's evaluation: punctuation, number words, articles, contractions.
 
-Source: Antol et al. 2015, "VQA: Visual Question Answering", and the challenge's evaluation program (v2); docs/scores.md
-lists what is done differently.
+Source: Antol et al. 2015, "VQA: Visual Question Answering", and the challenge's evaluation program (v2);
+docs/reference/metrics.md lists what is done differently.
 """
 
 import re

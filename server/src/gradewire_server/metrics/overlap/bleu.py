@@ -12,15 +12,15 @@ from typing import Final
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+from typing_extensions import override
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, PlainParameters
 from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Status
 from gradewire_server.domain.result import Warning as Remark
-from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import MAX_WORDS
+from gradewire_server.metrics.text_metric import TextMetric
 
 _LONGEST_NGRAM: Final = 4
 MAX_CHARACTERS: Final = 16_384
@@ -79,7 +79,7 @@ def _compute(prediction: list[str], references: list[list[str]], max_ngram: int)
     )
 
 
-class Bleu:
+class Bleu(TextMetric[BleuParameters]):
     """Sentence BLEU, 0 to 1; no single reference is the best one, so none is named."""
 
     info = MetricInfo(
@@ -102,13 +102,8 @@ class Bleu:
     )
     parameters_type = BleuParameters
 
-    def score(self, item: Item, parameters: BleuParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del facts
-        yield from ()
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+    @override
+    def grade(self, item: Item, parameters: BleuParameters) -> MetricResult:
         prediction, prediction_cut = _tokens(item.prediction)
         if not prediction:
             message = "prediction: BLEU's tokenisation leaves nothing of it"
@@ -128,9 +123,3 @@ class Bleu:
                 reference_words=found.ref_len,
             ),
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: BleuParameters) -> Preparation:
-        """Asks for nothing."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)

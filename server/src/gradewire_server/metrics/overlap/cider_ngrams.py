@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from gradewire_server.metrics.smile.windows import MAX_WORDS
 from gradewire_server.metrics.text.reference_words import words_of_references
-from gradewire_server.metrics.text.words import bare_words
+from gradewire_server.metrics.text.smile_normalise import bare_words
+from gradewire_server.metrics.text.word_split import MAX_WORDS
 
 MAX_ORDER: Final = 4
 """Longest n-gram, in words."""

@@ -8,16 +8,16 @@ from functools import partial
 from typing import Final
 
 from rapidfuzz.distance import LCSseq
+from typing_extensions import override
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, ParameterInfo, PlainParameters
 from gradewire_server.domain.result import MetricResult, RougeLParts, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, member
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.word_split import first_words
+from gradewire_server.metrics.text_metric import TextMetric
 from gradewire_server.metrics.ties import TIE
 
 _UNSTEMMED_CHARACTERS: Final = 3
@@ -56,7 +56,7 @@ def _compare(prediction: list[str], reference: list[str]) -> RougeLParts:
     return RougeLParts(precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0)
 
 
-class RougeL:
+class RougeL(TextMetric[RougeLParameters]):
     """Precision, recall and F1 of the longest common subsequence; the best reference counts, of equals the first."""
 
     info = MetricInfo(
@@ -80,13 +80,8 @@ class RougeL:
     )
     parameters_type = RougeLParameters
 
-    def score(self, item: Item, parameters: RougeLParameters, facts: ModelFacts) -> Program:
-        """Asks for nothing."""
-        del facts
-        yield from ()
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+    @override
+    def grade(self, item: Item, parameters: RougeLParameters) -> MetricResult:
         words_of = partial(_words, stemmed=parameters.stem)
         prediction, prediction_cut = words_of(item.prediction)
         references, references_cut = words_of_references(item.references, words_of)
@@ -102,9 +97,3 @@ class RougeL:
             matched_reference=matched,
             parts=best,
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: RougeLParameters) -> Preparation:
-        """Asks for nothing."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)

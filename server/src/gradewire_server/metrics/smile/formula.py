@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.matching.easy_match import contained
-from gradewire_server.metrics.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.ties import TIE, first_of_the_highest
 

@@ -1,7 +1,7 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
-Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/scores.md settles
-what it leaves open.
+Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
+settles what it leaves open.
 """
 
 from dataclasses import replace
@@ -11,12 +11,13 @@ from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, SmileParameters, SmilePreset, SyntheticMode
-from gradewire_server.metrics.smile.evidence import gather
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
 from gradewire_server.metrics.smile.formula import grade
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.words import normalise
+from gradewire_server.metrics.text.smile_normalise import normalise
 
 
 class Smile:

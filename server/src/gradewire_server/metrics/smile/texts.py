@@ -7,9 +7,9 @@ from typing import Any
 from gradewire_server.domain.needs import Need, PreparedSynthetic, ask
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import is_blank
-from gradewire_server.metrics.parameters import SyntheticMode
+from gradewire_server.metrics.smile.parameters import SyntheticMode
 from gradewire_server.metrics.smile.windows import Windows, windows_of
-from gradewire_server.metrics.text.words import Normalised, normalise
+from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
 
 
 @dataclass(frozen=True, slots=True)

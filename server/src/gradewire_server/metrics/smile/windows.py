@@ -1,16 +1,16 @@
 """All windows of n words of a prediction, for the lengths n of its references.
 
-Source: SMILE, eq. 2 (the n-grams of the response); limits: DESIGN "The cache never changes a score".
+Source: SMILE, eq. 2 (the n-grams of the response). The limits are ours.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
+from gradewire_server.metrics.text.word_split import MAX_WORDS
+
 MAX_WINDOWS = 512
 """Distinct windows of a prediction that are looked at; one of each length always is."""
-MAX_WORDS = 1024
-"""Words of a prediction that windows are taken from."""
 
 
 @dataclass(frozen=True, slots=True)

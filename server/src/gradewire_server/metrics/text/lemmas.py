@@ -1,7 +1,7 @@
 """Lemma of a word on its own: lemminflect's dictionary, first noun lemma, else verb, adjective, adverb, else the word.
 
-Source: lemminflect 0.2.3 (SPECIALIST lexicon), which carries its data; docs/scores.md says how far it agrees with
-WordNet's lemmatizer. Another rule is another metric version.
+Source: lemminflect 0.2.3 (SPECIALIST lexicon), which carries its data; docs/research/lemmas.md says how far it
+agrees with WordNet's lemmatizer. Another rule is another metric version.
 """
 
 from collections.abc import Callable, Mapping

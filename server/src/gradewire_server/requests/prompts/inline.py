@@ -6,23 +6,22 @@ from collections.abc import Iterable
 from typing import Final
 
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.metrics.judged.prompts import PROMPTS, PromptError
+from gradewire_server.metrics.judged.prompts import PromptError, PromptLibrary
 
 _INLINE_CHARACTERS: Final = 1024
 """Shorter ones are names, or read at once."""
 
 
-async def read_ahead(specs: Iterable[types_pb2.MetricSpec]) -> None:
-    """Has the prompts of specs read on a thread; planning finds them read, and says what is wrong with them."""
+async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
+    """Reads long prompts on a thread, where they are remembered; an error in one is left for planning to raise."""
     for spec in specs:
         metric = spec.WhichOneof("metric")
-        prompt: str = getattr(getattr(spec, metric), "prompt", "") if metric else ""
         if metric:
-            await read_prompt_ahead(metric, prompt)
+            await read_prompt_ahead(prompts, metric, getattr(getattr(spec, metric), "prompt", ""))
 
 
-async def read_prompt_ahead(metric: str, prompt: str) -> None:
+async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
     """The same for one prompt."""
     if len(prompt) > _INLINE_CHARACTERS:
-        with contextlib.suppress(PromptError):  # it is raised again by who plans, who knows the field's path
-            await asyncio.to_thread(PROMPTS.find, metric, prompt)
+        with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
+            await asyncio.to_thread(prompts.find, metric, prompt)

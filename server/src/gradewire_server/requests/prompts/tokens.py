@@ -1,4 +1,4 @@
-"""A judge's tokenizer without the judge: how many tokens a prompt has, and what of it is cut."""
+"""A judge's tokenizer without the judge: how many tokens a prompt has, and how much of it is cut off."""
 
 from dataclasses import dataclass
 

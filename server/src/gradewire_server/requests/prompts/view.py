@@ -1,4 +1,4 @@
-"""What a judge would see of an item, without asking one: for people who write prompts and wonder at verdicts."""
+"""What a judge would see of an item, without asking one: for people who write prompts or wonder about a verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.judges.chat_templates import TEMPLATES, Markup
+from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_item
-from gradewire_server.requests.limits import Limits
 from gradewire_server.requests.parameters import read_parameters
+from gradewire_server.settings.limits import Limits
 
-STAND_IN: Final = "WHAT THE JUDGE WRITES STANDS HERE"
+PLACEHOLDER: Final = "WHAT THE JUDGE WRITES STANDS HERE"
 """Takes the place of a text that only a judge could write, in the rounds after it."""
 _MAX_ROUNDS: Final = 16
 
@@ -46,7 +47,7 @@ class PromptView:
     Attributes:
         title: NAME/VERSION of the prompt.
         digest: SHA-256 of its file.
-        rounds: In their order; what the judge says is made up: the first label, STAND_IN for a text.
+        rounds: In their order; what the judge says is made up: the first label, PLACEHOLDER for a text.
         without_judge: What becomes of an item for which no judge is asked; "" where one is.
     """
 
@@ -56,7 +57,7 @@ class PromptView:
     without_judge: str
 
 
-def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item) -> PromptView:
+def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: PromptLibrary) -> PromptView:
     """Runs a judge metric on an item, with answers that are made up.
 
     Raises:
@@ -69,7 +70,7 @@ def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item) -> PromptVi
         raise PromptViewError(f"{name or 'no metric'} asks no judge; those that do: {judged}")
     written: Any = getattr(spec, name)
     try:
-        parameters: Parameters = read_parameters(written, metric, name, model=written.model)
+        parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
     except ParameterError as error:
         raise PromptViewError(f"{name}: {error}") from error
     item = read_item(message, Limits(), check_bytes=True)
@@ -104,7 +105,7 @@ def _made_up(need: Need) -> Choice | Generated:
     if isinstance(need, Choose):
         return Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
     if isinstance(need, Generate):
-        return Generated(STAND_IN, complete=True, prompt_tokens=0, generated_tokens=0)
+        return Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
     raise PromptViewError(f"it asks for more than a judge can say ({type(need).__name__})")
 
 

@@ -1,7 +1,7 @@
 """Whether a sentence may stand for a reference: what is asked of a synthetic answer.
 
 Source: SMILE, section 4 and its appendix on synthetic answers: one short sentence that uses the words of the answer and
-is not the question as it stands. How that is measured is settled here (docs/synthetic.md).
+is not the question as it stands. How that is measured is settled here (docs/reference/synthetic-answers.md).
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
+from gradewire_server.metrics.text.smile_normalise import bare_words, normalise
 from gradewire_server.metrics.text.word_split import split_words
-from gradewire_server.metrics.text.words import bare_words, normalise
 
 MAX_REFERENCE_WORDS: Final = 16
 """A longer reference is as long as an answer of a model: it stands for itself."""

@@ -12,8 +12,7 @@ from typing import Final
 from gradewire_server.metrics.judged.neutralise import first_words
 from gradewire_server.metrics.judged.prompt import demonstration_set
 from gradewire_server.metrics.judged.prompts import PromptFile
-from gradewire_server.metrics.smile.windows import MAX_WORDS
-from gradewire_server.metrics.text.word_split import split_words
+from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
 from gradewire_server.scoring.synthetic.check import Flaw
 
 LEAST_RUN_WORDS: Final = 4

@@ -14,11 +14,10 @@ from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.judged.neutralise import first_words, neutralise
 from gradewire_server.metrics.judged.prompt import text_prompt
 from gradewire_server.metrics.judged.prompts import PromptFile, Variant
-from gradewire_server.metrics.smile.windows import MAX_WORDS
-from gradewire_server.metrics.text.sentences import first_sentence
-from gradewire_server.metrics.text.word_split import split_words
+from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
 from gradewire_server.scoring.synthetic.check import Flaw, find_flaw, stands_for_itself
 from gradewire_server.scoring.synthetic.echo import Shown, find_echo, is_about
+from gradewire_server.scoring.synthetic.first_sentence import first_sentence
 
 FIRST = "sentence"
 AGAIN = "again"

@@ -1,4 +1,4 @@
-"""The engine's directory on disk: which processes use it, and what lies where."""
+"""The server's directory on disk: which processes use it, and what lies where."""
 
 import contextlib
 import fcntl

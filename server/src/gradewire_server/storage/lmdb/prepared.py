@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import lmdb
+from typing_extensions import override
 
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.settings.groups import DiskConfig
+from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.environment import open_environment
-from gradewire_server.storage.prepared import TAKEN, differs
+from gradewire_server.storage.prepared import TAKEN, PreparedStore, differs
 
 _log = logging.getLogger(__name__)
 _FAILED = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
@@ -24,7 +25,7 @@ _COUNT = struct.Struct("<Q")
 """Number of a group's members, under the group's own name."""
 
 
-class DiskPrepared:
+class DiskPrepared(PreparedStore):
     """See `PreparedStore`.
 
     Args:
@@ -46,8 +47,8 @@ class DiskPrepared:
         # Not on the event loop: a durable commit waits for the disk.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="prepared")
 
+    @override
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """See `PreparedStore`."""
         if not self._directory.ours:
             return _FAILED
         try:
@@ -58,33 +59,33 @@ class DiskPrepared:
             self._suspect = True
             return _FAILED
 
+    @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._write, values)
 
+    @override
     async def member_count(self, group: bytes) -> int | Failure:
-        """See `PreparedStore`."""
         found = await self.read([group])
         if isinstance(found, Failure):
             return found
         return _number(found[0])
 
+    @override
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """See `PreparedStore`."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._members, group)
 
+    @override
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._add_members, group, values)
 
+    @override
     async def close(self) -> None:
-        """See `PreparedStore`."""
         if not self._directory.ours:
             return
         await asyncio.to_thread(self._thread.shutdown)

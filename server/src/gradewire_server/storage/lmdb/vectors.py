@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import lmdb
+from typing_extensions import override
 
 from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.settings.groups import DiskConfig
+from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.codec import Stored, unseal
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.environment import open_environment
 from gradewire_server.storage.lmdb.generations import Generations
-from gradewire_server.storage.second_level import CHUNK_KEYS, Write
+from gradewire_server.storage.second_level import CHUNK_KEYS, SecondLevel, Write
 from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ _MAX_COPIED_BYTES = 1 << 20
 _PAUSE_AFTER_FAILED_WRITE_S = 10.0
 
 
-class DiskVectors:
+class DiskVectors(SecondLevel):
     """Vectors in LMDB maps; processes may share the directory.
 
     Args:
@@ -74,14 +75,14 @@ class DiskVectors:
         self._copied_bytes = 0
 
     @property
+    @override
     def available(self) -> bool:
-        """See `SecondLevel`."""
         return not self._broken and self._directory.ours and time.monotonic() >= self._no_writes_before_s
 
+    @override
     async def read(
         self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
     ) -> list[bytes | None]:
-        """See `SecondLevel`."""
         blobs: list[bytes | None] = []
         for start in range(0, len(keys), CHUNK_KEYS[kind]):
             if start:
@@ -102,8 +103,8 @@ class DiskVectors:
             self._telemetry.store_s.labels(_STORE, "read").observe(time.perf_counter() - started_s)
         return blobs + [None] * (len(keys) - len(blobs))
 
+    @override
     async def write(self, writes: Sequence[Write]) -> int:
-        """See `SecondLevel`."""
         if not self.available:
             return 0
         started_s = time.perf_counter()
@@ -119,14 +120,14 @@ class DiskVectors:
         self._telemetry.store_s.labels(_STORE, "write").observe(time.perf_counter() - started_s)
         return len(writes)
 
+    @override
     def degraded(self) -> str:
-        """See `SecondLevel`."""
         if self._broken or not self._directory.ours:
             return f"disk: {self._broken or 'opened before a fork'}"
         return "" if self.available else "disk: writing fails"
 
+    @override
     async def close(self) -> None:
-        """See `SecondLevel`."""
         if not self._directory.ours:
             return
         await asyncio.to_thread(self._writing.shutdown)

@@ -16,7 +16,7 @@ from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from gradewire_server.concurrency.breaker import Breaker, BreakerState
-from gradewire_server.settings.groups import RedisConfig
+from gradewire_server.settings.cache import RedisConfig
 from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class RedisRefusedError(RedisAwayError):
     """The server answered that it will not: it is full, a replica, or we lack a permission."""
 
 
-class RedisLink:
+class RedisClient:
     """Connection pool, timeouts, breaker and probe of one server.
 
     A command that is cut off closes its connection, so its late reply cannot be taken for another command's.

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Mapping, Sequence
 
+from typing_extensions import override
+
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.storage.codec import unseal
 from gradewire_server.storage.keys import EntryKind
-from gradewire_server.storage.prepared import TAKEN, differs
-from gradewire_server.storage.redis.client import RedisAwayError, RedisLink, RedisRefusedError
-from gradewire_server.storage.second_level import CHUNK_KEYS, Write
+from gradewire_server.storage.prepared import TAKEN, PreparedStore, differs
+from gradewire_server.storage.redis.client import RedisAwayError, RedisClient, RedisRefusedError
+from gradewire_server.storage.second_level import CHUNK_KEYS, SecondLevel, Write
 from gradewire_server.storage.telemetry import StorageTelemetry
 
 _CHUNK_KEYS = 512
@@ -24,44 +26,44 @@ _TOO_LARGE = Failure(
 )
 
 
-class RedisVectors:
+class RedisVectors(SecondLevel):
     """The second level in Redis. References have no time to live, predictions have one.
 
     Args:
-        link: The server.
+        client: The server.
         telemetry: Where rejected values are counted.
         prediction_ttl_s: See `CacheConfig`.
     """
 
     source = Source.REDIS
 
-    def __init__(self, link: RedisLink, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
-        self._link = link
+    def __init__(self, client: RedisClient, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
+        self._client = client
         self._rejected = telemetry.store_rejected.labels("redis")
         self._prediction_ttl_s = prediction_ttl_s
 
     @property
+    @override
     def available(self) -> bool:
-        """See `SecondLevel`."""
-        return self._link.available
+        return self._client.available
 
+    @override
     async def read(
         self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
     ) -> list[bytes | None]:
-        """See `SecondLevel`."""
         blobs: list[bytes | None] = []
         step = _CHUNK_KEYS if kind is EntryKind.SENTENCE else CHUNK_KEYS[kind]
         for start in range(0, len(keys), step):
             chunk = keys[start : start + step]
             try:
-                values = await self._link.get(chunk)
+                values = await self._client.get(chunk)
             except RedisAwayError:
                 break
             blobs += [self._blob(key, value, dims, kind) for key, value in zip(chunk, values, strict=True)]
         return blobs + [None] * (len(keys) - len(blobs))
 
+    @override
     async def write(self, writes: Sequence[Write]) -> int:
-        """See `SecondLevel`."""
         if not self.available:
             return 0
         expires_unix_s = int(time.time()) + self._prediction_ttl_s
@@ -69,7 +71,7 @@ class RedisVectors:
             chunk = writes[start : start + _CHUNK_KEYS]
             passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
             try:
-                await self._link.set(
+                await self._client.set(
                     {write.key: write.sealed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
                     ttl_s={write.key: self._prediction_ttl_s for write in passing},
                 )
@@ -77,12 +79,14 @@ class RedisVectors:
                 return start
         return len(writes)
 
+    @override
     def degraded(self) -> str:
-        """See `SecondLevel`."""
-        return self._link.degraded()
+        return self._client.degraded()
 
+    @override
     async def close(self) -> None:
-        """See `SecondLevel`; the link is closed by the prepared answers, which are closed last."""
+        # The client is closed by the prepared answers, which are closed last.
+        return
 
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
         if value is None:
@@ -94,24 +98,24 @@ class RedisVectors:
         return stored.blob
 
 
-class RedisPrepared:
+class RedisPrepared(PreparedStore):
     """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
 
     A group is one hash, so that a cluster keeps it in one place.
 
     Args:
-        link: The server; closed with this store.
+        client: The server; closed with this store.
     """
 
-    def __init__(self, link: RedisLink) -> None:
-        self._link = link
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
 
+    @override
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """See `PreparedStore`."""
         values: list[bytes | None] = []
         for start in range(0, len(keys), _CHUNK_KEYS):
             try:
-                found = await self._link.get(keys[start : start + _CHUNK_KEYS])
+                found = await self._client.get(keys[start : start + _CHUNK_KEYS])
             except RedisRefusedError:
                 return _REFUSED
             except RedisAwayError:
@@ -119,8 +123,8 @@ class RedisPrepared:
             values += [value if isinstance(value, bytes) else None for value in found]
         return values
 
+    @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
         there = await self._there(values)
         if isinstance(there, Failure):
@@ -130,10 +134,10 @@ class RedisPrepared:
         missing = [(key, value) for key, value in values.items() if there[key] is None]
         try:
             for start in range(0, len(missing), _CHUNK_KEYS):
-                await self._link.add(dict(missing[start : start + _CHUNK_KEYS]))
+                await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
             for key, found in there.items():
                 if found is not None and found != values[key]:
-                    await self._link.replace(key, found, values[key])  # damaged, or it would be TAKEN
+                    await self._client.replace(key, found, values[key])  # damaged, or it would be TAKEN
         except RedisRefusedError:
             return _REFUSED
         except RedisAwayError:
@@ -144,17 +148,17 @@ class RedisPrepared:
             return there
         return None if there == values else _AWAY
 
+    @override
     async def member_count(self, group: bytes) -> int | Failure:
-        """See `PreparedStore`."""
         try:
-            return await self._link.hash_length(group)
+            return await self._client.hash_length(group)
         except RedisRefusedError:
             return _REFUSED
         except RedisAwayError:
             return _AWAY
 
+    @override
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """See `PreparedStore`."""
         found: dict[bytes, bytes] = {}
         count = await self.member_count(group)
         if isinstance(count, Failure):
@@ -162,7 +166,7 @@ class RedisPrepared:
         cursor = read_bytes = 0
         try:
             while True:
-                cursor, page = await self._link.hash_page(group, cursor, _PAGE_MEMBERS)
+                cursor, page = await self._client.hash_page(group, cursor, _PAGE_MEMBERS)
                 found |= page
                 read_bytes += sum(map(len, page.values()))
                 if read_bytes > _MAX_GROUP_BYTES:
@@ -175,19 +179,19 @@ class RedisPrepared:
             return _AWAY
         return found if len(found) >= count else _AWAY
 
+    @override
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """See `PreparedStore`."""
         names = list(values)
         try:
             for start in range(0, len(names), _CHUNK_KEYS):
                 chunk = names[start : start + _CHUNK_KEYS]
                 # Looked at first and last as in `write`.
-                there = zip(chunk, await self._link.hash_get(group, chunk), strict=True)
+                there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
                 missing = {name: values[name] for name, value in there if value != values[name]}
                 if not missing:
                     continue
-                await self._link.hash_set(group, missing)
-                if await self._link.hash_get(group, list(missing)) != list(missing.values()):
+                await self._client.hash_set(group, missing)
+                if await self._client.hash_get(group, list(missing)) != list(missing.values()):
                     return _AWAY
         except RedisRefusedError:
             return _REFUSED
@@ -195,9 +199,9 @@ class RedisPrepared:
             return _AWAY
         return None
 
+    @override
     async def close(self) -> None:
-        """See `PreparedStore`."""
-        await self._link.close()
+        await self._client.close()
 
     async def _there(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
         """What the keys hold now; `TAKEN` where that is another answer."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.server.metrics.calibrated.features.test_features import inputs
+from tests.server.metrics.calibrated.features.test_measure import inputs
 from tests.server.metrics.calibrated.test_metric import FACTS
 from tests.support.engines.calibrated_fits import DIGEST
 from tests.support.engines.programs import Table, at
@@ -11,7 +11,8 @@ from tests.support.engines.programs import Table, at
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.calibrated.features.features import FEATURES, features
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
+from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.support.judges.prompts import GRADE, LAVE, SIMILARITY, VERDICT
 
 from gradewire_server.metrics.judged.neutralise import Delimiters
-from gradewire_server.metrics.judged.prompts import MAX_BYTES, PROMPTS, PromptError, ReferenceForm, read_prompt
+from gradewire_server.metrics.judged.prompts import MAX_BYTES, PACKAGE_PROMPTS, PromptError, ReferenceForm, read_prompt
 
-SYNTHETIC = PROMPTS.find("synthetic", "").text
+SYNTHETIC = PACKAGE_PROMPTS.find("synthetic", "").text
 
 
 def test_a_file_is_what_it_says() -> None:

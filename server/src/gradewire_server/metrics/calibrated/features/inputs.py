@@ -7,9 +7,9 @@ from typing import Any, Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.needs import Need
 from gradewire_server.domain.result import Failure, SmileParts
-from gradewire_server.metrics.parameters import SmileParameters
-from gradewire_server.metrics.smile.evidence import gather
 from gradewire_server.metrics.smile.formula import Evidence, grade
+from gradewire_server.metrics.smile.parameters import SmileParameters
+from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
 
 _V1_WEIGHT: Final = 0.3

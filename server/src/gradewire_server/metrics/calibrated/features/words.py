@@ -12,10 +12,8 @@ from functools import cached_property
 from typing import Final
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.word_split import split_words
+from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
 
-MAX_WORDS: Final = 1024
-"""Words of a text that features are made of."""
 MAX_CHARACTERS: Final = 8_192
 """Characters of a prediction or question that features are made of."""
 MAX_REFERENCE_CHARACTERS: Final = 512

@@ -1,18 +1,18 @@
-"""Prompt files: what judges are shown. docs/prompts.md describes their form."""
+"""Prompt files: what judges are shown. docs/reference/prompt-files.md describes their form."""
 
 from gradewire_server.metrics.judged.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
-from gradewire_server.metrics.judged.prompts.library import PROMPTS, PromptShelf
+from gradewire_server.metrics.judged.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES, read_prompt
 from gradewire_server.metrics.judged.prompts.table import PromptError
 from gradewire_server.metrics.judged.prompts.template import Rendered, Template
 
 __all__ = [
     "MAX_BYTES",
-    "PROMPTS",
+    "PACKAGE_PROMPTS",
     "Demonstration",
     "PromptError",
     "PromptFile",
-    "PromptShelf",
+    "PromptLibrary",
     "ReferenceForm",
     "Rendered",
     "Step",

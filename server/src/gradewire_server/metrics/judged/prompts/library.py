@@ -1,6 +1,7 @@
-"""The prompt files that a process knows: those of the package, and those of the server's prompt directory."""
+"""Prompt files by name: those of this package, and libraries with further ones."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
@@ -12,22 +13,27 @@ from gradewire_server.metrics.judged.prompts.table import PromptError
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
 
-class PromptShelf:
-    """Prompt files by NAME/VERSION. Filled at start; a name never changes what it stands for."""
+class PromptLibrary:
+    """Prompt files by NAME/VERSION. It never changes: `with_file` makes another one.
 
-    def __init__(self) -> None:
+    Args:
+        files: In the order in which `files` lists them.
+
+    Raises:
+        PromptError: Two different files have the same name and version.
+    """
+
+    def __init__(self, files: Iterable[PromptFile] = ()) -> None:
         self._files: dict[str, PromptFile] = {}
+        for file in files:
+            if self._files.setdefault(file.title, file).digest != file.digest:
+                raise PromptError(
+                    "version", f"another {file.title} is there already; give this one a version of its own"
+                )
 
-    def add(self, data: bytes) -> PromptFile:
-        """Reads a file and puts it on the shelf; the same file again changes nothing.
-
-        Raises:
-            PromptError: As `read_prompt`; or another file of that name and version is there.
-        """
-        file = read_prompt(data)
-        if self._files.setdefault(file.title, file).digest != file.digest:
-            raise PromptError("version", f"another {file.title} is there already; give this one a version of its own")
-        return file
+    def with_file(self, file: PromptFile) -> "PromptLibrary":
+        """A library with this file too; raises PromptError where another one has its name and version."""
+        return PromptLibrary((*self._files.values(), file))
 
     def files(self) -> tuple[PromptFile, ...]:
         """All of them, those of the package first."""
@@ -83,13 +89,10 @@ def _read_inline(text: str) -> PromptFile:
     return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
 
 
-def _package_shelf() -> PromptShelf:
-    shelf = PromptShelf()
-    for entry in sorted(files(__package__).iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".toml"):
-            shelf.add(entry.read_bytes())
-    return shelf
+def _of_package() -> PromptLibrary:
+    entries = sorted(files(__package__).iterdir(), key=lambda entry: entry.name)
+    return PromptLibrary(read_prompt(entry.read_bytes()) for entry in entries if entry.name.endswith(".toml"))
 
 
-PROMPTS: Final = _package_shelf()
-"""The shelf of this process."""
+PACKAGE_PROMPTS: Final = _of_package()
+"""The files that come with the server."""

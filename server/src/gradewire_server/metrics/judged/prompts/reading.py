@@ -14,7 +14,7 @@ from gradewire_server.metrics.judged.prompts.shapes import SHAPES, SYNTHETIC, Va
 from gradewire_server.metrics.judged.prompts.steps import read_steps
 from gradewire_server.metrics.judged.prompts.table import PromptError, Table
 from gradewire_server.metrics.judged.prompts.template import Template, read_template
-from gradewire_server.metrics.smile.windows import MAX_WORDS
+from gradewire_server.metrics.text.word_split import MAX_WORDS
 
 MAX_BYTES: Final = 65_536
 """Longest prompt file."""
@@ -26,7 +26,7 @@ _MAX_DOTS_IN_LINE: Final = 64
 
 
 def read_prompt(data: bytes) -> PromptFile:
-    """Reads and checks a prompt file; docs/prompts.md describes the form.
+    """Reads and checks a prompt file; docs/reference/prompt-files.md describes the form.
 
     A byte order mark at its begin, as some editors write it, is no part of it, nor of its digest.
 

@@ -1,0 +1,137 @@
+"""What `Client` and `AsyncClient` share: one transport, the running calls, the queue of submissions."""
+
+import asyncio
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+
+from gradewire._calls.arguments import (
+    ClientSettings,
+    check_deadline,
+    check_generate,
+    check_progress,
+    check_timeout,
+)
+from gradewire._calls.chunks import Deadline
+from gradewire._calls.corpus import check_streamed
+from gradewire._calls.options import CallOptions
+from gradewire._calls.prepare import Preparation, PrepareCall, PrepareCallback
+from gradewire._calls.score import Batch, ProgressCallback, ScoreCall
+from gradewire._calls.stream import Stream, StreamCall
+from gradewire._calls.submit import Submissions, SubmitCallback
+from gradewire.errors import ClientClosed
+from gradewire.items import ItemLike
+from gradewire.metric_types.choice import MetricChoice
+from gradewire.model_list import Limits, ModelList, decode_model_list
+from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.score_report import ScoreReport
+from gradewire.transport import Transport
+
+# Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
+PREPARE_DEADLINE_S = 3600.0
+# A judge on a CPU writes a sentence or two in a second.
+GENERATE_DEADLINE_S = 24 * 3600.0
+# A judge takes a second or more for an item: a call of many, and the next result of a stream.
+JUDGE_DEADLINE_S = 3600.0
+JUDGE_STALL_S = 600.0
+# What close() gives to submissions that are pending.
+DRAIN_S = 60.0
+
+
+class ClientCalls:
+    """The calls, on one event loop.
+
+    Args:
+        transport: Carries them; closed with the calls.
+        settings: Of the client.
+    """
+
+    def __init__(self, transport: Transport, settings: ClientSettings) -> None:
+        self._transport = transport
+        self._deadline_s = check_deadline(settings.deadline_s)
+        self._submissions = Submissions(settings.max_pending_items, settings.max_pending_bytes)
+        self._limits: Limits | None = None
+        self._closed = False
+
+    async def score(
+        self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
+    ) -> ScoreReport:
+        """Scores items, in order."""
+        check_progress(progress)
+        choice = self._choose(options)
+        deadline_s = options.deadline_s
+        if deadline_s is None and choice.asks_judge:
+            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
+        call = ScoreCall(choice, choice.reference_set, self._deadline(deadline_s), progress)
+        return await Batch(self._transport, call, items).run(self._known_limits)
+
+    def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> Stream:
+        """A stream of results; raises for wrong arguments, runs nothing yet."""
+        choice = self._choose(options)
+        check_streamed(choice.specs)
+        stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
+        if options.deadline_s is not None:
+            stall_s = check_deadline(options.deadline_s)
+        call = StreamCall(choice, choice.reference_set, stall_s)
+        return Stream(self._transport, call, items, self._known_limits)
+
+    async def prepare(
+        self,
+        entries: Sequence[ReferenceEntryLike],
+        options: CallOptions,
+        progress: PrepareCallback | None,
+        generate: object,
+    ) -> PrepareReport:
+        """Gets references ready."""
+        check_progress(progress)
+        generation = check_generate(generate)
+        if generation is not None and options.synthetic is None:
+            options = replace(options, synthetic="prepared")
+        usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
+        deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
+        call = PrepareCall(self._choose(options), deadline, progress, generation)
+        return await Preparation(self._transport, call, entries).run(self._known_limits)
+
+    def submit(
+        self,
+        loop: Callable[[], asyncio.AbstractEventLoop],
+        items: Iterable[ItemLike],
+        options: CallOptions,
+        callback: SubmitCallback | None,
+    ) -> Future[ScoreReport]:
+        """Scores later; may be called from any thread, and `loop` gives the loop that the calls run on."""
+        return self._submissions.add(loop, items, lambda taken: self.score(taken, options), callback)
+
+    async def flush(self, timeout_s: float | None) -> bool:
+        """Waits until what was submitted is done; False when time ran out before."""
+        check_timeout(timeout_s)
+        return await self._submissions.flush(timeout_s)
+
+    async def models(self, deadline_s: float | None = None) -> ModelList:
+        """Lists what the server has, and keeps its limits."""
+        self._check_open()
+        reply = await self._transport.list_models(timeout_s=self._deadline(deadline_s).remaining_s())
+        listed = decode_model_list(reply)
+        self._limits = listed.limits
+        return listed
+
+    async def close(self) -> None:
+        """Finishes what was submitted, for at most a minute, and closes the transport."""
+        if not self._closed:
+            await self._submissions.close(DRAIN_S)
+            self._closed = True
+            await self._transport.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosed("this client was closed: make a new one")
+
+    def _choose(self, options: CallOptions) -> MetricChoice:
+        self._check_open()
+        return options.choose()
+
+    def _deadline(self, deadline_s: float | None) -> Deadline:
+        return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
+
+    async def _known_limits(self) -> Limits:
+        return self._limits if self._limits is not None else (await self.models()).limits

@@ -1,0 +1,245 @@
+"""Scores in the background: a bounded queue before `score`, answers by future and callback."""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gradewire._calls.arguments import check_rows
+from gradewire.errors import ClientClosed, Overloaded
+from gradewire.items import LIST_FIELDS, TEXT_FIELDS, Item, ItemLike
+from gradewire.score_report import ScoreReport
+
+MAX_PENDING_ITEMS = 100_000
+MAX_PENDING_BYTES = 256 * 1024 * 1024
+_AT_A_TIME = 4
+_READ = frozenset((*TEXT_FIELDS, *LIST_FIELDS))
+
+SubmitCallback = Callable[[Future[ScoreReport]], None]
+Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
+
+_log = logging.getLogger("gradewire.submit")
+
+
+@dataclass(slots=True, eq=False)
+class _Submission:
+    score: Score
+    callback: SubmitCallback | None
+    items: list[ItemLike] = field(default_factory=list)
+    text_bytes: int = 0
+    result: Future[ScoreReport] = field(default_factory=Future)
+    # Set after the callback has returned: what flush and close wait for.
+    finished: Future[None] = field(default_factory=Future)
+
+
+class Submissions:
+    """Takes submissions from any thread, works on a few at a time on an event loop.
+
+    Args:
+        max_pending_items: Items that may wait and be in work; a submission above it is refused at once.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+    """
+
+    def __init__(self, max_pending_items: int, max_pending_bytes: int) -> None:
+        self._max_pending_items = max_pending_items
+        self._max_pending_bytes = max_pending_bytes
+        self._lock = threading.Lock()
+        self._pending: set[_Submission] = set()
+        self._pending_items = 0
+        self._pending_bytes = 0
+        self._closed = False
+        self._waiting: deque[_Submission] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        # Not the size of the set: a worker that has found the queue empty leaves the set only a turn of the loop later.
+        self._working = 0
+        self._callbacks: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
+        self._callback_thread: threading.Thread | None = None
+
+    def add(
+        self,
+        loop: Callable[[], asyncio.AbstractEventLoop],
+        items: Iterable[ItemLike],
+        score: Score,
+        callback: SubmitCallback | None,
+    ) -> Future[ScoreReport]:
+        """Takes a snapshot and returns; every failure, also of the items' own iterator, is in the future."""
+        submission = _Submission(score, callback)
+        try:
+            check_rows("items", items)
+            for item in items:
+                taken, size = _snapshot(item)
+                submission.items.append(taken)
+                submission.text_bytes += size
+                # Also while reading: the copy itself must not take more memory than the queue may.
+                self._check_room(submission)
+            self._admit(submission)
+            loop().call_soon_threadsafe(self._start, submission)
+        except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
+            self._release(submission)
+            submission.result.set_running_or_notify_cancel()
+            submission.result.set_exception(error)
+            self._finish(submission)
+        return submission.result
+
+    async def flush(self, timeout_s: float | None) -> bool:
+        """Waits until what is pending now is done, its callbacks included; False when time ran out before."""
+        with self._lock:
+            pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
+        if not pending:
+            return True
+        _, late = await asyncio.wait(pending, timeout=timeout_s)
+        return not late
+
+    async def close(self, drain_s: float) -> None:
+        """Takes no more, finishes what is pending as long as time allows, fails the rest."""
+        with self._lock:
+            self._closed = True
+        if not await self.flush(drain_s):
+            for worker in self._workers:
+                worker.cancel()
+            while self._waiting:
+                self._fail(self._waiting.popleft(), ClientClosed("the client was closed before this was scored"))
+        with self._lock:
+            self._callbacks.put(None)
+            self._callback_thread = None
+
+    def _admit(self, submission: _Submission) -> None:
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("this client was closed: make a new one")
+            self._check_room(submission)
+            self._pending.add(submission)
+            self._pending_items += len(submission.items)
+            self._pending_bytes += submission.text_bytes
+
+    def _check_room(self, submission: _Submission) -> None:
+        for name, pending, more, most in (
+            ("items", self._pending_items, len(submission.items), self._max_pending_items),
+            ("bytes", self._pending_bytes, submission.text_bytes, self._max_pending_bytes),
+        ):
+            if pending + more > most:
+                raise Overloaded(
+                    f"{pending} submitted {name} are pending and {more} or more on top would be above "
+                    f"max_pending_{name}={most}: submit less at a time or less often, or raise it"
+                )
+
+    def _release(self, submission: _Submission) -> None:
+        with self._lock:
+            if submission in self._pending:
+                self._pending.discard(submission)
+                self._pending_items -= len(submission.items)
+                self._pending_bytes -= submission.text_bytes
+
+    def _start(self, submission: _Submission) -> None:
+        self._waiting.append(submission)
+        if self._working < _AT_A_TIME:
+            self._working += 1
+            worker = asyncio.get_running_loop().create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._score(self._waiting.popleft())
+        finally:
+            self._working -= 1
+
+    async def _score(self, submission: _Submission) -> None:
+        if submission.result.set_running_or_notify_cancel():
+            try:
+                submission.result.set_result(await submission.score(submission.items))
+            except asyncio.CancelledError:
+                self._fail(submission, ClientClosed("the client was closed before this was scored"))
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the future carries it
+                submission.result.set_exception(error)
+        self._finish(submission)
+
+    def _fail(self, submission: _Submission, error: Exception) -> None:
+        if submission.result.running() or submission.result.set_running_or_notify_cancel():
+            submission.result.set_exception(error)
+        self._finish(submission)
+
+    def _finish(self, submission: _Submission) -> None:
+        """Hands over to the thread of the callbacks: a slow one must hold up neither the caller nor the loop."""
+        if submission.callback is not None and self._has_callback_thread():
+            self._callbacks.put(submission)
+            return
+        self._release(submission)
+        submission.finished.set_result(None)
+
+    def _has_callback_thread(self) -> bool:
+        with self._lock:
+            if self._callback_thread is None:
+                self._callback_thread = _start_thread(self._call_back)
+            return self._callback_thread is not None
+
+    def _call_back(self) -> None:
+        while (submission := self._callbacks.get()) is not None:
+            try:
+                _call(submission.callback, submission.result)
+            finally:
+                self._release(submission)
+                submission.finished.set_result(None)
+
+
+def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
+    """The future of a submission that the client could not take."""
+    result: Future[ScoreReport] = Future()
+    result.set_exception(error)
+    if callback is not None:
+        _start_thread(lambda: _call(callback, result))
+    return result
+
+
+def _start_thread(target: Callable[[], None]) -> threading.Thread | None:
+    """A thread for callbacks; None, and a line in the log, when the system gives no more threads."""
+    thread = threading.Thread(target=target, name="gradewire-callbacks", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        _log.exception("no thread for a callback of submit(), which is not called; the result is in the future")
+        return None
+    return thread
+
+
+def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
+    try:
+        if callback is not None:
+            callback(result)
+    except Exception:  # noqa: BLE001 - whatever the caller's function raises; it is logged
+        _log.exception("a callback of submit() failed; its scores are in the future")
+
+
+def _snapshot(item: Any) -> tuple[Any, int]:
+    """A copy that the caller's later changes do not reach, and the bytes of its texts."""
+    if isinstance(item, Item):
+        values = {name: getattr(item, name) for name in _READ}
+        copied = replace(item, references=_copied(item.references), synthetic_answers=_copied(item.synthetic_answers))
+        return copied, _size(values)
+    if isinstance(item, Mapping):
+        # Of a field that is not looked at only the name is kept, for messages: it may hold an image.
+        kept = {name: _copied(value) if name in _READ else None for name, value in item.items()}
+        return kept, _size(kept)
+    return item, 0
+
+
+def _copied(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else value
+
+
+def _size(values: Mapping[Any, Any]) -> int:
+    size = 0
+    for value in values.values():
+        for text in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(text, str):
+                size += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+            elif isinstance(text, bytes | bytearray):
+                size += len(text)
+    return size

@@ -1,0 +1,33 @@
+"""Types of the keyword arguments that the methods of both clients share."""
+
+from typing import TypedDict
+
+from gradewire.metric_types import Preset, Synthetic
+
+
+class PrepareOptions(TypedDict, total=False):
+    """Keyword arguments that all calls take; None says no more than leaving one out.
+
+    Attributes:
+        preset: For smile where `metrics` names none.
+        synthetic: none, inline or prepared; for smile where `metrics` does not say.
+        model: Encoder, NAME or NAME@DIGEST, for metrics that do not say their own.
+        deadline_s: Seconds; the call says of what.
+    """
+
+    preset: Preset | None
+    synthetic: Synthetic | None
+    model: str | None
+    deadline_s: float | None
+
+
+class ScoreOptions(PrepareOptions, total=False):
+    """Keyword arguments of calls that score: those of all calls, and two more.
+
+    Attributes:
+        judge: As `model`, for metrics that ask a judge.
+        reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
+    """
+
+    judge: str | None
+    reference_set: str | None

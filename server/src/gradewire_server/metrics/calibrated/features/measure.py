@@ -1,0 +1,88 @@
+"""Measures the features of an item, from its texts and what SMILE found in them.
+
+All of them are made in time linear in the texts, of bounded beginnings of them: 8 192 characters and 1 024 words of
+prediction and question, 512 characters of a reference, and of as many references as have 8 192 together.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.metrics.calibrated.features.catalog import FEATURES
+from gradewire_server.metrics.calibrated.features.cues import cue_features
+from gradewire_server.metrics.calibrated.features.dates import date_features, dates_of
+from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
+from gradewire_server.metrics.calibrated.features.numbers import number_features, numbers_of, pieces_of
+from gradewire_server.metrics.calibrated.features.spelling import spelling_features
+from gradewire_server.metrics.calibrated.features.words import (
+    MAX_REFERENCE_CHARACTERS,
+    Said,
+    core_of,
+    parts_of,
+    recall,
+    share,
+)
+
+MAX_REFERENCES_CHARACTERS: Final = 8_192
+"""Characters of all references together that features are made of, the best one's first."""
+_CANDIDATES: Final = 8
+"""References whose spelling is compared."""
+
+
+_NAMES: Final = tuple(feature.name for feature in FEATURES)
+
+
+def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
+    """float64[len(FEATURES)]; NaN where a feature does not apply, as do those of the question where there is none."""
+    question, answer = Said.of(inputs.question), Said.of(inputs.prediction)
+    references = _read(inputs)
+    found = {
+        "sentence": inputs.terms.sentence,
+        "keyword": inputs.terms.keyword,
+        "exact": inputs.terms.exact,
+        **_of_words(question, references, answer),
+        **_of_values(question, references, answer),
+        "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
+    }
+    return np.array([found[name] for name in _NAMES], dtype=np.float64)
+
+
+def _read(inputs: CalibratedInputs) -> list[Said]:
+    """SMILE's best reference, then the others in their order as long as there is room for their characters."""
+    read: list[Said] = []
+    left = MAX_REFERENCES_CHARACTERS
+    for index in (inputs.best, *(index for index in range(len(inputs.references)) if index != inputs.best)):
+        if left <= 0:
+            break
+        read.append(Said.of(inputs.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
+        left -= len(read[-1].raw)
+    return read
+
+
+def _of_values(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
+    texts = [question.raw, answer.raw, *(reference.raw for reference in references)]
+    pieces = [pieces_of(text) for text in texts]
+    asked, said, *known = map(numbers_of, pieces)
+    at, when, *dates = map(dates_of, pieces, texts)
+    return {**number_features(asked, known, said), **date_features(at, dates, when)}
+
+
+def _of_words(question: Said, references: Sequence[Said], answer: Said) -> dict[str, float]:
+    """`references` begin with SMILE's best one."""
+    asked, said, best = question.distinct, answer.distinct, references[0]
+    cores = [core_of(reference) for reference in references]
+    recalls = [recall(reference, said, asked) for reference in references]
+    closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
+    new = [word for word in dict.fromkeys(best.content) if word not in asked]
+    return {
+        "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
+        "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
+        "last_word": float(any(core.content[-1] in said for core in cores)),
+        "new_recall": share(word in said for word in new),
+        "echo": share(word in asked for word in best.content),
+        "parts_least": min(recall(part, said, asked) for part in parts_of(best)),
+        **spelling_features([references[index] for index in closest], best, answer, asked),
+        **cue_features(answer),
+    }

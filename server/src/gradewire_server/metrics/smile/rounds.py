@@ -1,0 +1,121 @@
+"""What SMILE asks the encoder, in which rounds.
+
+Windows are nearly all of SMILE's cost, so none is embedded that cannot change the result. Where N(r) stands in N(y)
+word for word, that reference's keyword similarity is 1; its score is known from sentence vectors alone, and the other
+references' windows are looked at only if those could still match it.
+"""
+
+from collections.abc import Generator, Mapping
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vectors, ask
+from gradewire_server.domain.result import Failure
+from gradewire_server.metrics.rounds import ask_together
+from gradewire_server.metrics.smile.formula import (
+    Evidence,
+    Keyword,
+    can_still_win,
+    closest_windows,
+    held_keywords,
+)
+from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.shortlist import needs_ranking, shortlist
+from gradewire_server.metrics.smile.texts import SmileTexts
+from gradewire_server.metrics.smile.words_in_context import closest_in_context
+
+_Asking: TypeAlias = Generator[tuple[Need, ...], Any, Evidence | Failure]
+
+
+def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
+    """Asks for all that the score of `texts` rests on; a Failure where the encoder fails."""
+    if not texts.held:
+        return (yield from _look(texts, parameters, None))
+    answers = yield from ask_together(*_sentence_needs(texts, parameters))
+    if isinstance(answers, Failure):
+        return answers
+    prediction, sentences = answers
+    known = Evidence(
+        sentences=_cosines(prediction.values[0], sentences),
+        keywords=held_keywords(texts),
+        truncated=texts.windows.truncated or _cut(prediction, sentences),
+    )
+    rest = texts.asking(can_still_win(texts, known.sentences, parameters))
+    return (yield from _look(rest, parameters, known)) if rest.asked else known
+
+
+def _look(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+    """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
+    if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
+        return (yield from _in_context(texts, parameters, known))
+    return (yield from _all_windows(texts, parameters, known))
+
+
+def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+    windows = texts.candidates
+    answers = yield from ask_together(
+        Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
+        Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW),
+        *(() if known else _sentence_needs(texts, parameters)),
+    )
+    if isinstance(answers, Failure):
+        return answers
+    keywords, vectors, *rest = answers
+    if known is None:
+        prediction, sentences = rest
+        cosines = _cosines(prediction.values[0], sentences)
+        known = Evidence(cosines, {}, texts.windows.truncated or _cut(prediction, sentences))
+    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=_cut(keywords, vectors))
+
+
+def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+    answers = yield from ask_together(
+        Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
+        EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
+        *(() if known else (Embed(parameters.model, texts.sentences, Tier.REFERENCE),)),
+    )
+    if isinstance(answers, Failure):
+        return answers
+    keywords, (prediction,), *rest = answers
+    if known is None:
+        (sentences,) = rest
+        cosines = _cosines(prediction.sentence, sentences)
+        known = Evidence(cosines, {}, texts.windows.truncated or prediction.truncated or _cut(sentences))
+    if parameters.preset is SmilePreset.ONE_PASS:
+        closest = closest_in_context(texts, prediction, keywords.values)
+        return known.joined_by(closest, truncated=_cut(keywords))
+    windows = shortlist(texts, prediction, keywords.values)
+    vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
+    if isinstance(vectors, Failure):
+        return vectors
+    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=_cut(keywords, vectors))
+
+
+def _sentence_needs(texts: SmileTexts, parameters: SmileParameters) -> tuple[Embed, Embed]:
+    return (
+        Embed(parameters.model, (texts.prediction,), Tier.PREDICTION),
+        Embed(parameters.model, texts.sentences, Tier.REFERENCE),
+    )
+
+
+def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> NDArray[np.float64]:
+    return (sentences.values @ prediction).astype(np.float64)
+
+
+def _cut(*answers: Vectors) -> bool:
+    return any(bool(answer.truncated.any()) for answer in answers)
+
+
+def _keywords(
+    texts: SmileTexts, windows: Mapping[int, tuple[str, ...]], vectors: Vectors, keywords: Vectors
+) -> dict[int, Keyword]:
+    """Cuts the vectors of all windows, embedded length by length, into one block per length, and compares."""
+    start = 0
+    blocks = {}
+    for length, own in windows.items():
+        blocks[length] = vectors.values[start : start + len(own)]
+        start += len(own)
+    return closest_windows(texts, windows, blocks, keywords.values)

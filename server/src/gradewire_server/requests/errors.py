@@ -1,0 +1,51 @@
+"""Everything that a request can fail with, whichever way it came.
+
+RequestError
+ ├─ InvalidRequestError     the request itself is at fault; names the field and its index
+ ├─ OverloadedError         too much in flight; says when to come back
+ ├─ NothingLoadedError      nothing of what the request asks for is loaded; says what is
+ ├─ DeadlineExceededError   the request did not finish in time
+ └─ ModelReplacedError      a stream's model was replaced under it; the rest can be sent again on another stream
+
+A failure of one item or of one metric is no error of the request: it is a status of the result.
+"""
+
+
+class RequestError(Exception):
+    """Base of what a request can fail with; its message is meant for the caller."""
+
+
+class InvalidRequestError(RequestError):
+    """The request cannot be understood or asks for too much.
+
+    Attributes:
+        field: Path of the field at fault, e.g. ``metrics[1].smile.preset``.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class OverloadedError(RequestError):
+    """Too much is in flight; nothing of the request was begun.
+
+    Attributes:
+        retry_after_s: When it is worth coming back.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class NothingLoadedError(RequestError):
+    """No metric of the request has the model that it needs."""
+
+
+class DeadlineExceededError(RequestError):
+    """The request did not finish within its deadline."""
+
+
+class ModelReplacedError(RequestError):
+    """A model that a stream named in its provenance has been replaced by another; what was sent stands."""

@@ -1,0 +1,67 @@
+"""Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.models import list_models
+from gradewire_server.requests.prepare import prepare
+from gradewire_server.requests.score import ScoreHandler
+from gradewire_server.requests.stream.score_stream import ScoreStream
+
+
+class Handlers:
+    """Scores, prepares and lists; one per process, used on one event loop.
+
+    Every `deadline_s` is seconds from now; None is the default, and more than the maximum is cut to it. Work that is
+    not done shortly before the deadline is answered as TIMEOUT results beside those that are. All calls may be
+    cancelled.
+
+    Attributes:
+        context: Limits, permits and all else that the handlers share.
+    """
+
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+        self._score = ScoreHandler(context)
+
+    async def close(self) -> None:
+        """Waits for cancelled work to end; to be called before what the scorer asks is closed."""
+        await self._score.close()
+
+    async def score(
+        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None = None, size_bytes: int | None = None
+    ) -> scoring_pb2.ScoreResponse:
+        """Scores items x metrics; the reply is in the order of the items.
+
+        Args:
+            request: As gradewire.v1.Scoring.Score says.
+            deadline_s: Seconds from now.
+            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
+
+        Raises:
+            InvalidRequestError: Names the field at fault.
+            NothingLoadedError: No metric of the request can be computed here.
+            OverloadedError: Too many items are in flight.
+            DeadlineExceededError: The deadline passed before scoring began.
+        """
+        return await self._score.run(request, deadline_s=deadline_s, size_bytes=size_bytes)
+
+    def score_stream(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, deadline_s: float | None = None
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+        """Scores a stream; results come as they are done. Errors as `score`, raised while iterating.
+
+        Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
+        """
+        return ScoreStream(self.context, deadline_s=deadline_s).run(requests)
+
+    def prepare(
+        self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
+        """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
+        return prepare(self.context, request, deadline_s=deadline_s)
+
+    async def list_models(self) -> models_pb2.ListModelsResponse:
+        """Models, metrics and limits of this server."""
+        return await list_models(self.context)

@@ -1,0 +1,135 @@
+"""Scoring.Score: grades all items of a request and answers in their order."""
+
+import asyncio
+import logging
+import time
+from typing import Final
+
+from gradewire_proto.v1 import scoring_pb2
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.convert import read_item, read_reference_set
+from gradewire_server.requests.errors import DeadlineExceededError
+from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.replies import ItemReplies
+from gradewire_server.requests.yield_budget import YieldBudget
+
+_log = logging.getLogger(__name__)
+
+_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
+_LEAST_MARGIN_S: Final = 0.05
+_MARGIN_SHARE: Final = 0.05
+_MARGIN_PER_PAIR_S: Final = 0.0005
+_MAX_MARGIN_S: Final = 1.0
+_MAX_MARGIN_SHARE: Final = 0.2
+
+
+class ScoreHandler:
+    """Answers Score requests; keeps scoring tasks that have outlived their deadline until they end."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._cancelled: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Waits for cancelled work to end."""
+        if self._cancelled:
+            await asyncio.wait(self._cancelled)
+
+    async def run(
+        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None, size_bytes: int | None
+    ) -> scoring_pb2.ScoreResponse:
+        """Answers one request; arguments and errors as `Handlers.score`."""
+        context = self._context
+        started = time.monotonic()
+        context.check_count(len(request.items), "items")
+        plans = await context.plan(request.metrics) if request.metrics or request.items else []
+        reference_set = read_reference_set(request.reference_set)
+        reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])
+        if request.items:
+            with context.admission.items.hold(len(request.items)):
+                replies = await self._read_items(request, reply, plans, size_bytes)
+                await self._score_items(replies, plans, reference_set, started + self._total_s(deadline_s))
+        reply.server_s = time.monotonic() - started
+        return reply
+
+    def _total_s(self, deadline_s: float | None) -> float:
+        deadlines = self._context.deadlines
+        return min(deadlines.default_s if deadline_s is None else max(0.0, deadline_s), deadlines.max_s)
+
+    async def _read_items(
+        self,
+        request: scoring_pb2.ScoreRequest,
+        reply: scoring_pb2.ScoreResponse,
+        plans: list[MetricPlan],
+        size_bytes: int | None,
+    ) -> ItemReplies:
+        """Reads the items and makes room for their results."""
+        context = self._context
+        size_bytes = request.ByteSize() if size_bytes is None else size_bytes
+        check_bytes = size_bytes > context.limits.max_item_bytes
+        replies = ItemReplies(
+            reply.items,
+            [plan.provenance.name for plan in plans],
+            diagnostics=not request.omit_diagnostics,
+            count_result=context.count_result,
+        )
+        budget = YieldBudget(size_bytes)
+        for message in request.items:
+            if budget.is_exceeded_by(message):
+                await asyncio.sleep(0)
+            replies.add(message, read_item(message, context.limits, check_bytes=check_bytes))
+        return replies
+
+    async def _score_items(
+        self, replies: ItemReplies, plans: list[MetricPlan], reference_set: str, ends_s: float
+    ) -> None:
+        """Has the items scored; what is not there shortly before `ends_s` is told as late, and cancelled."""
+        left_s = ends_s - time.monotonic()
+        if left_s <= 0:
+            raise DeadlineExceededError("the deadline passed before scoring began")
+        margin_s = reply_margin_s(left_s, len(replies.items) * len(plans))
+        scoring = asyncio.create_task(
+            self._context.scorer.score(
+                replies.items,
+                [plan.request for plan in plans],
+                reference_set=reference_set,
+                # Earlier than ours by another margin: what has been computed by then is still scored.
+                deadline_s=ends_s - 2 * margin_s,
+                emit=replies.emit,
+            )
+        )
+        try:
+            await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
+        finally:
+            if not scoring.done():
+                self._cancel(scoring)
+        if scoring in self._cancelled:
+            replies.close(_LATE)
+        else:
+            scoring.result()
+
+    def _cancel(self, scoring: asyncio.Task[None]) -> None:
+        """Cancels work that nobody waits for any more; how long it takes to end is not the caller's affair."""
+        scoring.cancel()
+        self._cancelled.add(scoring)
+        scoring.add_done_callback(self._ended)
+
+    def _ended(self, scoring: asyncio.Task[None]) -> None:
+        self._cancelled.discard(scoring)
+        if not scoring.cancelled() and (error := scoring.exception()) is not None:
+            _log.error("scoring failed after its deadline", exc_info=error)
+
+
+def reply_margin_s(left_s: float, pairs: int) -> float:
+    """Time to keep back at the end of a call, so that its reply reaches the caller before the deadline.
+
+    It covers telling of every (item, metric) pair and an event loop busy with their texts; at most 1 s and a
+    fifth of the time.
+
+    Args:
+        left_s: Seconds until the deadline; may be negative.
+        pairs: Results of the reply.
+    """
+    wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
+    return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -1,0 +1,1 @@
+"""ScoreStream: items come and results go at the same time."""

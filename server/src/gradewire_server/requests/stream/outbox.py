@@ -1,0 +1,102 @@
+"""Results of a stream on their way out: they are gathered into replies while the reader takes the ones before."""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from gradewire_proto.v1 import scoring_pb2
+from gradewire_server.domain.result import JudgeParts, Parts, ScoredResult, SmileParts, VqaParts
+from gradewire_server.requests.convert import fill_result
+
+_MAX_REPLY_RESULTS: Final = 1024
+_MAX_REPLY_CHARS: Final = 1 << 20
+
+
+class OpenItem:
+    """An item whose results are not all out yet."""
+
+    __slots__ = ("id", "index", "missing")
+
+    def __init__(self, index: int, item_id: str, metric_count: int) -> None:
+        self.index = index
+        self.id = item_id
+        self.missing = metric_count
+
+
+class Outbox:
+    """Replies that wait for their reader; `get` hands them out in order."""
+
+    def __init__(self) -> None:
+        self._replies: deque[_Reply] = deque()
+        self._ready = asyncio.Event()
+        self._error: BaseException | None = None
+        self._finished = False
+
+    def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+        """Adds a result; cost and time only with `diagnostics`."""
+        if not self._replies or self._replies[-1].full:
+            self._replies.append(_Reply())
+        self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
+        self._ready.set()
+
+    def finish(self, reading: asyncio.Task[None]) -> None:
+        """Takes note that no more will come: all is read and scored, or `reading` failed."""
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            self.fail(error)
+        self._finished = True
+        self._ready.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Has the next `get` raise `error`, unless an earlier one waits."""
+        self._error = self._error or error
+        self._ready.set()
+
+    async def get(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
+        """The next message and how many items it completes; None at the end; raises what `fail` was told."""
+        await self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        if not self._replies:
+            return None
+        reply = self._replies.popleft()
+        if not self._replies and not self._finished:
+            self._ready.clear()
+        return reply.message, reply.completed
+
+
+class _Reply:
+    """A reply being filled."""
+
+    def __init__(self) -> None:
+        self.message = scoring_pb2.ScoreStreamResponse()
+        self.completed = 0
+        self._results = 0
+        self._chars = 0
+        self._by_index: dict[int, scoring_pb2.ItemResult] = {}
+
+    @property
+    def full(self) -> bool:
+        return self._results >= _MAX_REPLY_RESULTS or self._chars >= _MAX_REPLY_CHARS
+
+    def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+        target = self._by_index.get(item.index)
+        if target is None:
+            target = self._by_index[item.index] = self.message.items.add(index=item.index, id=item.id)
+            self._chars += len(item.id)
+        fill_result(target.results.add(), metric_index, scored, diagnostics=diagnostics)
+        self._results += 1
+        parts = scored.result.parts
+        self._chars += len(scored.result.message) + _text_chars(parts)
+        item.missing -= 1
+        if item.missing == 0:
+            target.complete = True
+            self.completed += 1
+
+
+def _text_chars(parts: Parts | None) -> int:
+    """Characters of those parts that hold text of the item, which are all that can be long."""
+    if isinstance(parts, SmileParts):
+        return len(parts.best_window)
+    if isinstance(parts, JudgeParts):
+        return len(parts.reason)
+    return len(parts.compared_prediction) if isinstance(parts, VqaParts) else 0

@@ -1,0 +1,160 @@
+"""One ScoreStream: reads while its window has room, scores what it has read, sends each result when it is done."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.requests.convert import read_item, read_reference_set
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.requests.replies import log_internal
+from gradewire_server.requests.stream.outbox import OpenItem, Outbox
+from gradewire_server.requests.stream.window import Window
+from gradewire_server.requests.yield_budget import YieldBudget
+
+if TYPE_CHECKING:
+    from gradewire_server.domain.result import Failure
+    from gradewire_server.requests.plan import MetricPlan
+    from gradewire_server.scoring import MetricRequest
+
+_ITEMS_PER_SLICE: Final = 64
+"""Items handed to the scorer together: enough to share texts, few enough that results come early."""
+
+
+class ScoreStream:
+    """One stream; `run` is to be called once.
+
+    The window bounds its memory: an item leaves it when the reader has taken the item's last result.
+    """
+
+    def __init__(self, context: RequestContext, *, deadline_s: float | None) -> None:
+        self._context = context
+        self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
+        self._window = Window(context.limits.stream_window_items)
+        self._out = Outbox()
+        self._plans: list[MetricPlan] = []
+        self._requests: list[MetricRequest | Failure] = []
+        self._metric_names: list[str] = []
+        self._reference_set = ""
+        self._diagnostics = True
+        self._index = 0
+        self._message_index = 0
+        self._slices: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
+    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+        """Yields replies; raises the first error of reading or scoring, after which nothing more is sent."""
+        config = await anext(requests, None)
+        if config is None:
+            return
+        yield await self._configure(config)
+        reading = asyncio.create_task(self._read(requests))
+        reading.add_done_callback(self._out.finish)
+        try:
+            while (ready := await self._next()) is not None:
+                reply, completed = ready
+                yield reply
+                self._window.release(completed)
+        finally:
+            for task in (reading, *self._slices):
+                task.cancel()
+            await asyncio.gather(reading, *self._slices, return_exceptions=True)
+
+    async def _next(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
+        try:
+            async with asyncio.timeout_at(self._loop_deadline()):
+                return await self._out.get()
+        except TimeoutError as error:
+            raise DeadlineExceededError("the stream did not finish within its deadline") from error
+
+    def _loop_deadline(self) -> float | None:
+        if self._ends_s is None:
+            return None
+        return asyncio.get_running_loop().time() + self._ends_s - time.monotonic()
+
+    async def _configure(self, first: scoring_pb2.ScoreStreamRequest) -> scoring_pb2.ScoreStreamResponse:
+        if first.WhichOneof("kind") != "config":
+            raise InvalidRequestError("config", "the first message of a stream must set it")
+        plans = self._plans = await self._context.plan(first.config.metrics, "config.metrics")
+        self._reference_set = read_reference_set(first.config.reference_set, "config.reference_set")
+        self._requests = [plan.streamed() for plan in plans]
+        self._metric_names = [plan.provenance.name for plan in plans]
+        self._diagnostics = not first.config.omit_diagnostics
+        return scoring_pb2.ScoreStreamResponse(provenance=[plan.provenance_in(self._reference_set) for plan in plans])
+
+    async def _read(self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]) -> None:
+        """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
+        async for message in requests:
+            self._message_index += 1
+            path = f"requests[{self._message_index}]"
+            if message.WhichOneof("kind") != "items":
+                raise InvalidRequestError(path, "items must be set in every message but the first")
+            items = message.items.items
+            self._context.planner.check_models(self._plans)
+            self._context.check_count(len(items), f"{path}.items")
+            for start in range(0, len(items), _ITEMS_PER_SLICE):
+                await self._begin(items[start : start + _ITEMS_PER_SLICE])
+        while self._slices:
+            await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _begin(self, messages: Sequence[types_pb2.Item]) -> None:
+        await self._window.acquire(len(messages))
+        task = asyncio.create_task(self._score(messages, self._index))
+        self._index += len(messages)
+        self._slices.add(task)
+        task.add_done_callback(self._slice_done)
+
+    def _slice_done(self, task: asyncio.Task[None]) -> None:
+        self._slices.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._out.fail(error)
+
+    async def _score(self, messages: Sequence[types_pb2.Item], first_index: int) -> None:
+        items: list[Item] = []
+        open_items: list[OpenItem] = []
+        budget = YieldBudget()
+        for offset, message in enumerate(messages):
+            if budget.is_exceeded_by(message):
+                await asyncio.sleep(0)
+            target = OpenItem(first_index + offset, message.id, len(self._requests))
+            item = read_item(message, self._context.limits, check_bytes=True)
+            if isinstance(item, Item):
+                items.append(item)
+                open_items.append(target)
+                continue
+            refused = ScoredResult(MetricResult.failed(item))
+            for index in range(len(self._requests)):
+                self._put(target, index, refused)
+
+        def emit(item_index: int, metric_index: int, scored: ScoredResult) -> None:
+            self._put(open_items[item_index], metric_index, scored)
+
+        if items:
+            await self._context.admission.items.acquire(len(items))
+            try:
+                deadlines = self._context.deadlines
+                await self._context.scorer.score(
+                    items,
+                    self._requests,
+                    reference_set=self._reference_set,
+                    deadline_s=self._until_s(deadlines.default_s),
+                    judge_deadline_s=self._until_s(deadlines.judge_s),
+                    emit=emit,
+                )
+            finally:
+                self._context.admission.items.release(len(items))
+
+    def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
+        log_internal(self._metric_names[metric_index], scored.result)
+        self._context.count_result(self._metric_names[metric_index], scored.result.status)
+        self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
+
+    def _until_s(self, seconds: float) -> float:
+        """That many seconds from now, or the stream's own deadline where that is sooner."""
+        soonest = time.monotonic() + seconds
+        return soonest if self._ends_s is None else min(soonest, self._ends_s)

@@ -1,0 +1,59 @@
+"""How much one caller, and all callers together, may ask for at once."""
+
+from typing import Annotated
+
+from pydantic.dataclasses import dataclass
+
+from gradewire_server.settings.setting import GROUP, Setting
+from gradewire_server.settings.types import MIB, Bytes, Count, PositiveSeconds
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class Deadlines:
+    """Seconds a call may take."""
+
+    default_s: Annotated[PositiveSeconds, Setting("default_deadline_s", "Deadline of a call that names none.")] = 60.0
+    """In a stream, for each message's items."""
+    max_s: Annotated[PositiveSeconds, Setting("max_deadline_s", "Longest deadline that a call may ask for.")] = 600.0
+    """A longer wish is cut to this. Streams and Prepare may run longer, their parts may not."""
+    stall_s: Annotated[
+        PositiveSeconds,
+        Setting(
+            "stall_s",
+            "Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended.",
+        ),
+    ] = 60.0
+    judge_s: Annotated[
+        PositiveSeconds,
+        Setting(
+            "judge_deadline_s",
+            "Longest wait for a judge's answers in a stream that has no deadline of its own.",
+            after="judge_max_queue_items",
+        ),
+    ] = 3600.0
+    """A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class Limits:
+    """Limits of one request; `Models.List` tells them to clients, which cut their work accordingly."""
+
+    max_items_per_request: Annotated[Count, Setting("max_items_per_request", "Items of one message.")] = 4096
+    """Items of a Score, entries of a Prepare, items of one stream message."""
+    max_metrics_per_request: Annotated[Count, Setting("max_metrics_per_request", "Metrics of one request.")] = 32
+    max_references_per_item: Annotated[Count, Setting("max_references_per_item", "References of one item.")] = 1024
+    """More make that item INVALID_INPUT."""
+    max_item_bytes: Annotated[Bytes, Setting("max_item_bytes", "Text of one item.")] = 3 * MIB // 2
+    """Sum of its strings in UTF-8; a larger item is INVALID_INPUT."""
+    max_message_bytes: Annotated[Bytes, Setting("max_message_bytes", "One message, either way.")] = 32 * MIB
+    stream_window_items: Annotated[Count, Setting("stream_window_items", "Items of one stream in work.")] = 512
+    """Their unsent results are counted."""
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class Capacity:
+    """How much may be in flight in the whole server."""
+
+    max_items: Annotated[Count, Setting("max_items_in_flight", "Items in work in the whole server.")] = 16384
+    """Entries that are being prepared are counted."""
+    max_bytes: Annotated[Bytes, Setting("max_bytes_in_flight", "Request bytes held in the whole server.")] = 256 * MIB

@@ -1,0 +1,58 @@
+"""Where the server listens, who may call it, what it logs and how it stops."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from gradewire_server.settings.setting import GROUP, Setting
+from gradewire_server.settings.types import OptionalPath, Port, Seconds, Secrets
+
+Level = Literal["debug", "info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class Tls:
+    """Paths of PEM files; with `client_ca` clients must show a certificate of that authority."""
+
+    cert: Annotated[Path, Setting("tls_cert", "PEM certificate chain; together with tls_key it turns TLS on.")]
+    key: Annotated[Path, Setting("tls_key", "PEM private key.")]
+    client_ca: Annotated[
+        OptionalPath, Setting("tls_client_ca", "PEM authority that clients' certificates must come from.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class ListenConfig:
+    """Addresses, and who may call."""
+
+    host: Annotated[str, Field(min_length=1), Setting("host", "Address that gRPC and HTTP listen on.")] = "127.0.0.1"
+    port: Annotated[Port, Setting("port", "Port of gRPC; 0 takes a free one.")] = 50051
+    http: Annotated[bool, Setting("http", "Serve /metrics, /healthz and /readyz over HTTP.")] = True
+    http_port: Annotated[Port, Setting("http_port", "Port of HTTP; 0 takes a free one.")] = 9464
+    tls: Tls | None = None
+    auth_tokens: Annotated[
+        Secrets, Setting("auth_tokens", "Bearer tokens, one of which every call must carry; none: no check.")
+    ] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class LogConfig:
+    """What is logged."""
+
+    level: Annotated[Level, Setting("log_level", "Minimum log level.")] = "info"
+    request_share: Annotated[
+        float,
+        Field(ge=0, le=1),
+        Setting("log_request_share", "Share of successful requests that are logged; failed ones always are."),
+    ] = 1.0
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class ShutdownConfig:
+    """How the server stops."""
+
+    drain_s: Annotated[Seconds, Setting("drain_s", "Time between the stop signal and no longer taking calls.")] = 5.0
+    grace_s: Annotated[Seconds, Setting("grace_s", "Time that calls in flight then have to finish.")] = 30.0

@@ -1,0 +1,103 @@
+"""What an extra promises can be had with it; without it, whoever asks is told which one to install."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.packaging.installed import Installed
+
+STUB = (
+    "from gradewire import Client, Scorer\n"
+    "from gradewire.testing import StubTransport, echo_scores\n"
+    "stub = StubTransport(lambda request: echo_scores(request, score=lambda _: 0.5))\n"
+    "report = Client(transport=stub).score([{'references': ['a'], 'prediction': 'a'}])\n"
+)
+# For each extra the extras beside it and a program that does not come far without it.
+PROGRAMS = {
+    "server": ((), "Scorer.embedded()"),
+    "triton": (("server",), "Scorer.embedded(backend='triton', triton_url='127.0.0.1:1')"),
+    "parquet": ((), "assert report.to_arrow().num_rows == 1"),
+    "agree": (
+        (),
+        "from gradewire.agreement.lazy import one_blas_thread, scipy_stats; scipy_stats(); one_blas_thread()",
+    ),
+}
+# For each extra that a command needs and no program here: the extras beside it, and the command.
+COMMANDS = {
+    "judge": (("server",), ("models", "build", "qwen2.5-coder-1.5b-instruct")),
+    "export": (("server",), ("models", "export", "nobody/nothing")),
+    "train": (("server",), ("models", "train", "sfve", "--recipe", "sfve-mini", "--out", "out")),
+}
+# What each extra brings, by the names under which it is imported.
+IMPORTS = {
+    "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, sacrebleu",
+    "judge": "onnxruntime, gguf, httpx2, xllamacpp",
+    "triton": "onnxruntime, tritonclient.grpc.aio",
+    "agree": "jinja2, scipy.stats, threadpoolctl",
+    "parquet": "pyarrow.parquet",
+    "calibrate": "sklearn.ensemble, scipy.stats",
+}
+ALL = {*PROGRAMS, *COMMANDS, "calibrate", "gpu"}
+
+
+def test_every_extra_is_looked_at(installed: Installed) -> None:
+    assert set(installed.metadata.metadata.get_all("Provides-Extra") or ()) == ALL
+
+
+@pytest.mark.parametrize("extra", PROGRAMS)
+def test_without_it_the_caller_is_told_what_to_install(installed: Installed, extra: str) -> None:
+    beside, program = PROGRAMS[extra]
+    done = installed.run("python", "-c", STUB + program, extras=beside)
+    assert done.returncode == 1
+    assert re.search(rf"^gradewire\.\S+: .*pip install 'gradewire\[{extra}\]'$", done.stderr, re.MULTILINE), done.stderr
+
+
+@pytest.mark.parametrize("extra", PROGRAMS)
+def test_with_it_the_same_program_runs(installed: Installed, extra: str) -> None:
+    _, program = PROGRAMS[extra]
+    done = installed.run("python", "-c", STUB + program, extras=(extra,))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("extra", COMMANDS)
+def test_without_it_the_command_says_what_to_install(installed: Installed, extra: str) -> None:
+    beside, command = COMMANDS[extra]
+    done = installed.run("gradewire", *command, extras=beside)
+    assert done.returncode != 0
+    assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        (("score", "rows.jsonl"), "server"),
+        (("models", "list"), "server"),
+        (("agree", "rows.jsonl"), "server"),
+        (("score", "rows.parquet"), "parquet"),
+    ],
+)
+def test_commands_of_a_plain_install_say_what_to_install(
+    installed: Installed, command: tuple[str, ...], extra: str
+) -> None:
+    rows = '{"references": ["a"], "prediction": "a", "label": 1, "score": 0.5}\n'
+    for name in ("rows.jsonl", "rows.parquet"):
+        Path(installed.scratch, name).write_text(rows, encoding="utf-8")
+    done = installed.run("gradewire", *command)
+    assert done.returncode != 0
+    assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("extra", IMPORTS)
+def test_it_brings_what_it_says(installed: Installed, extra: str) -> None:
+    done = installed.run("python", "-c", f"import {IMPORTS[extra]}", extras=(extra,))
+    assert done.returncode == 0, done.stderr
+    alone = installed.run("python", "-c", f"import {IMPORTS[extra]}")
+    assert "ModuleNotFoundError" in alone.stderr
+
+
+def test_no_extra_of_what_a_user_runs_brings_torch(installed: Installed) -> None:
+    heavy = {"torch", "transformers"}
+    assert not installed.needed(*IMPORTS) & heavy
+    said = "\n".join(installed.metadata.requires or ())
+    assert set(re.findall(r"^(\w+).*extra == 'export'$", said, re.MULTILINE)) >= heavy
+    assert set(re.findall(r"^(\w+).*extra == 'train'$", said, re.MULTILINE)) >= heavy

@@ -1,0 +1,102 @@
+"""The wheel holds what the product needs and nothing else, and a plain install is a light client."""
+
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from tests.packaging.installed import ROOT, Installed
+
+PACKAGES = {
+    Path(each).name: ROOT / each
+    for each in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
+        "targets"
+    ]["wheel"]["packages"]
+}
+DATA = [
+    *(f"{package}/py.typed" for package in PACKAGES),
+    "gradewire/report/templates/*.html",
+    "gradewire/report/templates/*.css",
+    "gradewire/report/templates/*.js",
+    "gradewire_models/catalog/catalog.toml",
+    "gradewire_models/catalog/adapters/sfve-mini/*.safetensors",
+    "gradewire_models/catalog/calibrations/*.json",
+    "gradewire_models/judges/judges.toml",
+    "gradewire_server/metrics/judged/prompts/*.toml",
+    "gradewire_train/recipes/*.toml",
+    "gradewire_train/texts/*.toml",
+    "gradewire_triton/environment.lock",
+]
+# What `import gradewire` may load beside the standard library: the messages, and no gRPC before the first call.
+LIGHT = {"gradewire", "gradewire_proto", "google"}
+
+
+def test_it_holds_the_packages_as_they_stand_in_the_tree(wheel: Path) -> None:
+    assert PACKAGES.keys() == {
+        *("gradewire", "gradewire_server", "gradewire_models", "gradewire_train", "gradewire_triton"),
+        "gradewire_proto",
+    }
+    here = {
+        f"{name}/{path.relative_to(folder).as_posix()}": path
+        for name, folder in PACKAGES.items()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        assert names == here.keys()
+        assert [name for name, path in here.items() if archive.read(name) != path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("pattern", DATA)
+def test_it_holds_the_data(wheel: Path, pattern: str) -> None:
+    with ZipFile(wheel) as archive:
+        assert any(fnmatch(name, pattern) for name in archive.namelist())
+
+
+def test_it_brings_its_licence_and_the_page_of_the_index(installed: Installed) -> None:
+    said = installed.metadata
+    assert said.metadata["License-Expression"] == "Apache-2.0"
+    assert any(path.name == "LICENSE" for path in said.files or ())
+    assert (ROOT / "README.md").read_text(encoding="utf-8").strip() in str(said.metadata)
+
+
+def test_importing_it_loads_the_messages_and_nothing_heavy(installed: Installed) -> None:
+    program = (
+        "import sys; before = set(sys.modules); import gradewire; loaded = {m.partition('.')[0] for m in "
+        "set(sys.modules) - before}; print(gradewire.__file__, *sorted(loaded - sys.stdlib_module_names))"
+    )
+    done = installed.run("python", "-c", program)
+    assert done.returncode == 0, done.stderr
+    place, *loaded = done.stdout.split()
+    assert Path(place).is_relative_to(installed.site_packages)
+    assert set(loaded) == LIGHT
+
+
+def test_a_plain_install_has_no_package_of_the_server(installed: Installed) -> None:
+    light = installed.needed()
+    assert {"grpcio", "numpy", "protobuf", "click", "rich"} <= light
+    assert not light & {"onnxruntime", "scipy", "pydantic", "tokenizers", "lmdb", "redis", "onnx", "prometheus-client"}
+    found = installed.run("python", "-c", "import onnxruntime")
+    assert "No module named 'onnxruntime'" in found.stderr
+
+
+def test_a_plain_install_scores_through_a_transport(installed: Installed) -> None:
+    program = (
+        "from gradewire import Client; from gradewire.testing import StubTransport, echo_scores; "
+        "client = Client(transport=StubTransport(lambda request: echo_scores(request, score=lambda _: 0.5))); "
+        "print(client.score([{'references': ['a'], 'prediction': 'a'}])[0].scores['smile'].score)"
+    )
+    done = installed.run("python", "-c", program)
+    assert (done.stdout, done.returncode) == ("0.5\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("command", [(), ("score",), ("agree",), ("serve",), ("bench",), ("calibrate",), ("prompt",)])
+def test_the_command_explains_itself(installed: Installed, command: tuple[str, ...]) -> None:
+    done = installed.run("gradewire", *command, "--help")
+    if command == ("serve",):  # its flags are the server's settings
+        assert (done.returncode, "pip install 'gradewire[server]'" in done.stderr) == (2, True), done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Usage: gradewire")

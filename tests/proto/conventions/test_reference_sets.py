@@ -1,0 +1,57 @@
+"""The name of a set is its content's, and two contents never share one."""
+
+from unicodedata import normalize
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_proto.conventions.reference_sets import name_set
+from gradewire_proto.v1 import references_pb2
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=4)
+ENTRIES = st.lists(
+    st.builds(
+        references_pb2.ReferenceEntry,
+        question=TEXTS,
+        references=st.lists(TEXTS, max_size=3),
+        synthetic_answers=st.lists(TEXTS, max_size=3),
+    ),
+    max_size=3,
+)
+
+
+@given(ENTRIES, ENTRIES)
+def test_different_content_gives_different_names(
+    one: list[references_pb2.ReferenceEntry], other: list[references_pb2.ReferenceEntry]
+) -> None:
+    def normalised(sets: list[references_pb2.ReferenceEntry]) -> list[str]:
+        return [normalize("NFC", str(entry)) for entry in sets]
+
+    if one == other:
+        assert name_set(one) == name_set(other)
+    else:
+        assert name_set(one) != name_set(other) or normalised(one) == normalised(other)
+
+
+@given(ENTRIES)
+def test_the_name_follows_the_content(entries: list[references_pb2.ReferenceEntry]) -> None:
+    name = name_set(entries)
+    assert len(name) == 32
+    assert name == name_set(iter(entries))
+    assert name != name_set([*entries, references_pb2.ReferenceEntry()])
+    assert name != name_set(entries, ("1" * 64, "2" * 64)) != name_set(entries, ("1" * 64, "3" * 64))
+    if entries and entries[0].question:
+        moved = references_pb2.ReferenceEntry(references=[entries[0].question, *entries[0].references])
+        assert name != name_set([moved, *entries[1:]])
+
+
+def test_names_count_texts_as_the_server_sees_them() -> None:
+    composed = references_pb2.ReferenceEntry(references=["caf\u00e9"])
+    combining = references_pb2.ReferenceEntry(references=["cafe\u0301"])
+    assert name_set([composed]) == name_set([combining])
+
+
+def test_the_name_stays_what_it_is() -> None:
+    entry = references_pb2.ReferenceEntry(question="what?", references=["a cat"], synthetic_answers=["It is a cat."])
+    assert name_set([entry]) == "e6deed877123a01eef079be9bdc28d15"
+    assert name_set([entry], ("1" * 64, "2" * 64)) == "3fd82e689fe3485c9b14be11529c1ce2"

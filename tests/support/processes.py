@@ -1,0 +1,113 @@
+"""Every process that a test starts ends with the test, also where its time runs out.
+
+A conftest imports the hooks. Without them a test that waits for a child hangs for good once its time is up, for
+pytest-timeout interrupts a test once, and `with Popen(…)` goes on waiting.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+
+_AFTER_TIMEOUT_S: Final = 2.0
+"""Time for a test to end its children by itself once its time is up."""
+_HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Processes of the standard library that serve this one until it ends."""
+
+
+def hear_ctrl_c() -> None:
+    """Gives SIGINT its usual action, which children inherit: a shell ignores it for what runs in its background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def children() -> frozenset[int]:
+    """Numbers of the processes that stem from this one and run."""
+    found: set[int] = set()
+    waiting = _started_by(os.getpid())
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found and _counts(pid):
+            found.add(pid)
+            waiting += _started_by(pid)
+    return frozenset(found)
+
+
+def _started_by(pid: int) -> list[int]:
+    # A list of all processes of the machine, as psutil makes one, takes far longer, and this is asked thrice a test.
+    return [int(child) for thread in Path(f"/proc/{pid}/task").glob("*/children") for child in _read(thread).split()]
+
+
+def _counts(pid: int) -> bool:
+    state = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1]
+    return state not in ([], ["Z"]) and not any(name in _command(pid) for name in _HELPERS)
+
+
+def _command(pid: int) -> str:
+    return _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def end(pids: frozenset[int]) -> None:
+    """Ends processes at once."""
+    processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
+
+
+_STARTED_IN_SETUP: Final = pytest.StashKey[frozenset[int]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    result = yield
+    # Among these may be servers that later tests share; what a fixture of this test started it ends itself.
+    item.stash[_STARTED_IN_SETUP] = children()
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    limit_s = float(item.config.getini("timeout"))
+    marker = item.get_closest_marker("timeout")
+    if marker is not None and marker.args:
+        limit_s = float(marker.args[0])
+    before = item.stash[_STARTED_IN_SETUP]
+    timer = threading.Timer(limit_s + _AFTER_TIMEOUT_S, lambda: end(children() - before))
+    timer.daemon = True
+    timer.start()
+    try:
+        return (yield)
+    finally:
+        timer.cancel()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    result = yield
+    left = children() - item.stash.get(_STARTED_IN_SETUP, children())
+    if left and not item.get_closest_marker("restarts"):
+        said = "; ".join(f"{pid} {_command(pid)[:200]}" for pid in left)
+        end(left)
+        pytest.fail(f"the test left processes running: {said}", pytrace=False)
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput") and session.config.getoption("numprocesses", None):
+        return  # the children are pytest's own workers, which end theirs
+    end(children())
