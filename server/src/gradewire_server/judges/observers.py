@@ -14,7 +14,6 @@ class ModelRun:
         decode_tokens: Tokens that the judge wrote in this run.
         reused_tokens: Tokens of fixed turns whose state was kept, once for every item that began in this run.
         duration_s: Wall time.
-        waiting: Items that wait for their first run, after it.
     """
 
     sequences: int
@@ -22,7 +21,6 @@ class ModelRun:
     decode_tokens: int
     reused_tokens: int
     duration_s: float
-    waiting: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,11 +68,6 @@ class JudgeService(Judges, ModelIndex):
             queued=lambda: self._limit.waiting + self._entering, up=lambda: 1.0 if self.health().ready else 0.0
         )
 
-    async def load(self, name: str = "") -> ModelStatus | Failure:
-        """Loads a judge, "" being the default one; a failure says how to get it."""
-        judge = await self._library.get(name)
-        return judge if isinstance(judge, Failure) else judge.status
-
     def load_soon(self) -> None:
         """Begins to load the default judge. Calls wait for it meanwhile; `health` tells whether it worked."""
         self._library.open_soon(self._library.default)

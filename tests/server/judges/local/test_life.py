@@ -62,6 +62,7 @@ async def test_it_yields_to_what_has_to_be_quick(judge: EmbeddedJudge) -> None:
     assert os.getpriority(os.PRIO_PROCESS, worker_of(judge)) == os.getpriority(os.PRIO_PROCESS, 0) + 7
 
 
+@pytest.mark.restarts
 async def test_a_worker_that_is_killed_fails_its_run_and_no_other_and_comes_back(
     judge: EmbeddedJudge, observed: Observed
 ) -> None:
@@ -88,6 +89,7 @@ async def test_a_worker_that_is_killed_fails_its_run_and_no_other_and_comes_back
     assert not alive(pid)
 
 
+@pytest.mark.restarts
 async def test_a_worker_that_hangs_is_ended_and_replaced(judge: EmbeddedJudge, observed: Observed) -> None:
     await answers(judge, NEEDS[:1])
     observed.runs.clear()
@@ -104,6 +106,7 @@ async def test_a_worker_that_hangs_is_ended_and_replaced(judge: EmbeddedJudge, o
     assert observed.restarts == 1
 
 
+@pytest.mark.restarts
 async def test_a_worker_that_dies_idle_is_noticed_and_nobody_waits_for_one_that_cannot_come_back(
     tmp_path: Path, opened: object
 ) -> None:

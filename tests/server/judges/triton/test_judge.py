@@ -147,6 +147,7 @@ async def test_an_encoder_is_no_judge(triton: TritonServer) -> None:
     assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
 
 
+@pytest.mark.restarts
 async def test_a_server_that_is_away_is_found_again(vllm: TritonServer) -> None:
     async with opened(judges(vllm.url, attempts=1)) as judge:
         vllm.crash()

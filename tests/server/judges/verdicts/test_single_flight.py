@@ -16,7 +16,7 @@ from gradewire_server.judges.verdicts.single_flight import SingleFlightJudge
 
 
 async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None:
-    await bench.service.load()
+    await bench.service._library.get("")
     there, gate = held(bench.source.known["scripted"], 1)
     tasks = [asyncio.create_task(bench.service.choose(choose())) for _ in range(10)]
     await there.wait()
@@ -110,7 +110,7 @@ async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
             return JudgeReply(Failure(Status.TIMEOUT, "too late"), Source.COMPUTED, Timing())
         return JudgeReply(preferring("yes")(need), Source.COMPUTED, Timing())
 
-    await bench.service.load()
+    await bench.service._library.get("")
     judge.choose = choose_by_then
     soon = time.monotonic() + 0.01
     first = asyncio.create_task(bench.service.choose(choose(), deadline_s=soon))

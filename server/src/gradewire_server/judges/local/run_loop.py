@@ -122,9 +122,7 @@ class RunLoop:
         self._queue.computed(planned)
         tokens = planned.run.tokens
         reused = len(planned.prefix.ids) * planned.begins if planned.prefix and planned.works else 0
-        self._observer.ran(
-            ModelRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s, self._queue.waiting)
-        )
+        self._observer.ran(ModelRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s))
 
     def _lost(self, what: str) -> Failure:
         supervisor = self._supervisor

@@ -47,7 +47,7 @@ class ServerAvailability:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be answered now; empty when it can."""
+        """Why the server cannot answer now; empty when it can."""
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
@@ -58,14 +58,14 @@ class ServerAvailability:
         return Failure(self._failure.status, self._failure.message, round(left_s, 3))
 
     def succeeded(self) -> None:
-        """A request was answered."""
+        """Notes that a request was answered."""
         self._succeeded_s = time.monotonic()
         if self._failure is not None:
             _log.info("judge %s: its server answers again", self._name)
         self._failure = None
 
     def failed(self, error: RemoteError, *, sent_s: float) -> None:
-        """A request failed for good.
+        """Notes that a request failed after all its attempts.
 
         Args:
             error: Of a kind in `AWAY`.

@@ -18,7 +18,7 @@ from gradewire_server.judges.remote.server import Server
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _RECIPE: Final = 1
-"""Raised when other answers would come of the same server: what is sent, how labels are read."""
+"""Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
 

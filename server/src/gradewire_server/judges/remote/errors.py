@@ -42,68 +42,51 @@ class RemoteError(Exception):
 
 def rate_limited(retry_after_s: float | None) -> RemoteError:
     """The server wants fewer requests."""
-    return RemoteError(
-        RemoteFault.RATE_LIMITED,
-        Failure(
-            Status.UNAVAILABLE, "the judge's server takes no more requests for now; try again later", retry_after_s
-        ),
-        retry_after_s=retry_after_s,
-    )
+    message = "the judge's server takes no more requests for now; try again later"
+    return _error(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def unreachable() -> RemoteError:
     """No connection, or one that broke."""
-    return RemoteError(
-        RemoteFault.UNREACHABLE, Failure(Status.UNAVAILABLE, "the judge's server cannot be reached; try again")
-    )
+    return _error(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, "the judge's server cannot be reached; try again")
 
 
 def server_error(retry_after_s: float | None = None) -> RemoteError:
     """The server failed."""
-    return RemoteError(
-        RemoteFault.SERVER_ERROR,
-        Failure(Status.UNAVAILABLE, "the judge's server failed; try again", retry_after_s),
-        retry_after_s=retry_after_s,
-    )
+    message = "the judge's server failed; try again"
+    return _error(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def late(timeout_s: float) -> RemoteError:
     """No answer within the time that one request has."""
-    return RemoteError(
-        RemoteFault.LATE,
-        Failure(
-            Status.UNAVAILABLE, f"the judge's server did not answer within {timeout_s:g} s (judge_timeout_s); try again"
-        ),
-    )
+    message = f"the judge's server did not answer within {timeout_s:g} s (judge_timeout_s); try again"
+    return _error(RemoteFault.LATE, Status.UNAVAILABLE, message)
 
 
 def refused(what_to_do: str) -> RemoteError:
-    """The server will not do this for us until its or our operator changes something."""
-    return RemoteError(RemoteFault.REFUSED, Failure(Status.MODEL_UNAVAILABLE, what_to_do))
+    """The server will not do this until its operator or ours changes something."""
+    return _error(RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE, what_to_do)
 
 
 def rejected(status: int) -> RemoteError:
-    """The server takes other requests perhaps, and not this one."""
-    return RemoteError(
-        RemoteFault.REJECTED,
-        Failure(
-            Status.INTERNAL,
-            f"the judge's server rejects a request (status {status}); its words are in the log at level debug",
-        ),
-    )
+    """The server does not accept this request; it may accept others."""
+    message = f"the judge's server rejects a request (status {status}); its words are in the log at level debug"
+    return _error(RemoteFault.REJECTED, Status.INTERNAL, message)
 
 
 def too_long() -> RemoteError:
     """The prompt does not fit the model."""
-    return RemoteError(
-        RemoteFault.TOO_LONG,
-        Failure(Status.INVALID_INPUT, "question, references and instructions are too long for the judge"),
-    )
+    message = "question, references and instructions are too long for the judge"
+    return _error(RemoteFault.TOO_LONG, Status.INVALID_INPUT, message)
 
 
 def unreadable(what: str) -> RemoteError:
-    """The server answered with something that is no answer."""
-    return RemoteError(RemoteFault.UNREADABLE, Failure(Status.UNPARSABLE, f"the judge's server answered with {what}"))
+    """What the server answered is not a valid answer."""
+    return _error(RemoteFault.UNREADABLE, Status.UNPARSABLE, f"the judge's server answered with {what}")
+
+
+def _error(kind: RemoteFault, status: Status, message: str, retry_after_s: float | None = None) -> RemoteError:
+    return RemoteError(kind, Failure(status, message, retry_after_s), retry_after_s=retry_after_s)
 
 
 def says_too_long(text: str) -> bool:

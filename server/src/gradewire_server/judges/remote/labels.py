@@ -1,4 +1,4 @@
-"""Label probabilities read from the log probabilities of tokens whose texts alone are known.
+"""Reads label probabilities from the log probabilities of tokens of which only the texts are known.
 
 A server's tokens are its own: " 1" may be one token or two, "incorrect" one or three. What the judge writes is followed
 token by token as long as all labels could still become of it; in the place where they part, each label's probability is
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """What was read.
+    """Probabilities as they were read.
 
     Attributes:
         probabilities: One per label, sum 1.
@@ -55,7 +55,7 @@ AMBIGUOUS: Final = Failure(
 
 
 class Labels:
-    """The labels of one choice. White space before a label and its case are not looked at.
+    """The labels of one choice. White space before a label and its case do not count.
 
     Args:
         options: Labels.
@@ -122,7 +122,7 @@ class Labels:
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
-        """Probability of each label's own tokens in a place; None where what was sent are no probabilities."""
+        """Probability of each label's own tokens in a place; None where what was sent is not a distribution."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:
@@ -136,7 +136,7 @@ class Labels:
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _possible(self, text: str) -> set[int]:
-        """Labels that a text is the begin of, or is followed by something else in."""
+        """Labels that begin with a text, or with which the text begins."""
         plain = _plain(text)
         return {
             index
@@ -151,7 +151,7 @@ class Labels:
 
 
 def _probability(step: Step) -> float:
-    """Of the token that was written; of one beyond the list, what it can be at most."""
+    """Probability of the written token; of one that is not in the list, the highest it can be."""
     known = [logprob for token, logprob in step.alternatives if token == step.token]
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 

@@ -1,4 +1,4 @@
-"""Prompts on their way to a server that tokenizes them itself: chat tokens made harmless, over-long ones cut."""
+"""Prepares prompts for a server that tokenizes them itself: makes chat tokens harmless, cuts long predictions."""
 
 import re
 from dataclasses import replace
