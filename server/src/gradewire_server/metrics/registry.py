@@ -1,4 +1,4 @@
-"""All metrics by name. A new metric is one file beside this one, one test file, and one line here."""
+"""All metrics by name. A new metric is one file in its room, one test file, and one line here."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,9 +1,9 @@
-"""One round of a metric's program with several needs at once."""
+"""Rounds of a metric's program: several needs at once, and whether their texts were cut."""
 
 from collections.abc import Generator
 from typing import Any
 
-from gradewire_server.domain.needs import Need
+from gradewire_server.domain.needs import Need, Vectors
 from gradewire_server.domain.result import Failure
 
 
@@ -15,3 +15,8 @@ def ask_together(*needs: Need) -> Generator[tuple[Need, ...], Any, Any]:
     """
     answers = yield needs
     return next((answer for answer in answers if isinstance(answer, Failure)), answers)
+
+
+def is_cut(*answers: Vectors) -> bool:
+    """Whether the encoder read a text only in part."""
+    return any(bool(answer.truncated.any()) for answer in answers)

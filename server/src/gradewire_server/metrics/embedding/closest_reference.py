@@ -10,6 +10,7 @@ from gradewire_server.domain.metric import ModelFacts, PlainParameters
 from gradewire_server.domain.needs import Embed, Need, Tier, Vectors, ask
 from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.parameters import check_threshold, with_fitted_threshold
+from gradewire_server.metrics.rounds import is_cut
 from gradewire_server.metrics.ties import first_of_the_highest
 
 
@@ -55,11 +56,6 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
         matched_reference=best,
         correct=None if threshold is None else score >= threshold,
     )
-
-
-def is_cut(*answers: Vectors) -> bool:
-    """Whether the encoder read a text only in part."""
-    return any(bool(answer.truncated.any()) for answer in answers)
 
 
 def embed_references(model: str, texts: tuple[str, ...]) -> Generator[tuple[Need, ...], Any, Failure | None]:

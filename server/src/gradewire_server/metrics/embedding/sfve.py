@@ -15,10 +15,9 @@ from gradewire_server.metrics.embedding.closest_reference import (
     EncoderParameters,
     closest_reference,
     embed_references,
-    is_cut,
 )
 from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
-from gradewire_server.metrics.rounds import ask_together
+from gradewire_server.metrics.rounds import ask_together, is_cut
 
 _SHORTEST_ANSWER = "a"
 

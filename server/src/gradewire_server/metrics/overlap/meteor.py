@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+import numpy as np
+
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
 from gradewire_server.domain.needs import FindSynonyms, Preparation, Program, ask
@@ -25,7 +27,7 @@ from gradewire_server.metrics.overlap.meteor_alignment import (
 from gradewire_server.metrics.parameters import member
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import first_words
-from gradewire_server.metrics.ties import TIE
+from gradewire_server.metrics.ties import first_of_the_highest
 
 _LARGEST_BETA: Final = 100.0
 
@@ -133,8 +135,7 @@ class Meteor:
             for alignment, reference in zip(alignments, references, strict=True)
         ]
         scores = [meteor_score(parts, parameters.alpha) for parts in found]
-        highest = max(scores)
-        best = next(index for index, score in enumerate(scores) if score >= highest - TIE)
+        best = first_of_the_highest(np.array(scores))
         return MetricResult(
             score=scores[best],
             warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),

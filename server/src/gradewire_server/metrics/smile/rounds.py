@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vectors, ask
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.rounds import ask_together
+from gradewire_server.metrics.rounds import ask_together, is_cut
 from gradewire_server.metrics.smile.formula import (
     Evidence,
     Keyword,
@@ -41,7 +41,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
     known = Evidence(
         sentences=_cosines(prediction.values[0], sentences),
         keywords=held_keywords(texts),
-        truncated=texts.windows.truncated or _cut(prediction, sentences),
+        truncated=texts.windows.truncated or is_cut(prediction, sentences),
     )
     rest = texts.asking(can_still_win(texts, known.sentences, parameters))
     return (yield from _look(rest, parameters, known)) if rest.asked else known
@@ -67,8 +67,8 @@ def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence
     if known is None:
         prediction, sentences = rest
         cosines = _cosines(prediction.values[0], sentences)
-        known = Evidence(cosines, {}, texts.windows.truncated or _cut(prediction, sentences))
-    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=_cut(keywords, vectors))
+        known = Evidence(cosines, {}, texts.windows.truncated or is_cut(prediction, sentences))
+    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=is_cut(keywords, vectors))
 
 
 def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
@@ -83,15 +83,15 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence 
     if known is None:
         (sentences,) = rest
         cosines = _cosines(prediction.sentence, sentences)
-        known = Evidence(cosines, {}, texts.windows.truncated or prediction.truncated or _cut(sentences))
+        known = Evidence(cosines, {}, texts.windows.truncated or prediction.truncated or is_cut(sentences))
     if parameters.preset is SmilePreset.ONE_PASS:
         closest = closest_in_context(texts, prediction, keywords.values)
-        return known.joined_by(closest, truncated=_cut(keywords))
+        return known.joined_by(closest, truncated=is_cut(keywords))
     windows = shortlist(texts, prediction, keywords.values)
     vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
     if isinstance(vectors, Failure):
         return vectors
-    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=_cut(keywords, vectors))
+    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=is_cut(keywords, vectors))
 
 
 def _sentence_needs(texts: SmileTexts, parameters: SmileParameters) -> tuple[Embed, Embed]:
@@ -103,10 +103,6 @@ def _sentence_needs(texts: SmileTexts, parameters: SmileParameters) -> tuple[Emb
 
 def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> NDArray[np.float64]:
     return (sentences.values @ prediction).astype(np.float64)
-
-
-def _cut(*answers: Vectors) -> bool:
-    return any(bool(answer.truncated.any()) for answer in answers)
 
 
 def _keywords(
