@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, WordForms, stand_in
 from benchmarks.research.ave_stand_in.making import MAX_WORDS
-from gradewire.cli.output.files import write_text
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.files import write_text
 from gradewire.cli.problems import InputError
 from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
