@@ -7,7 +7,7 @@ independent.
 
 from gradewire.agreement.cells import agreement
 from gradewire.agreement.estimates import CellsMean, Difference, Estimate
-from gradewire.agreement.lazy import MissingScipyError
+from gradewire.agreement.optional_imports import MissingScipyError
 from gradewire.agreement.point import ALL_STATISTICS, Statistic, point_values
 from gradewire.agreement.rows import JudgedRows
 from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement

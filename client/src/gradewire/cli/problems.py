@@ -15,7 +15,6 @@ from gradewire.errors import GradewireError, TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-EXIT_FINE = 0
 EXIT_ROWS_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3

@@ -1,11 +1,11 @@
-"""Calibration error, Brier score and risk at coverage, worked out on paper."""
+"""Calibration error and Brier score, worked out on paper."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error, risk_coverage
+from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
 
 PROBABILITIES = np.array([0.9, 0.1, 0.6, 0.2, 0.8])
 RIGHT = np.array([True, False, False, True, True])
@@ -24,14 +24,6 @@ def test_more_bins_than_rows_are_as_many_as_rows() -> None:
 def test_brier_score() -> None:
     """(.01 + .01 + .36 + .64 + .04) / 5."""
     assert brier_score(PROBABILITIES, RIGHT) == pytest.approx(0.212)
-
-
-def test_risk_at_coverage() -> None:
-    """By confidence: .9 right, .1 right, .2 wrong and .8 right (both .8, in order of rows), .6 wrong."""
-    points = risk_coverage(PROBABILITIES, RIGHT, (1.0, 0.6, 0.4))
-    assert [point.coverage for point in points] == pytest.approx([1.0, 0.6, 0.4])
-    assert [point.accuracy for point in points] == pytest.approx([3 / 5, 2 / 3, 1.0])
-    assert [point.confidence for point in points] == pytest.approx([0.6, 0.8, 0.9])
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1), st.integers(1, 20))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradewire.agreement import JudgedRows
-from gradewire.agreement.papers.knvqa import KNVQA_STATISTICS, accuracy_from, knvqa_table
+from gradewire.agreement.papers.knvqa import KNVQA_STATISTICS, knvqa_table
 from gradewire.agreement.papers.model_accuracy import model_accuracy
 
 NAN = math.nan
@@ -30,6 +30,31 @@ CASES = [
     for place, (human, figures) in enumerate(zip(HUMAN, row, strict=True))
     if figures
 ]
+
+
+def accuracy_from(precision: float, recall: float, human_rate: float) -> float:
+    """Accuracy that follows from printed figures.
+
+    Of all answers, h are right; the evaluator finds r of these, and for each it finds it takes (1 - p) / p wrong ones
+    for right: accuracy = 1 - h (1 - r) - h r (1 - p) / p.
+
+    Args:
+        precision: p, above 0 to 1.
+        recall: r, 0 to 1.
+        human_rate: h, share of right answers, 0 to 1.
+
+    Raises:
+        ValueError: A figure is out of range, or no accuracy has them all.
+    """
+    if not 0 < precision <= 1 or not 0 <= recall <= 1 or not 0 <= human_rate <= 1:
+        raise ValueError(
+            f"precision {precision}, recall {recall} and human rate {human_rate} must be shares, not percent"
+        )
+    missed, taken = human_rate * (1 - recall), human_rate * recall * (1 - precision) / precision
+    # More wrong answers taken for right than there are wrong answers; the margin is rounding of printed figures.
+    if taken > 1 - human_rate + 0.01:
+        raise ValueError(f"precision {precision} and recall {recall} cannot be reached at a human rate of {human_rate}")
+    return 1 - missed - taken
 
 
 @pytest.mark.parametrize(("human", "precision", "recall", "accuracy"), CASES)

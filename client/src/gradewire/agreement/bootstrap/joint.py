@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.bootstrap.judged import JudgedPart
+from gradewire.agreement.bootstrap.part import JudgedPart
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.bootstrap.sample import Columns
 from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
-from gradewire.agreement.lazy import one_blas_thread
+from gradewire.agreement.optional_imports import one_blas_thread
 from gradewire.agreement.resample import draws, question_clusters
 
 if TYPE_CHECKING:

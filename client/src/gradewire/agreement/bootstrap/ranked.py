@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.bootstrap import weighted
-from gradewire.agreement.lazy import scipy_stats
+from gradewire.agreement.optional_imports import scipy_stats
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire.agreement.bootstrap.judged import Draws, JudgedPart
+    from gradewire.agreement.bootstrap.part import Draws, JudgedPart
     from gradewire.agreement.bootstrap.sample import Sample
     from gradewire.agreement.point import Statistic
 

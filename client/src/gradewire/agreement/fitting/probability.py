@@ -16,7 +16,7 @@ from gradewire.agreement.fitting.halves import question_key
 from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
 from gradewire.agreement.fitting.probability_map import probability_map
 from gradewire.agreement.fitting.stored_form import HeldOut, Points, fit_form, log_odds, tree_form
-from gradewire.agreement.lazy import one_blas_thread
+from gradewire.agreement.optional_imports import one_blas_thread
 from gradewire.agreement.point import RIGHT_FROM, auc
 
 if TYPE_CHECKING:

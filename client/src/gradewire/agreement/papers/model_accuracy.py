@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.annotators.human import HUMAN, with_human
 from gradewire.agreement.bootstrap.joint import JointBootstrap
 from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
 from gradewire.agreement.estimates import CellsMean, Estimate, cells_mean, estimate
+from gradewire.agreement.papers.human import HUMAN, with_human
 from gradewire.agreement.parts import parts_of
 
 if TYPE_CHECKING:
