@@ -3,63 +3,25 @@
 import re
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+from tests.client.report.pages import Elements, page_of, simple_rows
 from tests.client.report.samples import DATASETS, HOSTILE, MODELS, failed, random_rows, report_of, smile
 
 from gradewire.agreement import AgreementReport
 from gradewire.agreement.annotators.labels import annotator_agreement, ratings_of
 from gradewire.agreement.point import ALL_STATISTICS
-from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, page, write_report
-from gradewire.report.page import MAX_BYTES, render
+from gradewire.report import MissingJinjaError, ReportInput, page, write_report
+from gradewire.report.page import render
 from gradewire.report.tables import STATISTICS
 
 _ROOT = Path(__file__).parents[3]
 
 
-class _Elements(HTMLParser):
-    """Names of all elements, attributes with what they hold, and the text outside script and style."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.append(tag)
-        self.text += " "  # cells and terms stand apart without white space between them
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        if self.names and self.names[-1] not in {"script", "style"}:
-            self.text += data
-
-
-def page_of(rows: list[ReportRow], **changes: object) -> str:
-    return render(report_of(rows, **changes)).decode()
-
-
-def simple_rows() -> list[ReportRow]:
-    def row(place: int, label: float, result: dict[str, object], **changes: object) -> ReportRow:
-        given = {"question": f"who was it, {place}?", "references": ["Curie", "Leonardo da Vinci"]}
-        given |= {"prediction": "It was Leonardo da Vinci, they say.", "model": "gpt4", "dataset": "nq"}
-        return ReportRow(id=f"id-{place}", label=label, results={"smile": result}, **(given | changes))
-
-    return [
-        row(0, 1.0, smile(0.1, "leonardo da vinci", warnings=["TRUNCATED"]), labels=(1.0, None, 0.5)),
-        row(1, 0.0, smile(0.9, "nowhere to be seen")),
-        row(2, 1.0, smile(0.95, "they say")),
-        row(3, 0.0, failed()),
-    ]
-
-
 def test_everything_said_of_an_answer_is_there() -> None:
-    text = " ".join(_Elements(page_of(simple_rows())).text.split())
+    text = " ".join(Elements(page_of(simple_rows())).text.split())
     for expected in (
         "answers.jsonl, 2026-11-22: 4 labelled rows, 1 metric",
         "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · scored too low by smile",
@@ -78,7 +40,7 @@ def test_everything_said_of_an_answer_is_there() -> None:
 def test_the_first_reference_is_marked_as_any_other() -> None:
     rows = simple_rows()
     rows[0] = replace(rows[0], results={"smile": smile(0.1, "they say", matched_reference=0)})
-    text = " ".join(_Elements(page_of(rows)).text.split())
+    text = " ".join(Elements(page_of(rows)).text.split())
     assert "Curie ← matched by smile Leonardo da Vinci Prediction" in text
 
 
@@ -95,13 +57,13 @@ def test_where_nothing_matched_no_reference_is_marked(score: float) -> None:
 
 
 def test_a_row_in_order_is_not_shown_as_a_disagreement() -> None:
-    assert "id-2" not in _Elements(page_of(simple_rows())).text
+    assert "id-2" not in Elements(page_of(simple_rows())).text
 
 
 def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:
     annotators = annotator_agreement(ratings_of([[1, 1], [0, 0], [1, 0], [0, 0]]), resamples=50)
     text = " ".join(
-        _Elements(page_of(simple_rows(), annotators=annotators, unlabelled=17, notes=["Made up."])).text.split()
+        Elements(page_of(simple_rows(), annotators=annotators, unlabelled=17, notes=["Made up."])).text.split()
     )
     assert "Left out: no label 17" in text
     assert "Krippendorff's alpha, nominal 0.5" in text  # 1 - 7 * 2 / (2 * (3 * 5)) = 0.533
@@ -112,7 +74,7 @@ def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:
 
 def test_of_many_pairs_of_annotators_the_first_few_stand_in_the_headline() -> None:
     annotators = annotator_agreement(ratings_of([[1, 1, 0, 1, 0], [0, 0, 1, 1, 0]]), resamples=50)
-    text = " ".join(_Elements(page_of(simple_rows(), annotators=annotators)).text.split())
+    text = " ".join(Elements(page_of(simple_rows(), annotators=annotators)).text.split())
     assert text.count("Cohen's kappa, annotators") == 6
     assert "Cohen's kappa, further pairs 4, not shown" in text
 
@@ -131,7 +93,7 @@ def test_every_statistic_has_a_name_and_a_meaning() -> None:
 
 
 def test_nothing_is_loaded_and_hostile_texts_bring_no_element() -> None:
-    plain, hostile = (_Elements(page_of(random_rows(60, metrics=2, hostile=given))) for given in (False, True))
+    plain, hostile = (Elements(page_of(random_rows(60, metrics=2, hostile=given))) for given in (False, True))
     assert set(hostile.names) == set(plain.names)
     assert hostile.names.count("script") == 1
     assert not {"img", "link", "iframe", "object", "base"} & set(hostile.names)
@@ -150,7 +112,7 @@ def test_hostile_names_and_messages_bring_no_element_either() -> None:
     names = {"dataset": HOSTILE[0], "model": HOSTILE[1], "group": HOSTILE[3], "id": HOSTILE[2]}
     results = {HOSTILE[1]: failed() | {"message": HOSTILE[0]}, HOSTILE[0]: smile(0.5, HOSTILE[1], line=HOSTILE[3])}
     rows = [replace(row, **names, results=results) for row in simple_rows()[:2]]
-    found = _Elements(page_of(rows, source=HOSTILE[0], created=HOSTILE[1], notes=[HOSTILE[1]]))
+    found = Elements(page_of(rows, source=HOSTILE[0], created=HOSTILE[1], notes=[HOSTILE[1]]))
     assert found.names.count("script") == 1
     assert "img" not in found.names
 
@@ -173,112 +135,6 @@ def test_same_input_same_bytes(tmp_path: Path) -> None:
     assert size == (tmp_path / "report.html").stat().st_size
 
 
-def test_when_the_page_grows_too_large_fewer_answers_are_shown_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = report_of(random_rows(600, metrics=2))
-    assert "up to 25 in each" in render(report).decode()
-    monkeypatch.setattr(page, "MAX_BYTES", 100_000)
-    small = render(report)
-    assert len(small) <= 100_000
-    assert re.search("up to (15|10|6|3|1) in each", small.decode())
-
-
-def test_hundreds_of_references_and_long_words_stay_within_the_size() -> None:
-    rows = [
-        replace(row, references=["r" * 300] * 1000, prediction="p" * 100_000, question="q" * 100_000)
-        for row in random_rows(200, metrics=3, hostile=False)
-    ]
-    written = render(report_of(rows))
-    assert len(written) <= MAX_BYTES
-    assert "and 993 more references" in written.decode()
-
-
-def many_models(rows: int, *, metrics: int) -> list[ReportRow]:
-    """Every row of another model."""
-    return [
-        replace(row, model=f"model {place}")
-        for place, row in enumerate(random_rows(rows, metrics=metrics, hostile=False))
-    ]
-
-
-def test_of_a_thousand_models_the_largest_cells_are_shown_and_how_many_are_not() -> None:
-    rows = [
-        replace(row, model="big") if place % 3 == 0 else row for place, row in enumerate(many_models(600, metrics=2))
-    ]
-    report = report_of(rows, resamples=2)
-    written = render(report)
-    assert len(written) <= MAX_BYTES
-    text = _Elements(written.decode()).text
-    # 600 rows in 2 data sets: 400 models with one row each, and one in both data sets.
-    there = len(report.agreement.metrics[0].cells)
-    assert there == 402 + 2 + 401 + 1
-    assert f"The 200 largest of {there:,} lines of each metric are shown; --json has the figures of all." in text
-    lines = written.decode().split("data-metric=")[1:]
-    assert len(lines) == 2 * 200 + 3  # the paired differences have it too
-    assert sum('data-model="big"' in line.split(">")[0] for line in lines) == 2 * 3
-    assert written.count(b"<option") < 350  # only models that are shown are offered
-
-
-def test_the_table_of_cells_gives_way_before_the_page_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = report_of(many_models(600, metrics=2), resamples=2)
-    monkeypatch.setattr(page, "MAX_BYTES", 60_000)
-    small = render(report).decode()
-    assert len(small.encode()) <= 60_000
-    assert "None is shown: the page would be too large." in small
-    assert "The 0 largest of 1,203 lines of each metric" in small
-    assert "The first 0 of 3 lines are shown" in small
-    monkeypatch.setattr(page, "MAX_BYTES", 10_000)
-    with pytest.raises(ReportTooLargeError, match="without a single answer or cell"):
-        render(report)
-
-
-@pytest.mark.parametrize("kind", ["dataset", "model", "group"])
-def test_names_of_a_megabyte_are_cut_and_stay_apart(kind: str) -> None:
-    rows = [
-        replace(row, **{kind: "\u202e" + "x" * 1_000_000 + str(place % 3)})
-        for place, row in enumerate(random_rows(60, metrics=2, hostile=False))
-    ]
-    groups = [row.group for row in rows] if kind == "group" else ()
-    report = report_of(rows, resamples=2, groups=groups)
-    written = render(report)
-    assert len(written) < 400_000
-    text = written.decode()
-    name = "[U+202E]" + "x" * 71 + "…"
-    assert "\u202e" not in text
-    assert "x" * 72 not in text
-    for shown in (name, f"{name} (2)", f"{name} (3)"):
-        assert f'<option value="{shown}">' in text
-        assert f'data-{kind}="{shown}"' in text
-
-
-def test_metrics_beyond_the_first_forty_and_long_labels_of_metrics_are_left_out() -> None:
-    rows = [
-        replace(row, results={f"{number}-{'m' * 100_000}": row.results["smile"] for number in range(45)})
-        for row in random_rows(12, metrics=1, hostile=False)
-    ]
-    written = render(report_of(rows, resamples=2))
-    assert len(written) <= MAX_BYTES
-    text = " ".join(_Elements(written.decode()).text.split())
-    assert "The first 40 of 45 metrics are shown." in text
-    assert f"39-{'m' * 76}… " in text
-    assert "40-m" not in text
-    assert "m" * 80 not in text
-
-
-def test_results_of_strangers_files_are_cut_too() -> None:
-    big = "\u202e" * 100_000
-    strange = smile(0.1, big, **{f"part{number}": big for number in range(100)})
-    rows = simple_rows()
-    rows[0] = replace(rows[0], results={"smile": strange | {"warnings": [big] * 9, "line": big}}, labels=[1.0] * 5000)
-    rows[2:] = [
-        replace(rows[3], id=f"lost {place}", results={"smile": failed(f"{place}{big}") | {"message": big}})
-        for place in range(200)
-    ]
-    text = page_of(rows)
-    assert len(text.encode()) < 1_000_000
-    assert "other statuses" in text
-    assert "and 4960 more" in text
-
-
 def test_an_uncertain_verdict_is_told_and_its_forty_features_are_not() -> None:
     rows = simple_rows()
     extra = {
@@ -289,7 +145,7 @@ def test_an_uncertain_verdict_is_told_and_its_forty_features_are_not() -> None:
         "odd": {"\u202e": 1},
     }
     rows[0] = replace(rows[0], results={"smile": smile(0.1, "x", warnings=["UNCERTAIN"]) | extra})
-    text = " ".join(_Elements(page_of(rows)).text.split())
+    text = " ".join(Elements(page_of(rows)).text.split())
     # What a stranger's file has beside it is shown as any text: without what hides in it.
     assert "uncertain True, band_upper 0.750, odd {'\\u202e': 1}; UNCERTAIN" in text
     assert "features" not in text
@@ -323,7 +179,7 @@ def test_means_over_some_of_the_cells_and_draws_are_said() -> None:
         )
         for row in random_rows(200, metrics=1, hostile=False)
     ]
-    text = " ".join(_Elements(page_of(rows, resamples=20)).text.split())
+    text = " ".join(Elements(page_of(rows, resamples=20)).text.split())
     overview, cells = text.split("What the columns mean")
     assert overview.count("over 1 of 2 cells") == 4  # Pearson and τ-b, in the chart and in the table
     assert "over 1 of 2 cells" not in cells
@@ -333,12 +189,12 @@ def test_means_over_some_of_the_cells_and_draws_are_said() -> None:
 def test_small_cells_show_all_rows_with_their_intervals_and_only_intervals_that_are_there_are_announced() -> None:
     # Six questions in each of two cells are too few for an interval; over all rows they are enough.
     rows = [replace(row, model="") for row in random_rows(80, metrics=1, hostile=False)]
-    text = " ".join(_Elements(page_of(rows[:60], resamples=20)).text.split())
+    text = " ".join(Elements(page_of(rows[:60], resamples=20)).text.split())
     overview = text.split("What the columns mean")[0]
     assert "Pearson of each metric, all rows, with its 95 % interval" in overview
     assert "mean of the cells; where the mean has no interval, the figure over all rows with its 95 % int" in overview
     assert re.search(r"0\.\d{3} all rows 0\.\d{3} \(", overview)
-    bare = " ".join(_Elements(page_of(rows[:30], resamples=20)).text.split())
+    bare = " ".join(Elements(page_of(rows[:30], resamples=20)).text.split())
     assert "Pearson of each metric, mean of the cells" in bare
     assert "95 % interval" not in bare
 

@@ -239,51 +239,6 @@ def test_infinite_labels_are_counted_as_unreadable_and_nan_as_none(command: Comm
     assert "the label of 3 rows cannot be read as a number (first at line 21: inf)" in done.stderr
 
 
-def test_rows_without_data_set_or_model_do_not_pass_for_all_rows(command: Command, tmp_path: Path) -> None:
-    rows = [{**row, **({"dataset": "", "model": None} if index < 12 else {})} for index, row in enumerate(rows_of(60))]
-    file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
-    options = ("--resamples", "100", "--by", "cell", "--by", "dataset", "--by", "model", "--details")
-    done = command("agree", file, "--metrics", METRICS, *options, "--markdown", page, stub=judging_stub())
-    assert done.exit_code == 0, done.output
-    text = page.read_text()
-    head = next(line for line in text.splitlines() if line.startswith("| metric | (none)"))
-    names = [
-        "(none) (none)",
-        "nq big",
-        "nq small",
-        "tq big",
-        "tq small",
-        "(none)",
-        "nq",
-        "tq",
-        "(none)",
-        "big",
-        "small",
-    ]
-    assert head == f"| metric | {' | '.join(names)} |"
-    details = text.partition("**sbert**")[2]
-    assert [line.split(" | ")[1].strip() for line in details.splitlines() if line.startswith("| all rows ")] == ["60"]
-    assert [line.split(" | ")[1].strip() for line in details.splitlines() if line.startswith("| (none) |")] == [
-        "12"
-    ] * 2
-
-
-def test_a_column_that_no_row_has_is_not_named(command: Command, tmp_path: Path) -> None:
-    rows = [{key: value for key, value in row.items() if key != "model"} for row in rows_of(40)]
-    file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
-    assert command("agree", file, "--metrics", METRICS, "--resamples", "100", "--markdown", page).exit_code == 0
-    assert "| metric | nq | tq |" in page.read_text()
-    assert "(none)" not in page.read_text()
-
-
-def test_names_that_hold_bars_do_not_break_markdown(command: Command, tmp_path: Path) -> None:
-    rows = [{**row, "dataset": "a|b\nc"} for row in rows_of(20)]
-    file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
-    assert command("agree", file, "--metrics", METRICS, "--resamples", "100", "--markdown", page).exit_code == 0
-    row = next(line for line in page.read_text().splitlines() if "a\\|b" in line)
-    assert "a\\|b c" in row
-
-
 @pytest.mark.parametrize("option", ["--json", "--markdown", "--report"])
 def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path, option: str) -> None:
     file = write_rows(tmp_path / "rows.jsonl", rows_of(10))
@@ -318,23 +273,6 @@ def test_nothing_defined_is_a_dash_and_null(command: Command, tmp_path: Path) ->
     found = values(document, "sbert")
     assert {found[statistic] for statistic in ("pearson", "kendall", "auc", "accuracy")} == {None}
     assert math.isclose(values(document, "rouge_l")["positive_rate"] or 0, float(len("same") >= CUT_LETTERS))
-
-
-def test_hostile_names_are_printed_and_written(command: Command, tmp_path: Path) -> None:
-    names = ["\ud800", "a\x1b[31mred", "[bold]x[/bold]", "b" * 500]
-    rows = [
-        {**row, "dataset": names[index % 4], "model": "", "flags": [names[index % 4], str(index)]}
-        for index, row in enumerate(rows_of(80))
-    ]
-    file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
-    options = ("--metrics", METRICS, "--resamples", "100", "--details", "--markdown", page)
-    done = command("agree", file, *options, "--json", tmp_path / "figures.json", "--report", tmp_path / "page.html")
-    assert done.exit_code == 0, done.output
-    assert "\x1b" not in done.output
-    assert "[bold]x[/bold]" in done.stdout
-    assert "b" * 500 in done.stdout
-    assert "and 74 further flags" in done.stderr
-    assert json.loads((tmp_path / "figures.json").read_text())
 
 
 def test_grades_beyond_0_to_1_have_no_verdicts_and_the_command_says_why(command: Command, tmp_path: Path) -> None:

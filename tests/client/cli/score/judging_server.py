@@ -9,6 +9,7 @@ from gradewire.metric_types import METRIC_TYPES
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
+ROWS = [{"id": f"r{index}", "references": ["a"], "prediction": "x" * (index % 9 + 1)} for index in range(30)]
 PROMPT = """
 format = 1
 name = "mine"

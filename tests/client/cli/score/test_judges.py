@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 from tests.client.cli.conftest import Command, read_rows, write_rows
 from tests.client.cli.judged import rows_of
-from tests.client.cli.score.judging_server import PROMPT, JudgingStub, judged, prompt_file
-
-from gradewire import ServerUnreachable
-from gradewire._calls.chunks import JUDGE_CHUNK_ITEMS
-from gradewire.cli.output.progress import rows_per_second
-from gradewire.cli.run.batch_size import BATCH_ROWS, FIRST_JUDGED_ROWS, AdaptiveBatchSize
-from gradewire_proto.v1 import scoring_pb2, types_pb2
-
-ROWS = [{"id": f"r{index}", "references": ["a"], "prediction": "x" * (index % 9 + 1)} for index in range(30)]
+from tests.client.cli.score.judging_server import PROMPT, ROWS, JudgingStub, prompt_file
 
 
 def test_what_a_judge_said_reaches_rows_and_summary(command: Command, tmp_path: Path) -> None:
@@ -159,114 +151,6 @@ def test_resume_refuses_another_prompt(command: Command, tmp_path: Path) -> None
     assert out.read_text() == whole
 
 
-class Busy(JudgingStub):
-    """Cannot take the odd rows in the first `times` requests with items; then as it should."""
-
-    def __init__(self, times: int, *, retry_after_s: float | None = 0.01) -> None:
-        super().__init__(self._answer)
-        self.times = times
-        self._retry_after_s = retry_after_s
-
-    def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
-        reply = judged(request)
-        if request.items:
-            self.times -= 1
-        for item in reply.items:
-            if self.times >= 0 and int(item.id[1:]) % 2:
-                lave = item.results[-1]
-                lave.Clear()
-                lave.metric_index, lave.status = len(request.metrics) - 1, types_pb2.STATUS_UNAVAILABLE
-                lave.message = "the judge's queue is full"
-                if self._retry_after_s is not None:
-                    lave.retry_after_s = self._retry_after_s
-        return reply
-
-
-def test_rows_that_the_judge_could_not_take_are_sent_again(command: Command, tmp_path: Path) -> None:
-    file, stub = write_rows(tmp_path / "a.jsonl", ROWS[:4]), Busy(2)
-    done = command("score", file, "--metrics", "smile,lave", stub=stub)
-    assert done.exit_code == 0, done.output
-    assert stub.sizes == [4, 2, 2], "only the rows that were left"
-    assert "lave is UNAVAILABLE (the judge's queue is full): 2 rows are sent again in 0.01 s" in done.stderr
-    assert "sent again: 2 rows, 2 of them were answered" in done.stderr
-    straight = command("score", file, "--metrics", "smile,lave", stub=JudgingStub())
-    assert read_rows(done.stdout) == read_rows(straight.stdout)
-
-
-@pytest.mark.parametrize(
-    ("stub", "arguments", "sizes"),
-    [
-        (Busy(9), (), [4, 2, 2]),
-        (Busy(9), ("--retries", "0"), [4]),
-        (Busy(9), ("--retries", "3"), [4, 2, 2, 2]),
-        # Nobody said that trying again would help.
-        (Busy(9, retry_after_s=None), (), [4]),
-    ],
-)
-def test_retries_are_bounded(
-    command: Command, tmp_path: Path, stub: Busy, arguments: tuple[str, ...], sizes: list[int]
-) -> None:
-    file, out = write_rows(tmp_path / "a.jsonl", ROWS[:4]), tmp_path / "out.jsonl"
-    done = command("score", file, "--metrics", "smile,lave", "--out", out, *arguments, stub=stub)
-    assert (done.exit_code, stub.sizes) == (1, sizes)
-    statuses = [[result["status"] for result in row["scores"].values()] for row in read_rows(out.read_text())]
-    assert statuses == [["OK", "OK"], ["OK", "UNAVAILABLE"]] * 2
-    # And --resume tries them again.
-    assert command("score", file, "--metrics", "smile,lave", "--out", out, "--resume").exit_code == 0
-    assert all(row["scores"]["lave"]["status"] == "OK" for row in read_rows(out.read_text()))
-
-
-def test_a_server_that_goes_away_while_rows_are_sent_again_takes_no_result_with_it(
-    command: Command, tmp_path: Path
-) -> None:
-    class Leaving(Busy):
-        def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
-            if len(self.sizes) == 2:
-                raise ServerUnreachable("it went away")
-            return super()._answer(request)
-
-    file = write_rows(tmp_path / "a.jsonl", ROWS[:4])
-    done = command("score", file, "--metrics", "smile,lave", stub=Leaving(9))
-    assert done.exit_code == 1, done.output
-    assert [row["scores"]["lave"]["status"] for row in read_rows(done.stdout)] == ["OK", "UNAVAILABLE"] * 2
-
-
-def test_requests_of_a_judge_begin_small_and_grow_while_they_are_quick(command: Command, tmp_path: Path) -> None:
-    rows = [{"references": ["a"], "prediction": "x"}] * 1000
-    file, stub = write_rows(tmp_path / "a.jsonl", rows), JudgingStub()
-    done = command("score", file, "--metrics", "lave", "--quiet", stub=stub)
-    assert (done.exit_code, sum(stub.sizes)) == (0, 1000)
-    assert stub.sizes[0] == FIRST_JUDGED_ROWS
-    assert max(stub.sizes) == JUDGE_CHUNK_ITEMS, "calls of more rows are cut into such requests"
-    plain = JudgingStub()
-    command("score", file, "--metrics", "smile", "--quiet", stub=plain)
-    assert plain.sizes[0] == BATCH_ROWS
-
-
-def test_what_counts_over_a_request_has_its_rows_together_beside_a_judge_too(command: Command, tmp_path: Path) -> None:
-    file, stub = write_rows(tmp_path / "a.jsonl", ROWS), JudgingStub()
-    assert command("score", file, "--metrics", "cider?corpus=request,lave", "--quiet", stub=stub).exit_code == 0
-    assert stub.sizes == [len(ROWS)]
-
-
-def test_pace_follows_the_judge() -> None:
-    pace = AdaptiveBatchSize(judged=True, deadline_s=600)
-    pace.took(1, rows=4, computed=4)
-    assert pace.rows == 8
-    pace.took(1, rows=4, computed=4)
-    assert pace.rows == 8, "a request from before the last change says nothing"
-    pace.took(1, rows=8, computed=3)
-    assert pace.rows == 8, "remembered answers say nothing"
-    pace.took(30, rows=8, computed=8)
-    assert pace.rows == 8
-    for _ in range(9):
-        pace.took(100, rows=8, computed=8)
-    assert pace.rows == 1
-    hurried = AdaptiveBatchSize(judged=True, deadline_s=20)
-    hurried.took(6, rows=4, computed=4)
-    assert hurried.rows == 2, "what is in flight is done within the deadline"
-
-
 def test_agree_reads_what_a_judge_said(command: Command, tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "a.jsonl", rows_of(40)), tmp_path / "out.jsonl"
     assert command("score", file, "--metrics", "smile,lave", "--out", out, stub=JudgingStub()).exit_code == 0
@@ -279,12 +163,3 @@ def test_agree_reads_what_a_judge_said(command: Command, tmp_path: Path) -> None
     assert "reason “Both say the same.”" in shown
     assert "probabilities 1 0.125 / 2 0.125 / 3 0.750" in shown
     assert "prompt_tokens" not in shown
-
-
-def test_rates_are_readable_where_a_row_takes_seconds() -> None:
-    assert [rows_per_second(rate) for rate in (1234.5, 12.3, 4.56, 0.273)] == [
-        "1234 rows/s",
-        "12 rows/s",
-        "4.6 rows/s",
-        "0.27 rows/s",
-    ]

@@ -128,7 +128,7 @@ Rows that failed are counted beside the figures and do not change the exit code.
     help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
 )
 @figure_file_options
-@click.option("--report", type=OUTPUT_FILE, help="Write a page to look at (HTML).")
+@click.option("--report", type=OUTPUT_FILE, help="Write a report page here (HTML).")
 @click.pass_context
 def agree_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,

@@ -12,7 +12,7 @@ _COMMANDS = {
     "knvqa": ("gradewire.cli.bench.knvqa", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
     "pairs": (
         "gradewire.cli.bench.pairs.command",
-        "VisIT-Bench: which of two answers people prefer, and who foretells it.",
+        "VisIT-Bench: which of two answers people prefer, and which evaluators agree.",
     ),
 }
 

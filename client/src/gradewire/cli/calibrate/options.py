@@ -46,27 +46,28 @@ calibrate_options = option_group(
         type=click.Choice(["threshold", "both"]),
         default="threshold",
         show_default=True,
-        help="both: smile's sentence_weight as well, which scores without one of their own take then. Scores "
-        "twice, the second time from the cache.",
+        help="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
+        "none. both scores twice, the second time from the cache.",
     ),
     click.option(
         "--objective",
         type=click.Choice(get_args(Objective)),
         default="accuracy",
         show_default=True,
-        help="What the threshold makes as large as can be.",
+        help="What the threshold maximises.",
     ),
     click.option(
         "--weight-objective",
         type=click.Choice(get_args(WeightObjective)),
         default="pearson",
         show_default=True,
-        help="What the weight makes as large as can be.",
+        help="What the weight maximises.",
     ),
     click.option(
         "--half",
         type=click.Choice(get_args(Half)),
-        help="Fit on this half of the questions and read on the other; default: fit on all, read by folds.",
+        help="Fit on this half of the questions and measure on the other; default: fit on all, measure by "
+        "cross-validation.",
     ),
     click.option(
         "--models-dir",
@@ -75,10 +76,12 @@ calibrate_options = option_group(
     ),
     connection_options,
     labelled_options(resamples=RESAMPLES),
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write what was fitted here, too."),
+    click.option("--json", "json_path", type=OUTPUT_FILE, help="Also write what was fitted here (JSON)."),
     click.option("--dry-run", is_flag=True, help="Store nothing."),
-    click.option("--show", is_flag=True, help="Tell what is stored with the model, and end."),
-    click.option("--undo", is_flag=True, help="Take away what users fitted for the model (of --metric, where named)."),
+    click.option("--show", is_flag=True, help="Show what is stored with the model, and exit."),
+    click.option(
+        "--undo", is_flag=True, help="Remove what users fitted for the model (only for --metric, where it is given)."
+    ),
 )
 
 

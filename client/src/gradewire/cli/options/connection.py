@@ -88,14 +88,18 @@ connection_options = option_group(
         show_envvar=True,
         help="Score on this server.",
     ),
-    click.option("--embedded", is_flag=True, help="Score in this process; so it is where no server is named."),
+    click.option(
+        "--embedded", is_flag=True, help="Score in this process, which is the default where no server is named."
+    ),
     click.option(
         "--token",
         envvar="GRADEWIRE_TOKEN",
         show_envvar=True,
         help="Bearer token for the server (better in the variable, where no process list shows it).",
     ),
-    click.option("--tls-ca", type=INPUT_FILE, help="Talk TLS to the server, believing these authorities (PEM)."),
+    click.option(
+        "--tls-ca", type=INPUT_FILE, help="Use TLS, and trust the certificate authorities in this file (PEM)."
+    ),
     click.option(
         "--cache-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -106,7 +110,7 @@ connection_options = option_group(
         type=click.FloatRange(min=0, min_open=True),
         default=BATCH_DEADLINE_S,
         show_default=True,
-        help="Longest wait for one batch of rows; its rows are TIMEOUT then.",
+        help="Longest wait for one batch of rows, in seconds; after it, these rows are TIMEOUT.",
     ),
 )
 

@@ -10,7 +10,7 @@ from gradewire.cli.options.group import INPUT_FILE, option_group
 RETRIES = 2
 
 judge_options = option_group(
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge of the metrics that ask one."),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge for the metrics that need one."),
     click.option(
         "--prompt",
         "prompts",
@@ -24,6 +24,6 @@ judge_options = option_group(
         type=click.IntRange(min=0),
         default=RETRIES,
         show_default=True,
-        help="How often rows are sent again when the judge is away or its queue is full.",
+        help="How often rows are sent again when the judge is unavailable or its queue is full.",
     ),
 )

@@ -13,6 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def draw_options(*, resamples: int) -> Callable[[Command], Command]:
+    """Adds how intervals are drawn, and --quiet.
+
+    Args:
+        resamples: Draws of the bootstrap where --resamples says nothing.
+    """
+    return option_group(
+        click.option(
+            "--resamples",
+            type=click.IntRange(min=100),
+            default=resamples,
+            show_default=True,
+            help="Bootstrap draws behind the intervals.",
+        ),
+        click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
+        click.option("--quiet", is_flag=True, help="Show no progress."),
+    )
+
+
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
     """Adds which rows count, whose scores and labels are taken, and how figures are drawn.
 
@@ -30,7 +49,7 @@ def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
         click.option(
             "--labels",
             type=click.Choice(get_args(LabelRule)),
-            help="What several annotators make together. Default: the row's own label, else their mean.",
+            help="How the labels of several annotators become one. Default: the row's own label, else their mean.",
         ),
         click.option(
             "--without-flag",
@@ -39,13 +58,5 @@ def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
             multiple=True,
             help="Leave out rows with this flag (column flags). May be repeated.",
         ),
-        click.option(
-            "--resamples",
-            type=click.IntRange(min=100),
-            default=resamples,
-            show_default=True,
-            help="Draws of the intervals.",
-        ),
-        click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
-        click.option("--quiet", is_flag=True, help="No progress."),
+        draw_options(resamples=resamples),
     )

@@ -32,7 +32,7 @@ metric_options = option_group(
         "or whole lines as a summary prints them; all: every metric that the server can compute without a "
         "judge. Listed below.",
     ),
-    click.option("--preset", type=click.Choice(PRESETS), help="For smile where --metrics names none."),
+    click.option("--preset", type=click.Choice(PRESETS), help="Preset of smile where --metrics names none."),
     click.option(
         "--synthetic",
         type=click.Choice(SYNTHETIC_MODES),

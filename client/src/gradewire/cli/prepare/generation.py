@@ -61,7 +61,7 @@ generate_options = option_group(
         help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
         "answers the question with the reference in it. The set keeps them.",
     ),
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Who writes; default: the server's default judge."),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge that writes; default: the server's default judge."),
     click.option(
         "--prompt",
         metavar="FILE",

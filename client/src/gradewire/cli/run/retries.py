@@ -1,28 +1,46 @@
-"""Rows that come back UNAVAILABLE with a time after which trying again may help are sent again then."""
+"""When rows are sent again: after a server turned the request away, and after results that say UNAVAILABLE."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from gradewire.errors import TransportError
+from gradewire.errors import Overloaded, TransportError
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+T = TypeVar("T")
 Scores: TypeAlias = "Mapping[str, MetricScore]"
 
 # Whatever the server says: a restarted judge is there sooner, and a queue that takes longer is asked again.
 _LONGEST_PAUSE_S = 60.0
+# A server that turns work away is asked again this often before the run ends, after so long at most.
+_PATIENCE = 20
+_LONGEST_TURN_AWAY_S = 10.0
+
+
+async def when_there_is_room(call: Callable[[], Awaitable[T]]) -> T:
+    """Calls, and again after the time that a server says which turns work away.
+
+    Raises:
+        Overloaded: There was no room for long.
+    """
+    for _ in range(_PATIENCE):
+        try:
+            return await call()
+        except Overloaded as error:
+            await asyncio.sleep(min(error.retry_after_s or 1.0, _LONGEST_TURN_AWAY_S))
+    return await call()
 
 
 @dataclass(slots=True)
-class Retries:
-    """Sends rows again, and counts.
+class RowRetries:
+    """Sends rows again that came back UNAVAILABLE with a time after which trying again may help, and counts.
 
     Attributes:
         most: How often a row is sent again.

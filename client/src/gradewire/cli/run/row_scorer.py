@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import re
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gradewire._calls.corpus import counting_over_request
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
 from gradewire.cli.run.batch_size import BATCHES_IN_FLIGHT, AdaptiveBatchSize
-from gradewire.cli.run.retries import Retries
-from gradewire.errors import DeadlineExceeded, InconsistentReplies, Overloaded
+from gradewire.cli.run.daemon_thread import in_daemon_thread
+from gradewire.cli.run.retries import RowRetries, when_there_is_room
+from gradewire.errors import DeadlineExceeded, InconsistentReplies
 from gradewire.results import MetricScore, Status
 
 if TYPE_CHECKING:
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
     from gradewire.cli.output.progress import Progress
     from gradewire.cli.run.plan import ScorePlan
 
-T = TypeVar("T")
-
-# A server that turns work away is asked again this often before the run ends.
-PATIENCE = 20
 # So many batches in a row without an answer in time say that the server hangs.
 GIVE_UP_AFTER = 8
 _ITEM = re.compile(r"^items\[\d+\]")
@@ -67,7 +62,7 @@ class RowScorer:
     client: AsyncClient
     plan: ScorePlan
     lines: dict[str, str]
-    retries: Retries
+    retries: RowRetries
     known: Callable[[Row], Mapping[str, Any] | None]
     _batch_size: AdaptiveBatchSize
     _timeouts: int = 0
@@ -99,7 +94,7 @@ class RowScorer:
             client,
             plan,
             {label: provenance.line for label, provenance in report.provenance.items()},
-            Retries(plan.retries),
+            RowRetries(plan.retries),
             known,
             AdaptiveBatchSize(judged=judged, deadline_s=deadline_s),
         )
@@ -128,7 +123,7 @@ class RowScorer:
         remaining = iter(rows)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
         try:
-            while batch := await _beside(lambda: list(itertools.islice(remaining, self._batch_size.rows))):
+            while batch := await in_daemon_thread(lambda: list(itertools.islice(remaining, self._batch_size.rows))):
                 waiting.append(asyncio.create_task(self._score_batch(batch)))
                 if len(waiting) >= BATCHES_IN_FLIGHT:
                     yield await waiting.popleft()
@@ -163,7 +158,7 @@ class RowScorer:
 
     async def _answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
         try:
-            report = await self._patiently(items)
+            report = self._same(await when_there_is_room(lambda: self.client.score(items, **self.plan.arguments())))
         except DeadlineExceeded as error:
             self._timeouts += 1
             if self._timeouts >= GIVE_UP_AFTER:
@@ -172,14 +167,6 @@ class RowScorer:
             return [dict.fromkeys(self.lines, failed) for _ in items]
         self._timeouts = 0
         return [answer.scores for answer in report]
-
-    async def _patiently(self, items: list[Mapping[str, Any]]) -> ScoreReport:
-        for _ in range(PATIENCE):
-            try:
-                return self._same(await self.client.score(items, **self.plan.arguments()))
-            except Overloaded as error:
-                await asyncio.sleep(min(error.retry_after_s or 1.0, 10.0))
-        return self._same(await self.client.score(items, **self.plan.arguments()))
 
     def _same(self, report: ScoreReport) -> ScoreReport:
         for label, provenance in report.provenance.items():
@@ -200,26 +187,3 @@ class RowScorer:
             # A row that never reached the server carries the line as well, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
         return ScoredRow(row, {"id": row.id, "index": row.index, "scores": results, "digest": row.digest}, scores)
-
-
-async def _beside(read: Callable[[], T]) -> T:
-    """Reads on a thread of its own: standard input may be silent for hours, and Ctrl-C must not wait for it."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[T] = loop.create_future()
-
-    def settle(deliver: Callable[[], None]) -> None:
-        if not outcome.done():
-            deliver()
-
-    def work() -> None:
-        try:
-            value = read()
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
-            deliver = functools.partial(outcome.set_exception, error)
-        else:
-            deliver = functools.partial(outcome.set_result, value)
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
-            loop.call_soon_threadsafe(settle, deliver)
-
-    threading.Thread(target=work, name="gradewire-reader", daemon=True).start()
-    return await outcome

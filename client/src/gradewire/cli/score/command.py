@@ -104,15 +104,17 @@ reference_set=NAME names another set.
 @judge_options
 @connection_options
 @click.option("--out", type=OUTPUT_FILE, help="Write the rows here (JSONL).")
-@click.option("--resume", is_flag=True, help="Go on with --out where an earlier run stopped; retries what timed out.")
-@click.option("--overwrite", is_flag=True, help="Begin --out anew.")
+@click.option(
+    "--resume", is_flag=True, help="Continue --out where an earlier run stopped; rows that timed out are tried again."
+)
+@click.option("--overwrite", is_flag=True, help="Replace --out.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["jsonl", "table"]),
     default="jsonl",
     show_default=True,
-    help="How rows look on standard output.",
+    help="Format of the rows on standard output.",
 )
 @click.option(
     "--fail-on",
@@ -121,7 +123,7 @@ reference_set=NAME names another set.
     show_default=True,
     help="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
 )
-@click.option("--quiet", is_flag=True, help="No progress, no summary.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
 def score_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,

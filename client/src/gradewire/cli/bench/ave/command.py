@@ -16,6 +16,7 @@ from gradewire.cli.input.records import read_records
 from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.options.judges import judge_options
+from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import metric_options
 from gradewire.cli.output.clashes import refuse_clashes
 from gradewire.cli.output.files import FigureFiles, figure_file_options
@@ -67,7 +68,7 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
     type=click.Choice(("mean", "median", "max")),
     default="mean",
     show_default=True,
-    help="What the scores of a sample's descriptions make together.",
+    help="How the scores of a sample's descriptions are combined.",
 )
 @click.option(
     "--variance",
@@ -81,7 +82,7 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
     type=click.FloatRange(min=1, min_open=True),
     default=2.0,
     show_default=True,
-    help="Of the logarithms; 2 fits the published values.",
+    help="Base of the logarithms; 2 fits the published values.",
 )
 @click.option(
     "--dataset-alignment",
@@ -101,10 +102,8 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
     type=OUTPUT_FILE,
     help="Write what would be scored here, one labelled row for each text, and score nothing.",
 )
-@click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals.")
+@draw_options(resamples=RESAMPLES)
 @figure_file_options
-@click.option("--quiet", is_flag=True, help="No progress.")
 @click.pass_context
 def ave_command(ctx: click.Context, /, **options: Any) -> None:
     """Alignment, consistency and generalization of evaluators on the samples of FILE.

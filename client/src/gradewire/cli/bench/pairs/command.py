@@ -58,12 +58,26 @@ Examples:
 )
 @input_options
 @connection_options
-@click.option("--choice", "choices", metavar="NAME=COLUMN", multiple=True, help="An evaluator's choices. Repeatable.")
+@click.option(
+    "--choice",
+    "choices",
+    metavar="NAME=COLUMN",
+    multiple=True,
+    help="Column with an evaluator's choices. May be repeated.",
+)
 @click.option("--metrics", help="Also score both answers with these metrics; the higher score is the choice.")
-@click.option("--resamples", type=click.IntRange(min=100), default=RESAMPLES, show_default=True, help="Draws.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws and of the baselines' coin.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=100),
+    default=RESAMPLES,
+    show_default=True,
+    help="Bootstrap draws behind the intervals.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the draws and of the coin that is a baseline."
+)
 @figure_file_options
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.pass_context
 def pairs_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,

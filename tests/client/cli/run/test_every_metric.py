@@ -1,0 +1,134 @@
+"""What stands for `all`, and what is left out of it."""
+
+from pathlib import Path
+
+import pytest
+from tests.client.cli.conftest import Command, answer, read_rows, write_rows
+from tests.client.cli.judged import rows_of
+
+from gradewire.metric_types import METRIC_TYPES
+from gradewire.testing import StubTransport
+from gradewire_proto.v1 import models_pb2
+
+ROWS = [{"references": ["a"], "prediction": "x" * length} for length in (20, 40, 90)]
+
+
+def listing(*available: str, missing: tuple[str, ...] = ()) -> StubTransport:
+    """A server that lists metrics."""
+    metrics = [models_pb2.Metric(name=name, available=True) for name in available]
+    metrics += [models_pb2.Metric(name=name, available=False) for name in missing]
+    return StubTransport(answer, models=models_pb2.ListModelsResponse(metrics=metrics, server_version="stub"))
+
+
+def labels_of(command: Command, file: Path, metrics: str, stub: StubTransport) -> list[str]:
+    done = command("score", file, "--metrics", metrics, "--quiet", stub=stub)
+    assert done.exit_code == 0, done.stderr
+    return list(read_rows(done.stdout)[0]["scores"])
+
+
+def test_all_is_what_the_server_can_compute_and_smile(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS)
+    # A metric of a later server is not one that this client can ask for.
+    server = listing("bleu", "exact_match", "of_tomorrow", missing=("sbert", "smile"))
+    assert labels_of(command, file, "all", server) == ["smile", "exact_match", "bleu"]
+    with_more = labels_of(command, file, "bleu?max_ngram=2,all", server)
+    assert with_more == ["bleu?max_ngram=2", "smile", "exact_match", "bleu"]
+    without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.needs_judge]
+    assert labels_of(command, file, "all", listing(*METRIC_TYPES)) == without_judge
+
+
+def test_all_leaves_out_what_the_encoder_cannot_compute(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS)
+    server = StubTransport(
+        answer,
+        models=models_pb2.ListModelsResponse(
+            metrics=[models_pb2.Metric(name=name, available=True) for name in ("smile", "sbert", "calibrated")],
+            models=[
+                models_pb2.Model(name="judge", kind="judge", is_default=True),
+                models_pb2.Model(name="fitted", kind="encoder", is_default=True),
+                models_pb2.Model(name="bare", kind="encoder", without_metrics={"calibrated": "it has no fit"}),
+            ],
+        ),
+    )
+    assert labels_of(command, file, "all", server) == ["smile", "sbert", "calibrated"]
+    for model in ("bare", "bare@" + "1" * 12):
+        done = command("score", file, "--metrics", "all", "--model", model, stub=server)
+        assert (done.exit_code, list(read_rows(done.stdout)[0]["scores"])) == (0, ["smile", "sbert"])
+        assert "left out of all: calibrated (it has no fit)" in done.stderr
+    # Who asks for it by name is told by the server what is missing.
+    assert "calibrated" in labels_of(command, file, "calibrated,all", server)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ("all,bleu", ["smile", "exact_match", "cider", "bleu"]),
+        ("bleu,all", ["bleu", "smile", "exact_match", "cider"]),
+        ("all,bleu/1,all", ["smile", "exact_match", "cider", "bleu"]),
+        ("all,smile:v1", ["exact_match", "bleu", "cider", "smile"]),
+        ("all,smile:fast", ["smile:v1", "exact_match", "bleu", "cider", "smile:fast"]),
+        ("all,cider?corpus=prepared", ["smile", "exact_match", "bleu", "cider"]),
+        ("all,bleu?max_ngram=2", ["smile", "exact_match", "bleu", "cider", "bleu?max_ngram=2"]),
+    ],
+)
+def test_all_leaves_out_what_is_written_beside_it(
+    command: Command, tmp_path: Path, metrics: str, expected: list[str]
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS)
+    assert labels_of(command, file, metrics, listing("exact_match", "bleu", "cider")) == expected
+
+
+def test_a_metric_that_is_written_twice_is_refused_beside_all_too(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS)
+    done = command("score", file, "--metrics", "all,bleu,bleu", stub=listing("bleu"))
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "Error: metrics asks for bleu twice: leave one")
+
+
+@pytest.mark.parametrize(
+    "verb", [("score",), ("agree", "--resamples", "100"), ("bench", "accuracy", "--resamples", "100")]
+)
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_all_says_what_it_leaves_out_and_why(
+    command: Command, tmp_path: Path, verb: tuple[str, ...], quiet: tuple[str, ...]
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", rows_of(8))
+    there = set(METRIC_TYPES) - {"meteor", "sbert", "bertscore", "cider"}
+    server = StubTransport(
+        answer,
+        models=models_pb2.ListModelsResponse(
+            metrics=[
+                *(models_pb2.Metric(name=name, available=name != "smile", missing="no encoder") for name in there),
+                models_pb2.Metric(name="sbert", missing="no encoder"),
+                models_pb2.Metric(name="bertscore", missing="no encoder"),
+                models_pb2.Metric(name="meteor", missing="WordNet's files are not there"),
+            ]
+        ),
+    )
+    done = command(*verb, file, "--metrics", "all", *quiet, stub=server)
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stderr.splitlines() if line.startswith("left out")] == [
+        "left out of all: sbert, bertscore (no encoder)",
+        "left out of all: meteor (WordNet's files are not there)",
+        "left out of all: cider (the server does not have it)",
+    ]
+    prepared = command("prepare", file, "--metrics", "all", *quiet, stub=server)
+    assert ("left out of all: meteor" in prepared.stderr) is not bool(quiet), "--quiet prints the name and nothing else"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "there"),
+    [
+        (("all",), False),
+        (("all", "--reference-set", "mine"), True),
+        (("all,bertscore?idf=prepared&reference_set=mine",), True),
+    ],
+)
+def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
+    command: Command, tmp_path: Path, metrics: tuple[str, ...], *, there: bool
+) -> None:
+    with write_rows(tmp_path / "a.jsonl", ROWS).open("rb") as rows:
+        done = command("score", "-", "--metrics", *metrics, stub=listing("bleu", "cider"), stdin=rows)
+    assert done.exit_code == 0, done.output
+    assert ("cider" in read_rows(done.stdout)[0]["scores"]) is there
+    said = "left out of all: cider (it counts the references of the file first, and standard input cannot be read twice"
+    assert (said in done.stderr) is not there

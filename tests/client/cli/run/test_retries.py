@@ -1,0 +1,82 @@
+"""Rows that a judge could not take are sent again, a bounded number of times."""
+
+from pathlib import Path
+
+import pytest
+from tests.client.cli.conftest import Command, read_rows, write_rows
+from tests.client.cli.score.judging_server import ROWS, JudgingStub, judged
+
+from gradewire import ServerUnreachable
+from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+
+class Busy(JudgingStub):
+    """Cannot take the odd rows in the first `times` requests with items; then as it should."""
+
+    def __init__(self, times: int, *, retry_after_s: float | None = 0.01) -> None:
+        super().__init__(self._answer)
+        self.times = times
+        self._retry_after_s = retry_after_s
+
+    def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = judged(request)
+        if request.items:
+            self.times -= 1
+        for item in reply.items:
+            if self.times >= 0 and int(item.id[1:]) % 2:
+                lave = item.results[-1]
+                lave.Clear()
+                lave.metric_index, lave.status = len(request.metrics) - 1, types_pb2.STATUS_UNAVAILABLE
+                lave.message = "the judge's queue is full"
+                if self._retry_after_s is not None:
+                    lave.retry_after_s = self._retry_after_s
+        return reply
+
+
+def test_rows_that_the_judge_could_not_take_are_sent_again(command: Command, tmp_path: Path) -> None:
+    file, stub = write_rows(tmp_path / "a.jsonl", ROWS[:4]), Busy(2)
+    done = command("score", file, "--metrics", "smile,lave", stub=stub)
+    assert done.exit_code == 0, done.output
+    assert stub.sizes == [4, 2, 2], "only the rows that were left"
+    assert "lave is UNAVAILABLE (the judge's queue is full): 2 rows are sent again in 0.01 s" in done.stderr
+    assert "sent again: 2 rows, 2 of them were answered" in done.stderr
+    straight = command("score", file, "--metrics", "smile,lave", stub=JudgingStub())
+    assert read_rows(done.stdout) == read_rows(straight.stdout)
+
+
+@pytest.mark.parametrize(
+    ("stub", "arguments", "sizes"),
+    [
+        (Busy(9), (), [4, 2, 2]),
+        (Busy(9), ("--retries", "0"), [4]),
+        (Busy(9), ("--retries", "3"), [4, 2, 2, 2]),
+        # Nobody said that trying again would help.
+        (Busy(9, retry_after_s=None), (), [4]),
+    ],
+)
+def test_retries_are_bounded(
+    command: Command, tmp_path: Path, stub: Busy, arguments: tuple[str, ...], sizes: list[int]
+) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS[:4]), tmp_path / "out.jsonl"
+    done = command("score", file, "--metrics", "smile,lave", "--out", out, *arguments, stub=stub)
+    assert (done.exit_code, stub.sizes) == (1, sizes)
+    statuses = [[result["status"] for result in row["scores"].values()] for row in read_rows(out.read_text())]
+    assert statuses == [["OK", "OK"], ["OK", "UNAVAILABLE"]] * 2
+    # And --resume tries them again.
+    assert command("score", file, "--metrics", "smile,lave", "--out", out, "--resume").exit_code == 0
+    assert all(row["scores"]["lave"]["status"] == "OK" for row in read_rows(out.read_text()))
+
+
+def test_a_server_that_goes_away_while_rows_are_sent_again_takes_no_result_with_it(
+    command: Command, tmp_path: Path
+) -> None:
+    class Leaving(Busy):
+        def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+            if len(self.sizes) == 2:
+                raise ServerUnreachable("it went away")
+            return super()._answer(request)
+
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:4])
+    done = command("score", file, "--metrics", "smile,lave", stub=Leaving(9))
+    assert done.exit_code == 1, done.output
+    assert [row["scores"]["lave"]["status"] for row in read_rows(done.stdout)] == ["OK", "UNAVAILABLE"] * 2
