@@ -106,7 +106,7 @@ $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 
 bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run
 	@$(TIMED); $(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \
-	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_direct --checkpoint model_repo/downloads/all-MiniLM-L6-v2
+	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2
 
 proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py

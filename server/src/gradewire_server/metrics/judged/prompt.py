@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
+from gradewire_server.metrics.judged.mask_labels import without_praise
 from gradewire_server.metrics.judged.neutralise import first_words, neutralise
 from gradewire_server.metrics.judged.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS
@@ -14,7 +15,6 @@ from gradewire_server.metrics.judged.reference_filter import (
     without_rare,
     write_references,
 )
-from gradewire_server.metrics.judged.self_praise import without_praise
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 
 DEFAULT_SHARE: Final = 0.25

@@ -6,6 +6,7 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references, has_letter_or_digit
 from gradewire_server.metrics.judged.binary_questions import is_binary
+from gradewire_server.metrics.judged.mask_labels import without_praise
 from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, first_words, neutralise
 from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
 from gradewire_server.metrics.judged.prompts import PromptFile, Rendered, Variant
@@ -16,7 +17,6 @@ from gradewire_server.metrics.judged.reference_filter import (
     without_rare,
     write_references,
 )
-from gradewire_server.metrics.judged.self_praise import without_praise
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
 

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.item import Item
+from gradewire_server.metrics.judged.mask_labels import PLACEHOLDER, without_praise
 from gradewire_server.metrics.judged.neutralise import Delimiters, neutralise
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
-from gradewire_server.metrics.judged.self_praise import PLACEHOLDER, without_praise
 from gradewire_server.metrics.judged.shown_item import View, show_item
 
 LAVE = PACKAGE_PROMPTS.find("lave", "").variants["rating"].delimiters
