@@ -19,7 +19,8 @@ PROGRAMS = {
     "parquet": ((), "assert report.to_arrow().num_rows == 1"),
     "agree": (
         (),
-        "from gradewire.agreement.optional_imports import one_blas_thread, scipy_stats; scipy_stats(); one_blas_thread()",
+        "from gradewire.agreement.optional_imports import one_blas_thread, scipy_stats\n"
+        "scipy_stats(); one_blas_thread()",
     ),
 }
 # For each extra that a command needs and no program here: the extras beside it, and the command.
