@@ -17,8 +17,8 @@ from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, WordForms,
 from benchmarks.research.ave_stand_in.making import MAX_WORDS
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
-from gradewire.cli.output.clashes import refuse_clashes
 from gradewire.cli.output.files import write_text
+from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.problems import InputError
 from gradewire_server.lexicon.thesaurus import usual_directory
 from gradewire_server.lexicon.wordnet import WordNet
@@ -63,7 +63,7 @@ Same rows and seed, same file.""",
 def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **options: Any) -> None:
     """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
     source = input_file(options, needed=("references", "prediction", "label"))
-    refuse_clashes([("--out", out)], {"the input": source.path})
+    refuse_overwriting([("--out", out)], {"the input": source.path})
     thesaurus = _open_wordnet(wordnet or Settings.load().wordnet_directory or usual_directory())
     unlabelled: list[str] = []
     answers = _answers(source.open().rows, unlabelled)

@@ -32,7 +32,7 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
     resamples: int = 5000,
     seed: int = 0,
 ) -> AgreementReport:
-    """Holds scores against labels.
+    """Compares scores with labels.
 
     Intervals are percentiles over draws of whole questions, stratified by data set; all metrics, cells and comparisons
     see the same draws. Spearman, Kendall and AUC use the first `RANK_DRAWS` of them. docs/reference/statistics.md

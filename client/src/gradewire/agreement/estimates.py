@@ -1,4 +1,4 @@
-"""A figure beside what its bootstrap says about it."""
+"""A figure with its bootstrap interval."""
 
 from __future__ import annotations
 

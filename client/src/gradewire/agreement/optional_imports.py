@@ -1,4 +1,4 @@
-"""What the extra `agree` brings: optional imports, and slow ones."""
+"""Optional and slow imports, which the extra `agree` brings."""
 
 from __future__ import annotations
 

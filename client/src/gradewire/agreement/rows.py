@@ -1,4 +1,4 @@
-"""What agreement is computed from: scores and verdicts of metrics beside human labels."""
+"""Input of `agreement`: scores and verdicts of metrics beside human labels."""
 
 from __future__ import annotations
 

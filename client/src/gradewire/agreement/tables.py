@@ -1,4 +1,4 @@
-"""What agreement comes out as: a table of cells per metric, and paired differences."""
+"""Result types of `agreement`: a table of cells per metric, and paired differences."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class AgreementReport:
-    """All that `agreement` found.
+    """The result of `agreement`.
 
     Attributes:
         metrics: One table per metric.

@@ -66,7 +66,7 @@ def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
 
 
 def silence_stdout() -> None:
-    """Gives standard output up: what cannot be written now, the interpreter would try again, and say so, at exit."""
+    """Gives up standard output: at exit the interpreter would try again to write what could not be written."""
     sys.stdout = sys.stderr
 
 
@@ -87,11 +87,11 @@ def one_line_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told_when_interrupted(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
-    """Says so and exits where the user interrupts.
+def exit_on_interrupt(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
+    """Prints a line and exits where the user interrupts.
 
     Args:
-        told: What is said.
+        told: Gives the line.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The way to server and models, which are installed separately."""
+"""Imports of server and models, which are installed separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def missing_server(error: ImportError) -> InputError:
-    """What to tell somebody who has the light client only; an error in our own packages is raised as it is."""
+    """The error for a user who has the light client only; an error in our own packages is raised as it is."""
     if (error.name or "").partition(".")[0] == "gradewire":
         raise error
     return InputError(f"this needs {error.name}, which is not installed: pip install 'gradewire[server]'")

@@ -1,4 +1,4 @@
-"""A page to look at: how well scores agree with people, and where they do not. One HTML file that loads nothing.
+"""One HTML page that loads nothing: how well scores agree with people, and where they do not.
 
 Rendering needs jinja2 (``pip install 'gradewire[agree]'``), which is imported when a page is written.
 """

@@ -1,4 +1,4 @@
-"""A report cut to what a page can hold: so many metrics, and names of data sets, models, groups and metrics so long."""
+"""Cuts a report to what a page can hold: the number of metrics, and the length of names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def _shown_names(names: Iterable[str]) -> dict[str, str]:
-    """By name what is shown for it; those that begin alike are numbered, so that none stands for two."""
+    """The shown form of each name; names that begin alike are numbered, so that none stands for two."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()

@@ -143,7 +143,7 @@ def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """The prediction with the window of one metric marked, one that the answer is shown for if it has a window."""
+    """The prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)

@@ -1,4 +1,4 @@
-"""The charts as numbers: paths and positions, which the template draws."""
+"""Computes the charts: paths and positions, which the template draws."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def estimated(estimate: Estimate) -> Figure:
 
 
 def over_cells(figure: Figure, cells: int, cells_in_all: int) -> Figure:
-    """A mean with the cells it is over, where it is not over all."""
+    """A mean of cells, with the number of cells where these are not all."""
     if cells == cells_in_all or figure.text == UNDEFINED:
         return figure
     return replace(figure, remark=f"over {cells:,} of {cells_in_all:,} cells")
@@ -62,7 +62,7 @@ def with_all_rows(figure: Figure, estimate: Estimate) -> Figure:
 
 
 def p_value(difference: Difference) -> Figure:
-    """A p value; the smallest written out is 0.001, or what so few draws can say at least."""
+    """A p value; the smallest written out is 0.001, or the smallest that so few draws can give."""
     value = difference.p_value
     if math.isnan(value):
         return Figure(UNDEFINED)

@@ -1,4 +1,4 @@
-"""The frame of a chart: from values to positions in the drawing, and round numbers along its axes."""
+"""The frame of a chart: positions of values in the drawing, and round numbers along its axes."""
 
 from __future__ import annotations
 

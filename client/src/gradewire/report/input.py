@@ -44,7 +44,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportInput:
-    """A run beside its labels.
+    """A run with its labels.
 
     Attributes:
         source: What was scored, as the headline says it.

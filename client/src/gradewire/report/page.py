@@ -1,4 +1,4 @@
-"""The page: what the template is given, its content security policy, and its size."""
+"""Renders and writes the page, with its content security policy, within its size."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Only this script and this style run, by their digests: a text of a stranger cannot, whatever it holds."""
+    """Lets only this script and this style run, by their digests, whatever the texts of the rows hold."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()

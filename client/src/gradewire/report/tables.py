@@ -90,7 +90,7 @@ class Failures:
 
 
 def name(text: str) -> Figure:
-    """A cell of words."""
+    """A cell with words."""
     return Figure(text, order=text.casefold())
 
 

@@ -1,4 +1,4 @@
-"""Texts of strangers, fit to be shown: bounded, and with nothing in them that acts unseen."""
+"""Makes texts of the rows safe to show: bounded, and with unseen characters written out."""
 
 from __future__ import annotations
 

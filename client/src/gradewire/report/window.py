@@ -1,4 +1,4 @@
-"""Where in the raw text the window stands that SMILE names in its normal form.
+"""Finds in the raw text the window that SMILE names in its normal form.
 
 The server lower-cases, deletes what is neither word character nor white space, and replaces words by lemmas (METRICS,
 "SMILE"). The client has no lemmas: a stretch whose bare words are the window's own is found exactly, any other by the

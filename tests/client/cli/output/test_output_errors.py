@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,15 @@ def test_figures_on_a_full_standard_output_are_one_line(tmp_path: Path) -> None:
     assert (code, err) == (2, "Error: [Errno 28] No space left on device (writing to standard output)\n")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT interrupts, also where the tests were started in the background: a shell has them ignore it there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_counts_the_rows_of_the_file(command: Command, tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
 

@@ -1,4 +1,4 @@
-"""What the bootstrap found so far, of single cells and of pairs of metrics."""
+"""Draws so far, of single cells and of pairs of metrics."""
 
 from __future__ import annotations
 

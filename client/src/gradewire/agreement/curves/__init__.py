@@ -1,1 +1,1 @@
-"""Curves of one metric against labels, and what its verdicts are worth where it trusts them."""
+"""Curves of one metric against labels, and the accuracy of its certain verdicts."""

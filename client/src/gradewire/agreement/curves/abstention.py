@@ -1,4 +1,4 @@
-"""What a metric's verdicts are worth where it trusts them itself, beside what they are worth everywhere."""
+"""Accuracy of a metric's verdicts without those that it marks uncertain, beside the accuracy of all."""
 
 from __future__ import annotations
 

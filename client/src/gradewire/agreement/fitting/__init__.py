@@ -1,1 +1,1 @@
-"""Thresholds and probabilities fitted on labelled answers, and read on answers kept aside."""
+"""Thresholds and probabilities fitted on labelled answers, and measured on answers held out."""

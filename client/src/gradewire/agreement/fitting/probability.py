@@ -45,7 +45,7 @@ _TREES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CalibratedFitResult:
-    """A fit and what it was worth on rows it has not seen.
+    """A fit and its figures on held-out rows.
 
     Attributes:
         fit: The form that a model stores, JSON.

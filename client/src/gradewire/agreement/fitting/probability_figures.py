@@ -1,4 +1,4 @@
-"""What a probability is worth: calibration error and Brier score."""
+"""Quality of probabilities: calibration error and Brier score."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature]) -> dict[
 
 
 def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the trees of a form say, before the map.
+    """Log-odds by the trees of a form, before the map.
 
     Args:
         form: At least what `tree_form` gives.

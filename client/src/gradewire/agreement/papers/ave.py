@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AveProperties:
-    """What an evaluator reaches; alignments as fractions.
+    """Figures of one evaluator; alignments as fractions.
 
     Attributes:
         parts: Spearman on each part, -1 to 1.

@@ -67,7 +67,7 @@ class EvaluatorPairs:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseReport:
-    """All that `pairwise_agreement` found.
+    """The result of `pairwise_agreement`.
 
     Attributes:
         evaluators: Those given, then "length" where lengths are known, then "random".

@@ -1,1 +1,1 @@
-"""`gradewire agree`: holds scores against human labels."""
+"""`gradewire agree`: compares scores with human labels."""

@@ -1,4 +1,4 @@
-"""`gradewire agree`: holds scores against human labels."""
+"""`gradewire agree`: compares scores with human labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import InputError, exit_codes, told_when_interrupted
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _Shown:
         return list(dict.fromkeys([*self.compare, *rest]))
 
     def tables(self, report: AgreementReport, *, intervals: bool) -> Iterator[FigureTable]:
-        """All that is asked for; one metric alone is told in full at once."""
+        """All tables that were asked for; a single metric has its full table at once."""
         if len(report.metrics) > 1:
             yield from brief_tables(report, self.statistics, self.levels, intervals=intervals)
         if self.details or len(report.metrics) == 1:
@@ -158,8 +158,8 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     )
     run = labelled_run_of(options)
     files = FigureFiles.of(options)
-    run.refuse_clashes([*files.named, ("--report", report)])
-    with told_when_interrupted():
+    run.refuse_overwriting([*files.named, ("--report", report)])
+    with exit_on_interrupt():
         found = compute_agreement(
             run,
             run.collect(ctx.obj, keeps_rows=report is not None),

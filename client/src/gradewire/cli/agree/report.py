@@ -1,4 +1,4 @@
-"""From what `agree` found to the page that shows it."""
+"""Makes the HTML page of a run of `agree`."""
 
 from __future__ import annotations
 

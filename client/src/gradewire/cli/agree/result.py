@@ -1,4 +1,4 @@
-"""All that a run of `agree` found, computed in one place for table, JSON and page."""
+"""The result of a run of `agree`, computed once for tables, JSON and page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementResult:
-    """What was judged and what came out.
+    """What was compared, and the figures.
 
     Attributes:
         run: The options.

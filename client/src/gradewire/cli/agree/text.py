@@ -103,7 +103,7 @@ def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
 
 
 def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """What reproduces each metric, which rows failed, what is not defined, how far annotators agree: a line each."""
+    """Lines below the tables: what reproduces each metric, what failed or is undefined, how far annotators agree."""
     for metric in found.report.metrics:
         yield found.labelled.tallies[metric.metric].told(metric.metric)
     for metric in found.report.metrics:
@@ -119,12 +119,12 @@ def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Ite
 
 
 def abstention_of(found: AgreementResult, label: str) -> Abstention | None:
-    """What a metric's verdicts are worth where it trusts them; None where it trusts them all."""
+    """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
     return abstention(found.rows.verdicts[label], found.labelled.certain(label), found.rows.labels)
 
 
 def abstention_lines(found: AgreementResult) -> Iterator[str]:
-    """How often each metric that abstains does so, and what its verdicts are worth where it does not: a line each."""
+    """A line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
     for label in found.rows.verdicts:
         if (told := abstention_of(found, label)) is not None:
             yield (
@@ -167,7 +167,7 @@ def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iter
 
 
 def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgreement]:
-    """The cells of these levels, all rows aside.
+    """The cells of these levels, without the one of all rows.
 
     A level that would repeat the cells is not computed: with one model under test the cells are the data sets.
     """

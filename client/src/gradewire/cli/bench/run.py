@@ -13,7 +13,7 @@ from gradewire.cli.options.group import Command, option_group
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import InputError, told_when_interrupted
+from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.metric_types import Cider
 
@@ -64,7 +64,7 @@ class Bench:
         Args:
             transport: From tests, in place of the connection.
         """
-        with told_when_interrupted():
+        with exit_on_interrupt():
             labelled = self.run.collect(transport)
         judged = labelled.judged()
         if unknown := self.cuts.keys() - judged.scores.keys():
@@ -146,7 +146,7 @@ def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cu
     """
     run = labelled_run_of(with_default_metrics(ctx, options, metrics))
     files = FigureFiles.of(options)
-    run.refuse_clashes(files.named)
+    run.refuse_overwriting(files.named)
     cuts = {}
     for text in options["cuts"]:
         label, _, score = text.rpartition("=")

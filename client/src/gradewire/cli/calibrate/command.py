@@ -10,7 +10,7 @@ import click
 from gradewire.cli.calibrate.options import calibrate_options, calibrate_run_of
 from gradewire.cli.calibrate.run import CALIBRATED, THRESHOLDS, Calibration
 from gradewire.cli.input.files import ALIAS_HELP
-from gradewire.cli.problems import InputError, exit_codes, one_line_errors, told_when_interrupted
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.server_extra import embedded_module
 from gradewire.metric_types.line import parse_metric_line
 
@@ -26,7 +26,7 @@ Examples:
   gradewire calibrate answers.jsonl                           smile's threshold, for the default encoder
   gradewire calibrate answers.jsonl --metric sbert --model all-mpnet-base-v2
   gradewire calibrate answers.jsonl --scores scores.jsonl --model all-mpnet-base-v2
-  gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; read on the other half
+  gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; measured on the other half
   gradewire calibrate answers.jsonl --metric calibrated       the probability (needs gradewire[calibrate])
   gradewire calibrate answers.jsonl --dry-run                 look at the gain, store nothing
   gradewire calibrate --show
@@ -56,8 +56,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     if metric.name == CALIBRATED and options["fit"] == "both":
         raise click.UsageError("--fit both is for smile: calibrated has no weight of its own")
     run = calibrate_run_of(options, metric)
-    run.refuse_clashes([("--json", options["json_path"])])
-    with told_when_interrupted(lambda: "interrupted; nothing was stored"):
+    run.refuse_overwriting([("--json", options["json_path"])])
+    with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
         Calibration(run, metric, options).fit(ctx.obj)
 
 

@@ -1,4 +1,4 @@
-"""Fits a threshold on labelled scores, and says what it is worth on rows that it was not fitted on."""
+"""Fits a threshold on labelled scores, and measures it on rows that it was not fitted on."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ class Split:
 
     Attributes:
         fitted: Rows that are fitted on.
-        read: Rows that the fit is read on; None: the same ones, by folds.
+        held_out: Rows that the fit is measured on; None: the same ones, by folds.
     """
 
     fitted: LabelledScores
-    read: LabelledScores | None
+    held_out: LabelledScores | None
 
     @property
     def shown(self) -> LabelledScores:
-        """The rows that figures are of."""
-        return self.fitted if self.read is None else self.read
+        """The rows that the figures are computed on."""
+        return self.fitted if self.held_out is None else self.held_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFit:
-    """What was fitted, and its worth.
+    """A fitted threshold, and the figures before and after it.
 
     Attributes:
         threshold: Score from which an answer counts as right.
-        report: Of `BEFORE` and `AFTER` on the rows that are read.
+        report: Of `BEFORE` and `AFTER` on the rows that it is measured on.
         balanced: Balanced accuracy of both.
-        read_on: Which rows these are, for people.
+        measured_on: Which rows these are, in words.
     """
 
     threshold: float
     report: AgreementReport
     balanced: Mapping[str, float]
-    read_on: str
+    measured_on: str
 
     @property
     def figures(self) -> dict[str, float]:
-        """Point values over all rows that are read, by name; those that are not defined are left out."""
+        """Point values over all rows that it is measured on, by name; those that are not defined are left out."""
         found = {
             f"{statistic}_{metric.metric}": metric.cells[-1].estimates[statistic].value
             for metric in self.report.metrics
@@ -78,7 +78,7 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """SMILE's weight of the sentence term; raises InputError where rows do not tell.
+    """SMILE's weight of the sentence term; raises InputError where the rows do not determine it.
 
     Scores are made of the terms of the reference that gave the score, which another weight might pick otherwise.
     """
@@ -110,12 +110,12 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
         threshold = fit_threshold(own.scores, own.right, objective)
     except ValueError as error:
         raise InputError(f"{error} (a label of {RIGHT_FROM} and more is right)") from error
-    if after.read is None:
+    if after.held_out is None:
         verdicts = held_out_verdicts(own.scores, own.right, own.questions, objective)
-        read_on = f"the same rows, each by a threshold fitted on other questions ({FOLDS} folds)"
+        measured_on = f"the same rows, each by a threshold fitted on other questions ({FOLDS} folds)"
     else:
         verdicts = (shown.scores >= threshold).astype(np.float64)
-        read_on = "the other half of the questions"
+        measured_on = "the other half of the questions"
     rows = JudgedRows(
         scores={BEFORE: standing.scores, AFTER: shown.scores},
         verdicts={BEFORE: standing.verdicts, AFTER: verdicts},
@@ -126,7 +126,7 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
     )
     report = compared(rows, resamples=resamples, seed=seed)
     balanced = {name: balanced_accuracy(rows.verdicts[name], shown.right) for name in (BEFORE, AFTER)}
-    return ThresholdFit(threshold=threshold, report=report, balanced=balanced, read_on=read_on)
+    return ThresholdFit(threshold=threshold, report=report, balanced=balanced, measured_on=measured_on)
 
 
 def compared(rows: JudgedRows, *, resamples: int, seed: int) -> AgreementReport:

@@ -1,4 +1,4 @@
-"""`gradewire calibrate --metric calibrated`: from features that were scored to a fit, and what it is worth."""
+"""`gradewire calibrate --metric calibrated`: fits a probability on scored features, and measures the fit."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _SMILE_CUT = 2 / 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilityFit:
-    """A fit of metric `calibrated`, and its worth.
+    """A fit of metric `calibrated`, and its figures.
 
     Attributes:
         fit: The form that a model stores.
         held_out: Figures of its rows, each judged by a fit on other questions, by name.
         warnings: What to beware of, a sentence each.
         report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
-        read: Further figures of probabilities there, by name.
+        further: Further figures of probabilities there, by name.
     """
 
     fit: dict[str, Any]
     held_out: Mapping[str, float]
     warnings: Sequence[str]
     report: AgreementReport | None
-    read: Mapping[str, float]
+    further: Mapping[str, float]
 
 
 def fitted_probability(
     split: Split, features: Sequence[FittedFeature], provenance: Mapping[str, Any], *, resamples: int, seed: int
 ) -> ProbabilityFit:
-    """Fits on features, and reads the fit on the other half where there is one.
+    """Fits on features, and measures the fit on the other half of the questions where there is one.
 
     Args:
         split: Scores of `calibrated`, with `features_only` or without.
@@ -70,11 +70,15 @@ def fitted_probability(
         raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    report, read = (None, {}) if split.read is None else _read(found.fit, split.read, resamples=resamples, seed=seed)
-    return ProbabilityFit(fit=found.fit, held_out=found.figures, warnings=found.warnings, report=report, read=read)
+    report, further = None, dict[str, float]()
+    if split.held_out is not None:
+        report, further = _measured(found.fit, split.held_out, resamples=resamples, seed=seed)
+    return ProbabilityFit(
+        fit=found.fit, held_out=found.figures, warnings=found.warnings, report=report, further=further
+    )
 
 
-def _read(
+def _measured(
     fit: Mapping[str, Any], rows: LabelledScores, *, resamples: int, seed: int
 ) -> tuple[AgreementReport, dict[str, float]]:
     from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""Labelled rows with their scores as arrays, and which of them are fitted on and which are read on."""
+"""Labelled rows with their scores as arrays: those that are fitted on, and those that the fit is measured on."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LabelledScores:
 def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
-    """The rows that are fitted on, and those that the fit is read on.
+    """The rows that are fitted on, and those that the fit is measured on.
 
     Args:
         labelled: With their rows; those of other metrics are left aside.
@@ -147,7 +147,7 @@ def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
 
 
 def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
-    """Whether scores are those of a metric; what nobody asked for may be anything.
+    """Whether scores are those of a metric; parameters that nobody asked for may have any value.
 
     Args:
         scored: What they were computed as.

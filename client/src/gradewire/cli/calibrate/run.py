@@ -1,4 +1,4 @@
-"""One run of `gradewire calibrate`: scores, fits, tells, stores."""
+"""One run of `gradewire calibrate`: scores, fits, prints and stores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Calibration:
     options: Mapping[str, Any]
 
     def fit(self, transport: Transport | None) -> None:
-        """Scores, fits, tells and stores.
+        """Scores, fits, prints and stores.
 
         Args:
             transport: From tests, in place of the connection.
@@ -127,8 +127,8 @@ class Calibration:
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
-        fitted, read = labelled_scores(labelled, metric, half=self.options["half"])
-        return labelled, Split(fitted=fitted, read=read)
+        fitted, held_out = labelled_scores(labelled, metric, half=self.options["half"])
+        return labelled, Split(fitted=fitted, held_out=held_out)
 
     def _store(self, rows: LabelledScores, fitted: Mapping[str, Any]) -> None:
         scored = parse_metric_line(rows.line)

@@ -1,4 +1,4 @@
-"""What a calibration is worth, for people."""
+"""Tables and sentences about a fit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from gradewire.cli.calibrate.probability import ProbabilityFit
     from gradewire.cli.run.labelled_rows import LabelledRows
 
-# Intervals of a share that is read on fewer are wider than what a threshold gains.
+# Intervals of a share over fewer rows are wider than what a threshold gains.
 FEW_ROWS = 100
 
 
 def fit_table(fit: ThresholdFit) -> FigureTable:
     """Figures before and after, with their paired differences."""
-    table = _table(fit.report, fit.read_on, (BEFORE, AFTER))
+    table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
     balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
     return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
 
@@ -37,11 +37,11 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
     )
     if fit.report is not None:
         table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
-        rest = [[name, "", number(value), ""] for name, value in fit.read.items()]
+        rest = [[name, "", number(value), ""] for name, value in fit.further.items()]
         yield replace(table, rows=[*table.rows, *rest])
 
 
-def _table(report: AgreementReport, read_on: str, names: tuple[str, str]) -> FigureTable:
+def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> FigureTable:
     before, after = (metric.cells[-1] for metric in report.metrics)
     differences = {found.statistic: found.all_rows for found in report.comparisons}
     rows = [
@@ -53,7 +53,7 @@ def _table(report: AgreementReport, read_on: str, names: tuple[str, str]) -> Fig
         ]
         for statistic in STATISTICS
     ]
-    return FigureTable(f"Read on {after.rows} rows: {read_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
+    return FigureTable(f"Read on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
 
 
 def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
@@ -73,14 +73,14 @@ def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
 
 
 def gain_lines(fit: ThresholdFit) -> Iterator[str]:
-    """Says so where verdicts have not been shown to get better."""
+    """A sentence where the rows do not show that verdicts get better."""
     gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
     if gain.low <= 0 <= gain.high:
         yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
 
 
 def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
-    """What to beware of in the rows, a sentence each."""
+    """Warnings about the rows, a sentence each."""
     count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
     if count < FEW_ROWS:
         yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"

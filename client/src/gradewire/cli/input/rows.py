@@ -1,4 +1,4 @@
-"""From a record of any file to an item: which column is which field."""
+"""Turns a record of any file into a row: which column is which field."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RowSource:
 
 
 def open_rows(path: str, format_: Format, records: Iterable[Record], options: RowOptions) -> RowSource:
-    """Checks the columns on the first rows and hands out all.
+    """Checks the columns on the first rows, and gives all rows.
 
     Raises:
         InputError: A column that is needed, or named by an option, is in none of the first rows; names those there are.

@@ -1,4 +1,4 @@
-"""What tables call statistics, data sets and models."""
+"""Names of statistics, data sets and models in tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CELLS_MEAN = "cells' mean"
 
 
 def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
-    """What each is called: its level decides, so that rows without a data set or model never pass for all rows."""
+    """Name of each cell: its level decides, so that rows without a data set or model never pass for all rows."""
     paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
     return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
 

@@ -45,7 +45,7 @@ class FigureFiles:
 
     @property
     def named(self) -> list[tuple[str, Path | None]]:
-        """Option and file of each, as `refuse_clashes` takes them."""
+        """Option and file of each, as `refuse_overwriting` takes them."""
         return [("--json", self.json), ("--markdown", self.markdown)]
 
     def write(self, document: Mapping[str, Any], tables: Sequence[FigureTable], notes: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The same in what JSON has; NaN and infinities are None."""
+    """A value as JSON can hold it; NaN and infinities become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What stands behind the intervals: how many draws, where there is none, and what draws leave undefined."""
+"""Notes on intervals: how many draws they rest on, which figures have none, and which draws are undefined."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
 def _figures(
     report: AgreementReport, statistics: Sequence[Statistic]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
-    """Everything with an interval: whose it is, of which statistic, where."""
+    """Every figure with an interval: its metric or pair, statistic, rows and estimate."""
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     for metric in report.metrics:
         places = [(name, cell.estimates) for name, cell in zip(names_of(metric.cells), metric.cells, strict=True)]

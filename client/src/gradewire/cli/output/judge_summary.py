@@ -1,4 +1,4 @@
-"""What judges did over a run: who decided, what was read and written, how sure the labels were, how long it took."""
+"""What judges did over a run: rows decided, tokens read and written, probability of the labels, time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def asks_judge(label: str) -> bool:
-    """Whether a label, or a metric line, is of a metric that asks a judge."""
+    """Whether a label, or a metric line, names a metric that asks a judge."""
     name = label.partition("?")[0].partition("/")[0].partition(":")[0]
     kind = METRIC_TYPES.get(name)
     return kind is not None and kind.needs_judge

@@ -20,10 +20,10 @@ _SPEED_OVER_S = 300.0
 
 
 class Progress(Protocol):
-    """Told how many rows are done."""
+    """Shows how many rows are done."""
 
     def done(self, rows: int, note: str = "") -> None:
-        """`rows` in all are done; `note` says what else there is to say."""
+        """Shows that `rows` are done in all, with a further `note`."""
         ...
 
 

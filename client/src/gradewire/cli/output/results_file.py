@@ -137,7 +137,7 @@ class ResultsFile:
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Finds what is done; changes nothing where it refuses.
+        """Finds the rows that are done; changes nothing where it refuses.
 
         Args:
             rows: Rows of the input from the first; read as far as the file agrees with them.
@@ -261,7 +261,7 @@ class ResultsFile:
             raise self._cannot_write(error) from error
 
     def finish(self) -> int:
-        """Says that every row is in the file.
+        """Ends the file after its last row.
 
         Returns:
             Rows of an earlier run that are not in the file now, because no row of the input is like them; they stay in
@@ -288,7 +288,7 @@ class ResultsFile:
         return len(left)
 
     def close(self) -> None:
-        """Lets go of the file; what was written stays."""
+        """Closes the file; what was written stays."""
         for stream in (self._stream, self._aside_stream):
             if stream is not None:
                 # Every write was flushed: what is left here could not be written, and that was said then.

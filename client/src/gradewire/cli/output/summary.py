@@ -1,4 +1,4 @@
-"""What a run amounts to: means with intervals, failures by reason, where the texts came from."""
+"""Summary of a run: means with intervals, failures by reason, where the texts came from."""
 
 from __future__ import annotations
 

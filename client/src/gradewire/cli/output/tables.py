@@ -38,7 +38,7 @@ class FigureTable:
     rows: Sequence[Sequence[str]]
 
     def cut(self, width: int, *, gap: int = _GAP) -> Iterator[FigureTable]:
-        """The same columns in as few tables as fit into `width` characters, at least one figure in each."""
+        """The same columns in as few tables as fit into `width` characters, with at least one figure in each."""
         widths = [
             max(len(line) for cell in column for line in cell.split("\n"))
             for column in zip(self.columns, *self.rows, strict=True)

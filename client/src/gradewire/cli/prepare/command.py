@@ -14,7 +14,7 @@ from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.metrics import MetricOptions, metric_options, metrics_help
 from gradewire.cli.output.progress import progress
 from gradewire.cli.prepare.generation import generate_options, generation_of, sentences_so_far, write_rows
-from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, one_line_errors, told_when_interrupted
+from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.every_metric import over_a_file, written_metrics
 from gradewire.cli.run.file_references import FileReferences
 from gradewire.cli.run.plan import judge_remarks
@@ -68,7 +68,7 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
     written.check_output(source, overwrite=options["overwrite"])
     given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     metrics = MetricOptions(**{name: options[name] for name in ("metrics", "preset", "synthetic", "model")})
-    with told_when_interrupted(lambda: "interrupted; the same command goes on from here"), one_line_errors():
+    with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
         call = _Call(metrics, written, connection.deadline_s if given else None, quiet=quiet)
         report = asyncio.run(call.run(connection.client(ctx.obj), found))

@@ -12,7 +12,7 @@ import click
 from gradewire.cli.input.records import STDIN, read_records
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire.cli.options.prompts import read_prompt_file
-from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.problems import InputError
 from gradewire.preparation import PrepareProgress, SyntheticGeneration
 
@@ -49,7 +49,7 @@ class GenerateOptions:
             return
         if source.path == STDIN:
             raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
-        refuse_clashes([("--out", self.out), ("--out", _part_of(self.out))], {"the input": source.path})
+        refuse_overwriting([("--out", self.out), ("--out", _part_of(self.out))], {"the input": source.path})
         if self.out.exists() and not overwrite:
             raise InputError(f"{self.out} is there already: give --overwrite, or another file")
 

@@ -20,7 +20,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """Lines that say all of it.
+    """All lines about one row.
 
     Args:
         view: What is asked, round by round.

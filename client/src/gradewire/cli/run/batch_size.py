@@ -1,4 +1,4 @@
-"""How many rows go into a request, when nobody knows how fast they are scored."""
+"""How many rows go into a request, where nobody knows beforehand how fast they are scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the text of --metrics to metrics, with the server's own in the place of `all`."""
+"""Reads --metrics: names and lines, and the server's metrics in the place of `all`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
 
 
 def _beyond(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """What the encoder cannot compute as it is built, and why; nothing where it is not known."""
+    """Metrics that the encoder as it is built cannot compute, and why; none where the encoder is not known."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -95,7 +95,7 @@ def _tell_left_out(left_out: Mapping[str, str]) -> None:
 
 
 def _with_defaults(metric: Metric) -> Metric:
-    """What the metric's name alone asks for, where the metric says no more than that."""
+    """The metric without its version and with defaults filled in, so that it compares with a bare name."""
     metric = over_a_file(replace(metric, version=None))
     return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric
 

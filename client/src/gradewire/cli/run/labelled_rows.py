@@ -1,4 +1,4 @@
-"""Scores beside labels, row by row: from a run of the metrics, or from the output of earlier ones."""
+"""Collects scores and labels, row by row, as columns."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LabelledRows:
         return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows to be judged; counts those left out, each for its reason."""
+        """The rows with a usable label; counts those left out, each for its reason."""
         for row in rows:
             if row.human.unreadable:
                 self.unreadable += 1
@@ -132,7 +132,7 @@ class LabelledRows:
         )
 
     def certain(self, label: str) -> NDArray[np.bool_]:
-        """bool[rows]: False where a metric says that its verdict is not to be trusted (UNCERTAIN)."""
+        """bool[rows]: False where a metric marks its verdict UNCERTAIN."""
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
@@ -157,11 +157,11 @@ class LabelledRows:
 
     @property
     def alone(self) -> int:
-        """Rows whose own label stands under a rule for annotators, because they have only that."""
+        """Rows that keep their own label although --labels says a rule for annotators: they have no other."""
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Which rows and figures are left out and why, in sentences."""
+        """Sentences that say which rows and figures are left out, and why."""
         sentences = []
         if self.unlabelled:
             sentences.append(f"{self.unlabelled} rows have no label and were left out")

@@ -15,13 +15,13 @@ from gradewire.cli.options.group import option_group
 from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.labelled import labelled_options
 from gradewire.cli.options.metrics import metric_options, metric_options_of
-from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import one_line_errors
 from gradewire.cli.run.labelled_rows import LabelledRows
 from gradewire.cli.run.plan import resolve_plan
 from gradewire.cli.run.row_scorer import RowScorer
-from gradewire.cli.run.scores_of_files import with_scores_of_files
+from gradewire.cli.run.stored_scores import with_stored_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,16 +74,16 @@ class LabelledRun:
         rows = LabelledRows(rule=self.labels, without_flags=self.without_flags, keeps_rows=keeps_rows)
         with one_line_errors():
             if self.scores:
-                for row, output in with_scores_of_files(rows.labelled(self.source.open().rows), self.scores):
+                for row, output in with_stored_scores(rows.labelled(self.source.open().rows), self.scores):
                     rows.add(row, output)
             else:
                 asyncio.run(self._score(rows, transport))
         return rows
 
-    def refuse_clashes(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
+    def refuse_overwriting(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
         """Refuses outputs (option and file) that are read; raises InputError."""
         read = {"the input": self.source.path} | {f"--scores {path}": path for path in self.scores}
-        refuse_clashes(outputs, read)
+        refuse_overwriting(outputs, read)
 
     async def _score(self, rows: LabelledRows, transport: Transport | None) -> None:
         opened = self.source.open()
@@ -141,7 +141,7 @@ def labelled_run_of(
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
-    """File, rows, labels and draws behind any figures."""
+    """What the JSON of figures says of the file, rows, labels and draws."""
     return {
         "file": run.source.path,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},

@@ -1,4 +1,4 @@
-"""From the options and a connected client to what is asked of every row."""
+"""Resolves the options, with a connected client, to what is asked of every row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePlan:
-    """What is asked of every row; nothing in it is open.
+    """What is asked of every row; nothing is left to be resolved.
 
     Attributes:
         chosen: The metrics, with all defaults filled in, and the reference set.
@@ -45,7 +45,7 @@ class ScorePlan:
 async def resolve_plan(
     client: AsyncClient, options: MetricOptions, source: InputFile, *, has_synthetic: bool, quiet: bool
 ) -> ScorePlan:
-    """Resolves `all`, prompt files, defaults and corpora, and says what is to be known of the judges that are asked.
+    """Resolves `all`, prompt files, defaults and corpora; prints the remarks on the judges that are asked.
 
     Args:
         client: Where the scoring will be done.
@@ -85,7 +85,7 @@ def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
 
 
 def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """What the server says of these judges; "" stands for its default judge."""
+    """Remarks of the server on these judges; "" stands for its default judge."""
     return [
         f"judge {model.name}: {remark}"
         for model in listed.models

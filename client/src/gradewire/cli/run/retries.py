@@ -25,10 +25,10 @@ _LONGEST_TURN_AWAY_S = 10.0
 
 
 async def when_there_is_room(call: Callable[[], Awaitable[T]]) -> T:
-    """Calls, and again after the time that a server says which turns work away.
+    """Calls again, after the time that the server says, while it turns the call away.
 
     Raises:
-        Overloaded: There was no room for long.
+        Overloaded: The server turned it away every time.
     """
     for _ in range(_PATIENCE):
         try:
@@ -58,7 +58,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """Answers in which what was UNAVAILABLE is replaced by what a later try gave; results that stand are kept.
+        """The answers, with results that were UNAVAILABLE replaced by those of a later try; other results are kept.
 
         Args:
             items: What was sent.

@@ -19,7 +19,7 @@ from gradewire.cli.options.connection import Connection, connection_of, connecti
 from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.metrics import metric_options, metric_options_of, metrics_help
-from gradewire.cli.output.clashes import refuse_clashes
+from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of
 from gradewire.cli.output.summary import Summary
@@ -28,9 +28,9 @@ from gradewire.cli.problems import (
     EXIT_ROWS_FAILED,
     InputError,
     exit_codes,
+    exit_on_interrupt,
     one_line_errors,
     silence_stdout,
-    told_when_interrupted,
 )
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import resolve_plan
@@ -70,7 +70,7 @@ class Output:
     quiet: bool
 
     def way_on(self) -> str:
-        """What is said where the user interrupts."""
+        """The line that is printed where the user interrupts."""
         if self.path is None or not self.path.is_file():
             return "interrupted"
         return f"interrupted; {count_results(self.path)} rows are in {self.path}, go on with --resume"
@@ -151,9 +151,9 @@ def score_command(  # noqa: PLR0913 - one argument per option
     output = Output(path=out, resume=resume, overwrite=overwrite, table=format_ == "table", quiet=quiet)
     source = input_file(options)
     if out is not None:
-        refuse_clashes([("--out", path) for path in files_of(out)], {"the input": source.path})
+        refuse_overwriting([("--out", path) for path in files_of(out)], {"the input": source.path})
     job = _ScoreJob(source, metric_options_of(options), connection_of(options), output)
-    with told_when_interrupted(output.way_on), one_line_errors():
+    with exit_on_interrupt(output.way_on), one_line_errors():
         asyncio.run(job.run(transport=ctx.obj))
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
-    """Prints what a run amounts to.
+    """Prints the summary of a run.
 
     Args:
         summary: All rows, those of earlier runs included.

@@ -18,11 +18,11 @@ from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import metric_options
-from gradewire.cli.output.clashes import refuse_clashes
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
+from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import InputError, exit_codes, told_when_interrupted
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     options = with_default_metrics(ctx, options, METRICS)
     read = {"the input": options["file"]} | {f"--scores {path}": path for path in options["scores"]}
     files = FigureFiles.of(options)
-    refuse_clashes([*files.named, ("--items", options["items"])], read)
+    refuse_overwriting([*files.named, ("--items", options["items"])], read)
     run = ave_run(options)
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
@@ -126,7 +126,7 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
         write_items(options["items"], file.samples)
         click.echo(f"{len(file.samples)} samples written as items to {options['items']}", err=True)
         return
-    with told_when_interrupted():
+    with exit_on_interrupt():
         scores = ave_scores(file, run, options["merge"], ctx.obj)
     from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores: scipy is slow
 

@@ -1,4 +1,4 @@
-"""AVE's figures as tables like the paper's, and what is behind those that are missing."""
+"""AVE's figures as tables like the paper's, and why a figure is missing."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from gradewire.cli.input.files import input_options, named_columns
 from gradewire.cli.input.records import format_of, read_records
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
-from gradewire.cli.output.clashes import refuse_clashes
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
+from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.tables import FigureTable, estimated, show_figures
-from gradewire.cli.problems import InputError, exit_codes, one_line_errors, told_when_interrupted
+from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
 from gradewire.cli.run.labelled_run import RESAMPLES
 from gradewire.cli.run.plan import ScorePlan
@@ -96,14 +96,14 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     Beside the evaluators stand two baselines: the longer answer, and a coin.
     """
     files = FigureFiles.of(options)
-    refuse_clashes(files.named, {"the input": file})
+    refuse_overwriting(files.named, {"the input": file})
     records = read_records(file, format_of(file, options["input_format"]))
     columns = named_columns("--map", options["columns"], PAIR_ALIASES)
     found = PairFile.read(records, columns, named_columns("--choice", choices))
     chosen = found.choices()
     if metrics:
         connection = connection_of(options)
-        with told_when_interrupted(), one_line_errors():
+        with exit_on_interrupt(), one_line_errors():
             scores = asyncio.run(_scores(found.pairs, metrics, connection, ctx.obj, quiet=quiet))
         from gradewire.agreement.papers.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
 

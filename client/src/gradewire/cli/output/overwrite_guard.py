@@ -1,4 +1,4 @@
-"""Output that would destroy what the command reads."""
+"""Refuses an output that would overwrite what the command reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _STDIN_DESCRIPTOR = 0
 
 
-def refuse_clashes(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
+def refuse_overwriting(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
     """Refuses to write over a file that is read, under whatever name: links of either kind are followed.
 
     Args:
@@ -37,7 +37,7 @@ def refuse_clashes(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[s
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """What tells a regular file from another; None where there is none, or a device, which loses nothing."""
+    """Identity of a regular file; None where there is no file, or a device, which loses nothing."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:

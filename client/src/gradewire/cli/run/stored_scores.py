@@ -1,4 +1,4 @@
-"""Rows of the input joined with the output of earlier runs."""
+"""Joins rows of the input with the output of earlier runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gradewire.cli.input.rows import Row
 
 
-def with_scores_of_files(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
+def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Joins rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
 
     Args:
