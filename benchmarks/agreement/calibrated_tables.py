@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement.estimates import Difference
-    from gradewire.agreement.point import Statistic
-    from gradewire.agreement.tables import AgreementReport
+    from gradewire.agreement.point_estimates import Statistic
+    from gradewire.agreement.result_tables import AgreementReport
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)

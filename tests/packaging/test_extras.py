@@ -19,8 +19,7 @@ PROGRAMS = {
     "parquet": ((), "assert report.to_arrow().num_rows == 1"),
     "agree": (
         (),
-        "from gradewire.agreement.optional_imports import one_blas_thread, scipy_stats\n"
-        "scipy_stats(); one_blas_thread()",
+        "import gradewire.agreement.optional_imports as them; them.scipy_stats(); them.one_blas_thread()",
     ),
 }
 # For each extra that a command needs and no program here: the extras beside it, and the command.

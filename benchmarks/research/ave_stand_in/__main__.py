@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
 
 
 @click.command(

@@ -12,7 +12,7 @@ from tests.client.report.samples import DATASETS, HOSTILE, MODELS, failed, rando
 
 from gradewire.agreement import AgreementReport
 from gradewire.agreement.annotators.labels import annotator_agreement, ratings_of
-from gradewire.agreement.point import ALL_STATISTICS
+from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.report import MissingJinjaError, ReportInput, page, write_report
 from gradewire.report.page import render
 from gradewire.report.tables import STATISTICS

@@ -8,9 +8,9 @@ independent.
 from gradewire.agreement.cells import agreement
 from gradewire.agreement.estimates import CellsMean, Difference, Estimate
 from gradewire.agreement.optional_imports import MissingScipyError
-from gradewire.agreement.point import ALL_STATISTICS, Statistic, point_values
+from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic, point_values
+from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
 from gradewire.agreement.rows import JudgedRows
-from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
 
 __all__ = [
     "ALL_STATISTICS",

@@ -10,14 +10,14 @@ from gradewire.agreement.bootstrap.joint import JointBootstrap
 from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
 from gradewire.agreement.estimates import cells_mean, estimate
 from gradewire.agreement.parts import parts_of
-from gradewire.agreement.point import ALL_STATISTICS, VERDICT_STATISTICS
-from gradewire.agreement.tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
+from gradewire.agreement.point_estimates import ALL_STATISTICS, VERDICT_STATISTICS
+from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
     from gradewire.agreement.rows import JudgedRows
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")

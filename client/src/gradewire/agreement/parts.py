@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradewire.agreement.result_tables import Level
     from gradewire.agreement.rows import JudgedRows
-    from gradewire.agreement.tables import Level
 
 
 @dataclass(frozen=True, slots=True)

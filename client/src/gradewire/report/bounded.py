@@ -11,7 +11,7 @@ from gradewire.report.texts import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gradewire.agreement.tables import CellAgreement
+    from gradewire.agreement.result_tables import CellAgreement
     from gradewire.report.input import ReportInput
 
 MAX_METRICS = 40

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.agreement.point import RIGHT_FROM
+from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.report.figures import number
 from gradewire.report.texts import normal_form, shown, visible
 from gradewire.report.window import find_window

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.agreement.estimates import CellsMean
-from gradewire.agreement.point import RIGHT_FROM
+from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.report.figures import estimated, number, over_cells
 from gradewire.report.frame import BOTTOM, TOP, Frame, padded
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import AgreementReport, Estimate
     from gradewire.agreement.curves.shapes import Calibration, Distribution, RocCurve
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 _LABELS = {
     "right": "labelled right",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradewire.agreement import AgreementReport, Estimate
-    from gradewire.agreement.point import Statistic
-    from gradewire.agreement.tables import CellAgreement, MetricAgreement
+    from gradewire.agreement.point_estimates import Statistic
+    from gradewire.agreement.result_tables import CellAgreement, MetricAgreement
     from gradewire.report.input import ReportInput
     from gradewire.report.texts import ShownText
 

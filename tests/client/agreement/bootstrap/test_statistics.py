@@ -14,7 +14,7 @@ from sklearn import metrics as sk
 from gradewire.agreement import ALL_STATISTICS, JudgedRows, agreement
 from gradewire.agreement.bootstrap.joint import JointBootstrap
 from gradewire.agreement.parts import parts_of
-from gradewire.agreement.point import VERDICT_STATISTICS, Statistic
+from gradewire.agreement.point_estimates import VERDICT_STATISTICS, Statistic
 from gradewire.agreement.resample import draws, question_clusters, strata_of
 
 SCORES = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])

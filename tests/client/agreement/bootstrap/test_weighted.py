@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from gradewire.agreement.bootstrap import weighted
-from gradewire.agreement.point import auc, point_values
+from gradewire.agreement.point_estimates import auc, point_values
 
 VALUES = st.sampled_from([0.0, 0.1, 0.25, 0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])
 TABLES = st.lists(st.tuples(VALUES, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3)), min_size=1, max_size=25)

@@ -16,7 +16,7 @@ from gradewire.agreement.fitting.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire.agreement.point import auc
+from gradewire.agreement.point_estimates import auc
 
 
 def value(objective: Objective, called: NDArray[np.bool_], right: NDArray[np.bool_]) -> float:

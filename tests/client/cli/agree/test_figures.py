@@ -8,7 +8,7 @@ from scipy import stats
 from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
-from gradewire.agreement.point import ALL_STATISTICS
+from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2
 

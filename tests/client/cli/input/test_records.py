@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from gradewire.cli.input.columns import Row, RowOptions, open_rows
 from gradewire.cli.input.records import Format, Record, count_rows, format_of, read_records
-from gradewire.cli.input.rows import Row, RowOptions, open_rows
 from gradewire.cli.problems import InputError
 
 # Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone "nan" is a missing value.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradewire.cli.input.rows import Row
+from gradewire.cli.input.columns import Row
 from gradewire.cli.output.results_file import ResultsFile, encode_row, read_results
 from gradewire.cli.problems import InputError
 

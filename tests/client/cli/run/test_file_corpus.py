@@ -8,8 +8,8 @@ from tests.client.cli.conftest import Command, answer, write_rows
 from tests.client.cli.judged import rows_of
 
 from gradewire import AsyncClient
+from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import with_file_corpus
 from gradewire.errors import DeadlineExceeded

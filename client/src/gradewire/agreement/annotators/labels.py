@@ -11,7 +11,7 @@ from gradewire.agreement.annotators.alpha import LEVELS, AlphaLevel, alpha_of_dr
 from gradewire.agreement.annotators.kappa import kappa_of_draws, pairs_of
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.estimates import Estimate, estimate
-from gradewire.agreement.point import RIGHT_FROM
+from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.agreement.resample import draws
 
 if TYPE_CHECKING:

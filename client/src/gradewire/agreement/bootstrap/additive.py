@@ -12,7 +12,7 @@ import numpy as np
 
 from gradewire.agreement.bootstrap.weighted import correlation
 from gradewire.agreement.bootstrap.within_questions import ordered_pairs
-from gradewire.agreement.point import RIGHT_FROM, VERDICT_STATISTICS, Statistic
+from gradewire.agreement.point_estimates import RIGHT_FROM, VERDICT_STATISTICS, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

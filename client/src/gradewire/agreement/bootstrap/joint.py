@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire.agreement.parts import Part
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
     from gradewire.agreement.rows import JudgedRows
 
 

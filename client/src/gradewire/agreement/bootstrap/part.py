@@ -15,7 +15,7 @@ from gradewire.agreement.bootstrap.additive import (
     sums_by_question,
 )
 from gradewire.agreement.bootstrap.ranked import RANK_STATISTICS, RankedSample
-from gradewire.agreement.point import ALL_STATISTICS, auc, correlations
+from gradewire.agreement.point_estimates import ALL_STATISTICS, auc, correlations
 from gradewire.agreement.resample import free_clusters
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.bootstrap.sample import Columns, Sample
     from gradewire.agreement.parts import Part
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 Draws = dict["Statistic", "NDArray[np.float64]"]
 

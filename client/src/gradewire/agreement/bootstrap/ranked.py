@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement.bootstrap.sample import Sample
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
 # They rank every draw anew, many times the cost of a sum: their intervals come from fewer draws.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.point import right
+from gradewire.agreement.point_estimates import right
 from gradewire.agreement.resample import strata_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.bootstrap.part import Draws, JudgedPart
     from gradewire.agreement.bootstrap.sample import Sample
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 
 class CellDraws:

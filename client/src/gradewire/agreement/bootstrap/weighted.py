@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 
 @dataclass(frozen=True, slots=True)

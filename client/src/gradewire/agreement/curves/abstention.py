@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.point import RIGHT_FROM
+from gradewire.agreement.point_estimates import RIGHT_FROM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradewire.agreement.point import auc, right
+from gradewire.agreement.point_estimates import auc, right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

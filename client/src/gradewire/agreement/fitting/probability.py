@@ -17,7 +17,7 @@ from gradewire.agreement.fitting.probability_figures import brier_score, calibra
 from gradewire.agreement.fitting.probability_map import probability_map
 from gradewire.agreement.fitting.stored_form import HeldOut, Points, fit_form, log_odds, tree_form
 from gradewire.agreement.optional_imports import one_blas_thread
-from gradewire.agreement.point import RIGHT_FROM, auc
+from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -159,7 +159,7 @@ def _pearson(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
 
 
 def _auc(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
-    from gradewire.agreement.point import auc  # noqa: PLC0415 - loads scipy, which thresholds do without
+    from gradewire.agreement.point_estimates import auc  # noqa: PLC0415 - loads scipy, which thresholds do without
 
     return auc(scores, labels >= RIGHT_FROM)
 

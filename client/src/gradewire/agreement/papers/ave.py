@@ -15,7 +15,7 @@ import numpy as np
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
 from gradewire.agreement.papers.ave_figures import AveFigures, AveOptions, AveRows, ave_figures
-from gradewire.agreement.point import correlations
+from gradewire.agreement.point_estimates import correlations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

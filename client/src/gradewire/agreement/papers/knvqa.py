@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement.bootstrap.tallies import CellDraws
     from gradewire.agreement.estimates import Estimate
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
     from gradewire.agreement.rows import JudgedRows
 
 KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate")

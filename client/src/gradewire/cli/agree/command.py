@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.agreement.point import ALL_STATISTICS, Statistic
+from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
 from gradewire.cli.agree.json import agreement_document
+from gradewire.cli.agree.printed_tables import brief_tables, comparison_tables, detail_table, metric_lines
 from gradewire.cli.agree.result import compute_agreement
-from gradewire.cli.agree.text import brief_tables, comparison_tables, detail_table, metric_lines
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import FigureFiles, figure_file_options
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.agreement import AgreementReport
-    from gradewire.agreement.tables import Level
+    from gradewire.agreement.result_tables import Level
     from gradewire.cli.output.tables import FigureTable
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")

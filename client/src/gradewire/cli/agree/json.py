@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS
-from gradewire.cli.agree.text import abstention_of
+from gradewire.cli.agree.printed_tables import abstention_of
 from gradewire.cli.output.interval_notes import draws_by_statistic
 from gradewire.cli.run.labelled_run import described_run
 

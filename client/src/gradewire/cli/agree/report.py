@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire.agreement.point import ALL_STATISTICS
-from gradewire.cli.agree.text import abstention_lines
+from gradewire.agreement.point_estimates import ALL_STATISTICS
+from gradewire.cli.agree.printed_tables import abstention_lines
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
     from gradewire.cli.agree.result import AgreementResult
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
     from gradewire.report import ReportRow
     from gradewire.report.input import Results
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import AgreementReport, JudgedRows
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.cli.run.labelled_run import LabelledRun
 

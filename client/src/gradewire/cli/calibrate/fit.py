@@ -14,7 +14,7 @@ from gradewire.agreement.fitting.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire.agreement.point import RIGHT_FROM
+from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.agreement.rows import JudgedRows
 from gradewire.cli.problems import InputError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import AgreementReport
     from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
     from gradewire.cli.calibrate.rows import LabelledScores
 
 BEFORE, AFTER = "before", "after"

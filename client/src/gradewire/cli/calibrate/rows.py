@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.agreement.point import right
+from gradewire.agreement.point_estimates import right
 from gradewire.cli.output.summary import verdict
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.errors import InvalidRequest
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement.fitting.halves import Half
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.metric_types import Metric
 

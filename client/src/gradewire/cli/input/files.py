@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.input.columns import ALIASES, RowOptions, RowSource, open_rows
 from gradewire.cli.input.records import FORMATS, STDIN, Format, count_rows, format_of, read_records, suffix_format
-from gradewire.cli.input.rows import ALIASES, RowOptions, RowSource, open_rows
 from gradewire.cli.options.group import option_group
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire.agreement import CellAgreement
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 TITLES: dict[Statistic, str] = {
     "pearson": "Pearson",

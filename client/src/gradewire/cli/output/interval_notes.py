@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS, MOST_UNDEFINED
-from gradewire.agreement.point import ALL_STATISTICS
+from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gradewire.agreement import AgreementReport, Estimate
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 _FEW_QUESTIONS = (
     f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "

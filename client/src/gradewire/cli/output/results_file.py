@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
 
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 

@@ -21,7 +21,7 @@ from gradewire_proto.conventions.metric_lines import DIGEST_PREFIX_CHARS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
     from gradewire.metric_types import Metric
     from gradewire_proto.v1 import types_pb2
 

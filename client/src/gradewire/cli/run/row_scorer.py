@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
     from gradewire import AsyncClient, ScoreReport
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
     from gradewire.cli.output.progress import Progress
     from gradewire.cli.run.plan import ScorePlan
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
 
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:

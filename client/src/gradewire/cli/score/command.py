@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gradewire.cli.input.rows import Row
+    from gradewire.cli.input.columns import Row
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.transport import Transport
 

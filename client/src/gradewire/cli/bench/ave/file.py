@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.fitting.halves import half_of
+from gradewire.cli.input.columns import is_wanted
 from gradewire.cli.input.labels import read_labels
 from gradewire.cli.input.left_out import LeftOut
 from gradewire.cli.input.records import printable
-from gradewire.cli.input.rows import is_wanted
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:

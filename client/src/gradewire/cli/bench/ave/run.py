@@ -13,8 +13,8 @@ import numpy as np
 
 from gradewire.agreement.papers.ave import AveRows, merged_descriptions
 from gradewire.cli.bench.ave.file import PARTS
+from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.labelled_run import labelled_run_of
 

@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
+from gradewire.cli.input.columns import Row
 from gradewire.cli.input.files import input_options, named_columns
 from gradewire.cli.input.records import format_of, read_records
-from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes

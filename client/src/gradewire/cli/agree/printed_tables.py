@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
     from gradewire.agreement.curves.abstention import Abstention
-    from gradewire.agreement.point import Statistic
-    from gradewire.agreement.tables import Level
+    from gradewire.agreement.point_estimates import Statistic
+    from gradewire.agreement.result_tables import Level
     from gradewire.cli.agree.result import AgreementResult
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradewire.agreement.estimates import CellsMean, Difference, Estimate
-    from gradewire.agreement.point import Statistic
+    from gradewire.agreement.point_estimates import Statistic
 
 Level = Literal["cell", "dataset", "model", "group", "all"]
 
