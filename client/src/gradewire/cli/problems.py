@@ -87,6 +87,23 @@ def one_line_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
+    """Turns an error of the operating system into the command's, which names the file.
+
+    Args:
+        name: The file.
+        hint: Way out, behind the error.
+
+    Raises:
+        InputError: The file cannot be read or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}{hint and f'; {hint}'}") from error
+
+
+@contextlib.contextmanager
 def exit_on_interrupt(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
     """Prints a line and exits where the user interrupts.
 

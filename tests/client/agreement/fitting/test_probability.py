@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from gradewire.agreement.fitting.probability import FOLDS, CalibratedFitResult, fit_calibrated, fold_of
 from gradewire.agreement.fitting.stored_form import FittedFeature, log_odds
 
+# A fit takes seconds; beside other programs its threads wait for each other.
+pytestmark = pytest.mark.timeout(600)
+
+
 FEATURES = (FittedFeature("match", 1, 0.02), FittedFeature("noise", 0, 0.0), FittedFeature("refusals", -1, 0.0))
 PROVENANCE = {"metric_version": 1, "model": "m", "model_digest": "0" * 64, "rows": {"count": 480}}
 

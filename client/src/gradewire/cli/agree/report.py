@@ -11,7 +11,7 @@ import click
 from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.cli.agree.printed_tables import abstention_lines
 from gradewire.cli.output.interval_notes import agreement_interval_notes
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import InputError, named_errors
 
 if TYPE_CHECKING:
     from gradewire.cli.agree.result import AgreementResult
@@ -49,13 +49,12 @@ def write_page(path: Path, found: AgreementResult) -> None:
         ],
     )
     try:
-        size = write_report(path, page)
+        with named_errors(path):
+            size = write_report(path, page)
     except MissingJinjaError as error:
         raise InputError(str(error)) from error
     except ReportTooLargeError as error:
         raise InputError(f"{path}: {error}") from error
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
     if not run.quiet:
         click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)
 

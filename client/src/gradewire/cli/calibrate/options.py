@@ -47,7 +47,7 @@ calibrate_options = option_group(
         default="threshold",
         show_default=True,
         help="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
-        "none. both scores twice, the second time from the cache.",
+        "none. With both the rows are scored twice, the second time from the cache.",
     ),
     click.option(
         "--objective",

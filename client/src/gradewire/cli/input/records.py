@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import InputError, named_errors
 
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
@@ -104,10 +104,8 @@ def _open(path: str) -> BinaryIO:
     if path == STDIN:
         # Closed by the caller like a file, without taking the real one away.
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    try:
+    with named_errors(path):
         return Path(path).open("rb")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
 
 
 def _jsonl(stream: BinaryIO) -> Iterator[Record]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import InputError, named_errors
 from gradewire.metric_types.prompt_text import PromptText, read_prompt_text
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ class GivenPrompt:
     prompt: PromptText
 
 
+def read_bytes(path: Path) -> bytes:
+    """Reads a file; raises InputError where it cannot be read."""
+    with named_errors(path):
+        return path.read_bytes()
+
+
 def read_prompt_file(path: Path) -> GivenPrompt:
     """Reads a prompt file.
 
@@ -30,11 +36,7 @@ def read_prompt_file(path: Path) -> GivenPrompt:
         InputError: It cannot be read.
         InvalidRequest: It is no prompt file.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    return GivenPrompt(path, read_prompt_text(data, str(path)))
+    return GivenPrompt(path, read_prompt_text(read_bytes(path), str(path)))
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:

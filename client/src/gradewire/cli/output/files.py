@@ -12,7 +12,7 @@ import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
 from gradewire.cli.output.tables import to_markdown
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import named_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +67,8 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    try:
+    with named_errors(path):
         path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
 
 
 def plain(value: Any) -> Any:

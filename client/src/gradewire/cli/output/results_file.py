@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from gradewire.cli.output.metric_lines import check_lines
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gradewire.cli.input.columns import Row
 
+_WAY_ON = "--resume goes on from what is there"
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
 
@@ -123,11 +124,9 @@ class ResultsFile:
         Raises:
             InputError: It cannot be written.
         """
-        try:
+        with named_errors(self.path):
             self._stream = self.path.open("wb")
             self.aside_path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}") from error
 
     def resume(
         self,
@@ -154,7 +153,7 @@ class ResultsFile:
         """
         pending: list[Row] = []
         end = 0
-        try:
+        with named_errors(self.path):
             for row_end, result in _results_of(self.path):
                 check_lines(self.path, result, lines)
                 row = next(rows, None)
@@ -174,8 +173,6 @@ class ResultsFile:
             self._stream = self.path.open("ab")
             if self.path.stat().st_size > end:
                 self._stream.truncate(end)
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}") from error
         return pending
 
     def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
@@ -254,11 +251,9 @@ class ResultsFile:
         """
         if self._stream is None:
             raise RuntimeError("create or resume the file first")
-        try:
+        with named_errors(self.path, hint=_WAY_ON):
             self._stream.write(b"".join(map(encode_row, rows)))
             self._stream.flush()
-        except OSError as error:
-            raise self._cannot_write(error) from error
 
     def finish(self) -> int:
         """Ends the file after its last row.
@@ -271,11 +266,9 @@ class ResultsFile:
             InputError: The file cannot be written.
         """
         if self._stream is not None:
-            try:
+            with named_errors(self.path, hint=_WAY_ON):
                 self._stream.flush()
                 _sync(self._stream)
-            except OSError as error:
-                raise self._cannot_write(error) from error
         self.close()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
         if left:
@@ -294,6 +287,3 @@ class ResultsFile:
                 # Every write was flushed: what is left here could not be written, and that was said then.
                 with contextlib.suppress(OSError):
                     stream.close()
-
-    def _cannot_write(self, error: OSError) -> InputError:
-        return InputError(f"{self.path}: {error.strerror or error}; --resume goes on from what is there")

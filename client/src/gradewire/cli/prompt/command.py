@@ -10,7 +10,7 @@ import click
 from gradewire.cli.input.files import InputFile, input_file, input_options
 from gradewire.cli.input.records import printable
 from gradewire.cli.options.group import INPUT_FILE
-from gradewire.cli.options.prompts import GivenPrompt, read_prompt_file, with_prompts
+from gradewire.cli.options.prompts import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.prompt.text import shown_rounds
 from gradewire.cli.server_extra import embedded_module
@@ -73,7 +73,7 @@ def export_command(name: str) -> None:
 def check_command(file: Path) -> None:
     """Check a prompt file and say what is in it."""
     with one_line_errors():
-        read = embedded_module("prompts").read_prompt_file(_bytes_of(file), str(file))
+        read = embedded_module("prompts").read_prompt_file(read_bytes(file), str(file))
     click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
     for name, variant in read.variants.items():
         steps = ", then ".join(
@@ -142,10 +142,3 @@ def _item(row: Row) -> types_pb2.Item:
     if isinstance(message, ItemProblem):
         raise InputError(f"{row.place}: {message.message}")
     return message
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error

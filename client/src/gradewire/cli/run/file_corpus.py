@@ -9,7 +9,7 @@ import click
 from gradewire.cli.input.records import STDIN
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
-from gradewire.cli.problems import InputError
+from gradewire.cli.problems import InputError, named_errors
 from gradewire.cli.run.batch_size import BATCH_ROWS
 from gradewire.cli.run.every_metric import over_a_file
 from gradewire.cli.run.file_references import FileReferences
@@ -94,11 +94,9 @@ def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path)
         return
     done = set()
     for path in files_of(out)[:2]:
-        try:
+        with named_errors(path):
             results = read_results(path) if path.exists() else ()
             done |= {(result["index"], result["digest"]) for _, result in results if not may_pass(result)}
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
     rows = {(row.index, row.digest) for row in source.open().rows if row.item is not None}
     if rows & done and (left := len(rows - done)):
         raise InputError(

@@ -15,7 +15,7 @@ from gradewire.agreement.papers.ave import AveRows, merged_descriptions
 from gradewire.cli.bench.ave.file import PARTS
 from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.problems import InputError
+from gradewire.cli.output.files import write_text
 from gradewire.cli.run.labelled_run import labelled_run_of
 
 if TYPE_CHECKING:
@@ -53,14 +53,12 @@ def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    try:
-        with path.open("w", encoding="utf-8", errors="replace") as stream:
-            for sample in samples:
-                for _, item in sample.parts():
-                    line = {**item, "sample": sample.number, "chosen": int(sample.chosen)}
-                    stream.write(f"{json.dumps(line, ensure_ascii=False)}\n")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+    lines = (
+        json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
+        for sample in samples
+        for _, item in sample.parts()
+    )
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def ave_run(options: Mapping[str, Any]) -> LabelledRun:
