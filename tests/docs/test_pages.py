@@ -1,4 +1,4 @@
-"""Pages in Markdown: links lead somewhere, lines are short, and nothing speaks of where the project was made."""
+"""Pages in Markdown: what they link to and name is there, lines are short, no word of where the project was made."""
 
 import re
 from collections.abc import Iterator
@@ -17,12 +17,18 @@ SOURCES = (
     "model_repo/src",
     "model_repo/vllm",
     "proto",
+    "requirements",
     "server",
     "tests",
+    "tests_export",
 )
 LIMIT = 120
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED_PAGE = re.compile(r"(?<![\w./-])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
+_CODE = re.compile(r"`([^`\n]+)`")
+_FILE = re.compile(r"(?<![\w./-])((?:[\w-]+/)+[\w.-]+\.(?:py|toml|proto|lock|tsv))(?![\w*])")
+_MODULE = re.compile(r"\bpython3? -m (benchmarks(?:\.[a-z_]+)+)(?![\w.])")
+_TARGET = re.compile(r"\bmake ([a-z][\w-]*)")
 _FOREIGN = re.compile(r"\bissues?\s+#?\d|\.\./shared|(?<![\w.])/(?:work|root|home|tmp/[\w-]+)/")
 
 
@@ -95,3 +101,46 @@ def test_pages_that_programs_name_are_there() -> None:
         for page, anchor in _NAMED_PAGE.findall(text):
             assert (ROOT / page).is_file(), f"{name(path)} names {page}"
             assert not anchor or anchor in anchors_of(ROOT / page), f"{name(path)} names {page}#{anchor}"
+
+
+def files_of_the_project() -> set[str]:
+    found = (path for part in SOURCES for path in (ROOT / part).rglob("*") if "__pycache__" not in path.parts)
+    return {f"/{path.relative_to(ROOT).as_posix()}" for path in found if path.is_file()}
+
+
+def code_of(page: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of what a page shows as code: blocks, and spans of other lines."""
+    fenced = False
+    for number, line in enumerate(page.read_text("utf-8").split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            yield number, line
+        else:
+            yield from ((number, span) for span in _CODE.findall(line))
+
+
+def test_files_modules_and_targets_that_pages_name_are_there() -> None:
+    """Decision records are history and may name what has moved since."""
+    files = files_of_the_project()
+    targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for page in (page for page in PAGES if page.parent.name != "adr"):
+        for number, code in code_of(page):
+            where = f"{name(page)}:{number}"
+            for path in _FILE.findall(code):
+                assert any(file.endswith(f"/{path}") for file in files), f"{where}: {path}"
+            for module in _MODULE.findall(code):
+                stem = f"/{module.replace('.', '/')}"
+                assert {f"{stem}.py", f"{stem}/__main__.py"} & files, f"{where}: {module}"
+            for target in _TARGET.findall(code):
+                assert target in targets, f"{where}: make {target}"
+
+
+def test_the_walks_of_today_name_files_of_their_rooms() -> None:
+    server = ROOT / "server/src/gradewire_server"
+    today, _, _ = (DOCS / "walks.md").read_text("utf-8").partition("## Before the rooms")
+    rows = re.findall(r"^\| \d+ \| [^|]+ \| `([\w/]+)` \| (.+) \|$", today, re.MULTILINE)
+    assert rows
+    for room, cells in rows:
+        for file in _CODE.findall(cells):
+            assert (server / room / file).is_file() or (server / file).is_file(), f"{room}{file}"
