@@ -47,7 +47,7 @@ class Retries:
         self._failures = 0
 
     def progressed(self) -> None:
-        """Something was answered since the last failure: the count starts anew."""
+        """Something was answered since the last failure: the count starts again."""
         self._failures = 0
 
     async def wait_after(self, error: TransportError) -> None:

@@ -13,7 +13,7 @@ class SingleFlight(Generic[K, R]):
     """Work under way, by key. Belongs to one event loop.
 
     The work belongs to nobody who asks for it: one who gives up takes it from none of the others, and the next one
-    need not begin anew.
+    need not begin again.
     """
 
     def __init__(self) -> None:

@@ -58,8 +58,8 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
         local = SessionSource(config.model_repository, config.compute, telemetry)
         return EncoderService(local, library_of(local), telemetry, preload=config.preload)
     from gradewire_server.encoders.triton.source import TritonSource  # noqa: PLC0415 - an extra that others need not have
-    from gradewire_server.encoders.triton.supervisor import TritonSupervisor  # noqa: PLC0415 - likewise
-    from gradewire_server.encoders.triton.telemetry import TritonTelemetry  # noqa: PLC0415 - likewise
+    from gradewire_server.encoders.triton.supervisor import TritonSupervisor  # noqa: PLC0415 - as above
+    from gradewire_server.encoders.triton.telemetry import TritonTelemetry  # noqa: PLC0415 - as above
 
     counters = TritonTelemetry(registry)
     remote = TritonSource(config.model_repository, config.compute, config.triton, telemetry, counters)

@@ -29,7 +29,7 @@ async def in_daemon_thread(read: Callable[[], T]) -> T:
     def work() -> None:
         try:
             value = read()
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+        except Exception as error:  # noqa: BLE001 - handed to those who wait
             deliver = functools.partial(outcome.set_exception, error)
         else:
             deliver = functools.partial(outcome.set_result, value)

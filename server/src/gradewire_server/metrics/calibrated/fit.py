@@ -140,7 +140,7 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
     """
     from pydantic import ValidationError  # noqa: PLC0415 - a process without a fit does without it
 
-    from gradewire_server.metrics.calibrated.stored_form import FitForm  # noqa: PLC0415 - likewise
+    from gradewire_server.metrics.calibrated.stored_form import FitForm  # noqa: PLC0415 - as above
 
     if len(text) > MAX_TEXT_CHARACTERS:
         raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")
