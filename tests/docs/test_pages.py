@@ -14,7 +14,7 @@ SOURCES = (
     "client",
     "deploy",
     "examples",
-    "model_repo",
+    "model_repo/src",
     "model_repo/vllm",
     "proto",
     "requirements",
