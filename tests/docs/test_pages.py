@@ -14,7 +14,7 @@ SOURCES = (
     "client",
     "deploy",
     "examples",
-    "model_repo",
+    "model_repo/src",
     "model_repo/vllm",
     "proto",
     "requirements",
@@ -104,7 +104,7 @@ def test_pages_that_programs_name_are_there() -> None:
 
 
 def files_of_the_project() -> set[str]:
-    found = (path for part in SOURCES for path in (ROOT / part).rglob("*") if "__pycache__" not in path.parts)
+    found = [*(ROOT / "model_repo").glob("*"), *(path for part in SOURCES for path in (ROOT / part).rglob("*"))]
     return {f"/{path.relative_to(ROOT).as_posix()}" for path in found if path.is_file()}
 
 
