@@ -39,7 +39,7 @@ $(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog/catalog
 demo: ## build the default model, serve it, score examples cold and warm (REDIS=1: with a Redis-compatible server)
 	@$(TIMED); $(MAKE) --no-print-directory $(MODEL); $(BIN)/python examples/demo.py $(if $(REDIS),--redis)
 
-up: $(VENV)/.run-installed ## gradewire before Triton (stand-in backend), Valkey and Prometheus as plain processes; Ctrl-C stops them (ARGS="--triton-port 0 …")
+up: $(VENV)/.run-installed ## gradewire before Triton (emulated backend), Valkey and Prometheus as plain processes; Ctrl-C stops them (ARGS="--triton-port 0 …")
 	@$(MAKE) --no-print-directory $(MODEL); exec $(BIN)/python -m deploy.local.up $(ARGS)
 
 down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
