@@ -7,6 +7,7 @@ pytest-timeout interrupts a test once, and `with Popen(…)` goes on waiting.
 import os
 import signal
 import threading
+import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 
 _AFTER_TIMEOUT_S: Final = 2.0
 """Time for a test to end its children by itself once its time is up."""
+_ENDING_S: Final = 3.0
+"""Time for processes that were told to end, and for what they started, to be gone."""
 _HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Processes of the standard library that serve this one until it ends."""
 
@@ -99,8 +102,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
-    left = children() - item.stash.get(_STARTED_IN_SETUP, children())
-    if left and not item.get_closest_marker("restarts"):
+    if item.get_closest_marker("restarts"):
+        return result
+    known = item.stash.get(_STARTED_IN_SETUP, children())
+    left = children() - known
+    give_up_s = time.monotonic() + _ENDING_S
+    while left and time.monotonic() < give_up_s:
+        time.sleep(0.02)
+        left = children() - known
+    if left:
         said = "; ".join(f"{pid} {_command(pid)[:200]}" for pid in left)
         end(left)
         pytest.fail(f"the test left processes running: {said}", pytrace=False)
