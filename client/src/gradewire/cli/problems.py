@@ -51,14 +51,9 @@ class UnreachableError(click.ClickException):
     exit_code = EXIT_UNREACHABLE
 
 
-def debugging() -> bool:
-    """Whether GRADEWIRE_DEBUG=1 asks for tracebacks."""
-    return os.environ.get("GRADEWIRE_DEBUG", "") not in {"", "0"}
-
-
 def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
-    """Ends the program with one line on stderr, and the traceback before it when debugging."""
-    if debugging():
+    """Ends the program with one line on stderr, and the traceback before it where GRADEWIRE_DEBUG is set."""
+    if os.environ.get("GRADEWIRE_DEBUG", "") not in {"", "0"}:
         traceback.print_exception(error)
     message = error.format_message() if isinstance(error, click.ClickException) else str(error) or "interrupted"
     click.echo(f"Error: {' '.join(message.split())}{f' ({hint})' if hint else ''}", err=True)

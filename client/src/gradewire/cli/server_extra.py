@@ -11,13 +11,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def missing_server(error: ImportError) -> InputError:
-    """The error for a user who has the light client only; an error in our own packages is raised as it is."""
-    if (error.name or "").partition(".")[0] == "gradewire":
-        raise error
-    return InputError(f"this needs {error.name}, which is not installed: pip install 'gradewire[server]'")
-
-
 def embedded_module(name: Literal["engine", "fits", "prompts"] = "engine") -> ModuleType:
     """A module of `gradewire._embedded`, imported when first asked for: it loads the server's libraries.
 
@@ -27,4 +20,7 @@ def embedded_module(name: Literal["engine", "fits", "prompts"] = "engine") -> Mo
     try:
         return import_module(f"gradewire._embedded.{name}")
     except ImportError as error:
-        raise missing_server(error) from error
+        if (error.name or "").partition(".")[0] == "gradewire":
+            raise  # an error in our own packages
+        message = f"this needs {error.name}, which is not installed: pip install 'gradewire[server]'"
+        raise InputError(message) from error

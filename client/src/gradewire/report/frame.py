@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from gradewire.report.figures import MINUS
 
-# Units of the drawing (pixels at its natural size).
-WIDTH, HEIGHT = 270.0, 214.0
+# Edges of the plot, in units of the drawing (pixels at its natural size, 270 x 214).
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 260.0, 12.0, 170.0
 _TICKS = 4
 
@@ -23,13 +22,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """Ranges of both axes, low below high, and what they show."""
+    """Range of the horizontal axis, low below high, and what both axes show; the vertical one runs from 0 to 1."""
 
     x_low: float = 0.0
     x_high: float = 1.0
     x_label: str
-    y_low: float = 0.0
-    y_high: float = 1.0
     y_label: str
 
     def x(self, value: float) -> float:
@@ -38,7 +35,7 @@ class Frame:
 
     def y(self, value: float) -> float:
         """Position of a value on the vertical axis, which grows upward."""
-        return round(BOTTOM - (value - self.y_low) / (self.y_high - self.y_low) * (BOTTOM - TOP), 1)
+        return round(BOTTOM - value * (BOTTOM - TOP), 1)
 
     @property
     def x_ticks(self) -> list[Tick]:
@@ -48,7 +45,7 @@ class Frame:
     @property
     def y_ticks(self) -> list[Tick]:
         """Along the vertical axis."""
-        return [Tick(self.y(value), text) for value, text in round_values(self.y_low, self.y_high)]
+        return [Tick(self.y(value), text) for value, text in round_values(0.0, 1.0)]
 
 
 def padded(low: float, high: float) -> tuple[float, float]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
-from gradewire.cli.agree.json import agreement_document
-from gradewire.cli.agree.printed_tables import brief_tables, comparison_tables, detail_table, metric_lines
-from gradewire.cli.agree.result import compute_agreement
+from gradewire.cli.agree.printed_tables import agreement_tables, metric_lines
+from gradewire.cli.agree.result import agreement_document, compute_agreement
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import FigureFiles, figure_file_options
@@ -20,53 +19,15 @@ from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from gradewire.agreement import AgreementReport
     from gradewire.agreement.result_tables import Level
-    from gradewire.cli.output.tables import FigureTable
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 LEVELS: tuple[Level, ...] = ("cell", "dataset", "model", "group")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """What is printed, and what is compared.
-
-    Attributes:
-        statistics: Of the tables.
-        compared: Of the comparisons.
-        levels: Of the cells.
-        compare: Pairs of labels.
-        compare_all: Whether every metric is compared with the first.
-        details: Whether each metric has a table of its own.
-    """
-
-    statistics: Sequence[Statistic]
-    compared: Sequence[Statistic]
-    levels: Sequence[Level]
-    compare: Sequence[tuple[str, str]]
-    compare_all: bool
-    details: bool
-
-    def pairs(self, labels: Sequence[str]) -> list[tuple[str, str]]:
-        """The pairs to be compared; raises InputError where one names no metric."""
-        for pair in self.compare:
-            if unknown := [name for name in pair if name not in labels]:
-                raise InputError(f"--compare {' '.join(pair)}: there is no {unknown[0]}, there are {', '.join(labels)}")
-        rest = [(label, labels[0]) for label in labels[1:]] if self.compare_all else []
-        return list(dict.fromkeys([*self.compare, *rest]))
-
-    def tables(self, report: AgreementReport, *, intervals: bool) -> Iterator[FigureTable]:
-        """All tables that were asked for; a single metric has its full table at once."""
-        if len(report.metrics) > 1:
-            yield from brief_tables(report, self.statistics, self.levels, intervals=intervals)
-        if self.details or len(report.metrics) == 1:
-            yield from (detail_table(metric, self.statistics, self.levels) for metric in report.metrics)
-        yield from comparison_tables(report)
+SHOWN_LEVELS: tuple[Level, ...] = ("cell", "dataset", "model")
 
 
 def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -77,6 +38,15 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
     if unknown := [name for name in names if name not in ALL_STATISTICS]:
         raise click.BadParameter(f"there is no {unknown[0]!r}, there are: {', '.join(ALL_STATISTICS)} (or all)")
     return names
+
+
+def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
+    """The pairs to be compared; raises InputError where one names no metric."""
+    for pair in compare:
+        if unknown := [name for name in pair if name not in labels]:
+            raise InputError(f"--compare {' '.join(pair)}: there is no {unknown[0]}, there are {', '.join(labels)}")
+    rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
+    return list(dict.fromkeys([*compare, *rest]))
 
 
 @click.command(
@@ -148,14 +118,6 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     Prints, for all metrics side by side and for each data set and model: Pearson, Kendall's tau-b and ROC-AUC (or what
     --statistics names), with 95 % intervals. Rows that failed are counted and enter no figure.
     """
-    shown = _Shown(
-        statistics=statistics or SHOWN,
-        compared=compare_statistics or statistics or COMPARED,
-        levels=levels or ("cell", "dataset", "model"),
-        compare=compare,
-        compare_all=compare_all,
-        details=details,
-    )
     run = labelled_run_of(options)
     files = FigureFiles.of(options)
     run.refuse_overwriting([*files.named, ("--report", report)])
@@ -163,14 +125,16 @@ def agree_command(  # noqa: PLR0913 - one argument per option
         found = compute_agreement(
             run,
             run.collect(ctx.obj, keeps_rows=report is not None),
-            pairs=shown.pairs,
-            compared=shown.compared,
+            pairs=lambda labels: _pairs(labels, compare, compare_all=compare_all),
+            compared=compare_statistics or statistics or COMPARED,
             with_groups="group" in levels,
         )
-    notes = [*metric_lines(found, shown.statistics), *agreement_interval_notes(found.report, shown.statistics)]
+    shown = statistics or SHOWN
+    tables = functools.partial(agreement_tables, found.report, shown, levels or SHOWN_LEVELS, details=details)
+    notes = [*metric_lines(found, shown), *agreement_interval_notes(found.report, shown)]
     left_out = found.labelled.left_out()
-    show_figures(shown.tables(found.report, intervals=False), notes, left_out)
-    files.write(agreement_document(found), list(shown.tables(found.report, intervals=True)), [*notes, *left_out])
+    show_figures(tables(intervals=False), notes, left_out)
+    files.write(agreement_document(found), list(tables(intervals=True)), [*notes, *left_out])
     if report is not None:
         from gradewire.cli.agree.report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 

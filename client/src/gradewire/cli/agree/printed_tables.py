@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from gradewire.agreement.annotators.labels import SHOWN_PAIRS
-from gradewire.agreement.curves.abstention import abstention
 from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 from gradewire.cli.output.tables import FigureTable, cells_mean, differing, estimated, number, of_cells
 
@@ -15,34 +14,45 @@ if TYPE_CHECKING:
 
     from gradewire.agreement import AgreementReport, CellAgreement, MetricAgreement
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
-    from gradewire.agreement.curves.abstention import Abstention
     from gradewire.agreement.point_estimates import Statistic
     from gradewire.agreement.result_tables import Level
     from gradewire.cli.agree.result import AgreementResult
 
 
-def brief_tables(
-    report: AgreementReport, statistics: Sequence[Statistic], levels: Sequence[Level], *, intervals: bool = False
+def agreement_tables(
+    report: AgreementReport,
+    statistics: Sequence[Statistic],
+    levels: Sequence[Level],
+    *,
+    details: bool,
+    intervals: bool,
 ) -> Iterator[FigureTable]:
-    """All metrics: over all rows and as mean of the cells with intervals, then each statistic cell by cell.
+    """Metrics side by side, each metric in full, and paired differences; one metric alone has its full table at once.
 
     Args:
         report: The figures.
-        statistics: Which.
-        levels: Of the cells.
-        intervals: Also beside the figures of the cells.
+        statistics: Columns of the tables.
+        levels: Of the cells that are shown.
+        details: Whether each of several metrics has its full table, too.
+        intervals: Whether intervals also stand beside the figures of the cells of several metrics.
     """
+    if len(report.metrics) > 1:
+        yield from _brief_tables(report, statistics, levels, intervals=intervals)
+    if details or len(report.metrics) == 1:
+        yield from (_detail_table(metric, statistics, levels) for metric in report.metrics)
+    yield from _comparison_tables(report)
+
+
+def _brief_tables(
+    report: AgreementReport, statistics: Sequence[Statistic], levels: Sequence[Level], *, intervals: bool
+) -> Iterator[FigureTable]:
+    """All metrics: over all rows and as mean of the cells with intervals, then each statistic cell by cell."""
     heads = [TITLES[statistic] for statistic in statistics]
-    finest = len([cell for cell in report.metrics[0].cells if cell.level == "cell"])
-    counted = ["metric", "rows", "failed"]
-    totals = [(metric, metric.cells[-1]) for metric in report.metrics]
+    finest = sum(cell.level == "cell" for cell in report.metrics[0].cells)
     yield FigureTable(
         "All rows",
-        [*counted, *heads],
-        [
-            [metric.metric, str(cell.rows), str(cell.failed), *(estimated(cell.estimates[name]) for name in statistics)]
-            for metric, cell in totals
-        ],
+        ["metric", "rows", "failed", *heads],
+        [_figures_over(metric.metric, metric.cells[-1], statistics) for metric in report.metrics],
     )
     if finest < 2:
         return
@@ -63,24 +73,16 @@ def brief_tables(
         )
 
 
-def detail_table(metric: MetricAgreement, statistics: Sequence[Statistic], levels: Sequence[Level]) -> FigureTable:
+def _detail_table(metric: MetricAgreement, statistics: Sequence[Statistic], levels: Sequence[Level]) -> FigureTable:
     """One metric: a row a cell, with intervals."""
     shown = [*cells_of(metric, levels), metric.cells[-1]]
-    rows = [
-        [
-            name,
-            str(cell.rows),
-            str(cell.failed),
-            *(estimated(cell.estimates[statistic]) for statistic in statistics),
-        ]
-        for name, cell in zip(names_of(shown), shown, strict=True)
-    ]
+    rows = [_figures_over(name, cell, statistics) for name, cell in zip(names_of(shown), shown, strict=True)]
     if sum(cell.level == "cell" for cell in metric.cells) > 1:
         rows.append([CELLS_MEAN, "", "", *(cells_mean(metric.headline[statistic]) for statistic in statistics)])
     return FigureTable(metric.metric, ["", "rows", "failed", *(TITLES[statistic] for statistic in statistics)], rows)
 
 
-def comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
+def _comparison_tables(report: AgreementReport) -> Iterator[FigureTable]:
     """Paired differences, over all rows and, where there are several cells, as mean of these."""
     defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
     if not defined:
@@ -118,15 +120,10 @@ def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Ite
         )
 
 
-def abstention_of(found: AgreementResult, label: str) -> Abstention | None:
-    """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
-    return abstention(found.rows.verdicts[label], found.labelled.certain(label), found.rows.labels)
-
-
 def abstention_lines(found: AgreementResult) -> Iterator[str]:
     """A line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
     for label in found.rows.verdicts:
-        if (told := abstention_of(found, label)) is not None:
+        if (told := found.abstention(label)) is not None:
             yield (
                 f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
                 f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
@@ -176,6 +173,10 @@ def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgree
     if wanted & {"dataset", "model"} and not there & {"dataset", "model"}:
         wanted.add("cell")
     return [cell for cell in metric.cells if cell.level in wanted and cell.level != "all"]
+
+
+def _figures_over(name: str, cell: CellAgreement, statistics: Sequence[Statistic]) -> list[str]:
+    return [name, str(cell.rows), str(cell.failed), *(estimated(cell.estimates[statistic]) for statistic in statistics)]
 
 
 def _figure(cell: CellAgreement, statistic: Statistic, *, intervals: bool) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
+from gradewire.agreement.curves.abstention import abstention
+from gradewire.agreement.estimates import LEAST_QUESTIONS
+from gradewire.cli.output.interval_notes import draws_by_statistic
 from gradewire.cli.problems import InputError
+from gradewire.cli.run.labelled_run import described_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradewire.agreement import AgreementReport, JudgedRows
+    from gradewire.agreement import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire.agreement.annotators.labels import AnnotatorAgreement
+    from gradewire.agreement.curves.abstention import Abstention
     from gradewire.agreement.point_estimates import Statistic
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.cli.run.labelled_run import LabelledRun
@@ -34,6 +39,10 @@ class AgreementResult:
     rows: JudgedRows
     report: AgreementReport
     annotators: AnnotatorAgreement | None
+
+    def abstention(self, label: str) -> Abstention | None:
+        """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
+        return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.rows.labels)
 
 
 def compute_agreement(
@@ -69,3 +78,33 @@ def compute_agreement(
     except MissingScipyError as error:
         raise InputError(str(error)) from error
     return AgreementResult(run=run, labelled=labelled, rows=rows, report=report, annotators=annotators)
+
+
+def agreement_document(found: AgreementResult) -> dict[str, Any]:
+    """Everything that was computed, as `write_json` takes it."""
+    judged = described_run(found.run, found.labelled)
+    draws = {"draws": draws_by_statistic(found.report), "least_questions": LEAST_QUESTIONS}
+    return {
+        **judged,
+        "bootstrap": judged["bootstrap"] | draws,
+        "annotators": found.annotators,
+        "metrics": {metric.metric: _metric(metric, found) for metric in found.report.metrics},
+        "comparisons": found.report.comparisons,
+    }
+
+
+def _metric(metric: MetricAgreement, found: AgreementResult) -> dict[str, Any]:
+    tally = found.labelled.tallies[metric.metric]
+    return {
+        "line": tally.line,
+        "statuses": dict(tally.statuses),
+        "headline": metric.headline,
+        "abstention": found.abstention(metric.metric),
+        "cells": [_flat(cell) for cell in metric.cells],
+    }
+
+
+def _flat(cell: CellAgreement) -> dict[str, Any]:
+    """The cell with its figures beside the other fields."""
+    named = {field.name: getattr(cell, field.name) for field in fields(cell) if field.name != "estimates"}
+    return {**named, **cell.estimates}

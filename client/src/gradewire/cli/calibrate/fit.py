@@ -21,6 +21,8 @@ from gradewire.cli.problems import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from gradewire.agreement import AgreementReport
     from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
     from gradewire.agreement.point_estimates import Statistic
@@ -116,25 +118,42 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
     else:
         verdicts = (shown.scores >= threshold).astype(np.float64)
         measured_on = "the other half of the questions"
-    rows = JudgedRows(
-        scores={BEFORE: standing.scores, AFTER: shown.scores},
-        verdicts={BEFORE: standing.verdicts, AFTER: verdicts},
-        labels=shown.labels,
-        datasets=shown.datasets,
-        models=[""] * len(shown.scores),
-        questions=shown.question_keys,
-    )
-    report = compared(rows, resamples=resamples, seed=seed)
-    balanced = {name: balanced_accuracy(rows.verdicts[name], shown.right) for name in (BEFORE, AFTER)}
+    both = {BEFORE: standing.verdicts, AFTER: verdicts}
+    scores = {BEFORE: standing.scores, AFTER: shown.scores}
+    report = compared(shown, scores, both, resamples=resamples, seed=seed)
+    balanced = {name: balanced_accuracy(judged, shown.right) for name, judged in both.items()}
     return ThresholdFit(threshold=threshold, report=report, balanced=balanced, measured_on=measured_on)
 
 
-def compared(rows: JudgedRows, *, resamples: int, seed: int) -> AgreementReport:
-    """`STATISTICS` of `BEFORE` and `AFTER`, and their paired differences."""
+def compared(
+    rows: LabelledScores,
+    scores: Mapping[str, NDArray[np.float64]],
+    verdicts: Mapping[str, NDArray[np.float64]],
+    *,
+    resamples: int,
+    seed: int,
+) -> AgreementReport:
+    """`STATISTICS` of `BEFORE` and `AFTER`, and their paired differences.
+
+    Args:
+        rows: Whose labels, questions and data sets count.
+        scores: float64[rows] of `BEFORE` and of `AFTER`.
+        verdicts: As `scores`: 1 right, 0 wrong, NaN where there is none.
+        resamples: Draws of the intervals.
+        seed: Of the draws.
+    """
     from gradewire.agreement import agreement  # noqa: PLC0415 - loads scipy, after the scores
 
+    judged = JudgedRows(
+        scores=scores,
+        verdicts=verdicts,
+        labels=rows.labels,
+        datasets=rows.datasets,
+        models=[""] * len(rows.labels),
+        questions=rows.question_keys,
+    )
     return agreement(
-        rows,
+        judged,
         compare=[(AFTER, BEFORE)],
         compare_statistics=STATISTICS,
         statistics=STATISTICS,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.agreement.rows import JudgedRows
 from gradewire.cli.calibrate.fit import AFTER, BEFORE, compared
 from gradewire.cli.problems import InputError
 
@@ -88,22 +87,13 @@ def _measured(
     values = _values(rows.results, [feature["name"] for feature in fit["features"]])
     probabilities = points(log_odds(fit, values))
     smile = rows.values("smile")
-    judged = JudgedRows(
-        scores={BEFORE: smile, AFTER: probabilities},
-        verdicts={
-            BEFORE: (smile >= _SMILE_CUT).astype(np.float64),
-            AFTER: (probabilities >= 0.5).astype(np.float64),
-        },
-        labels=rows.labels,
-        datasets=rows.datasets,
-        models=[""] * len(rows.scores),
-        questions=rows.question_keys,
-    )
+    scores = {BEFORE: smile, AFTER: probabilities}
+    verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}
     figures = {
         "ECE": calibration_error(probabilities, rows.right),
         "Brier": brier_score(probabilities, rows.right),
     }
-    return compared(judged, resamples=resamples, seed=seed), figures
+    return compared(rows, scores, verdicts, resamples=resamples, seed=seed), figures
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:

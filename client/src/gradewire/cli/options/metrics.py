@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.options.group import option_group
+from gradewire.cli.options.group import INPUT_FILE, option_group
 from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.problems import one_line_errors
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gradewire.cli.options.prompts import GivenPrompt
     from gradewire.metric_types import Metric, Preset, Synthetic
 
+# How often a row that the judge could not take is sent again.
+_RETRIES = 2
 _HELP_COLUMNS = 78
 _PLACEHOLDERS = {Kind.FLAG: "true|false", Kind.COUNT: "N", Kind.NUMBER: "X", Kind.TEXT: "NAME"}
 
@@ -45,6 +47,24 @@ metric_options = option_group(
         help="With --synthetic prepared, corpus=prepared or idf=prepared: what prepare printed.",
     ),
     click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the server's default."),
+)
+judge_options = option_group(
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge for the metrics that need one."),
+    click.option(
+        "--prompt",
+        "prompts",
+        metavar="FILE",
+        type=INPUT_FILE,
+        multiple=True,
+        help="Prompt file for the metric that it names, where --metrics names no other. May be repeated.",
+    ),
+    click.option(
+        "--retries",
+        type=click.IntRange(min=0),
+        default=_RETRIES,
+        show_default=True,
+        help="How often rows are sent again when the judge is unavailable or its queue is full.",
+    ),
 )
 
 

@@ -22,7 +22,6 @@ from gradewire.results import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from gradewire.cli.input.columns import Row
 
@@ -113,9 +112,7 @@ class ResultsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def create(self) -> None:

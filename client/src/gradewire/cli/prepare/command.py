@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,11 +19,10 @@ from gradewire.cli.run.file_references import FileReferences
 from gradewire.cli.run.plan import judge_remarks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradewire import AsyncClient
-    from gradewire.cli.prepare.generation import GenerateOptions
-    from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
+    from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
 
 # Failures told one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10
@@ -54,7 +52,7 @@ The same references again compute nothing, and after a break the same command go
 @connection_options
 @click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
-def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> None:
+def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     """Embed the references of FILE, store their synthetic answers, and count their words, before answers come.
 
     Prints the name of the reference set. It is made of the content: the same references have the same name everywhere.
@@ -66,19 +64,19 @@ def prepare_command(ctx: click.Context, /, *, quiet: bool, **options: Any) -> No
     connection = connection_of(options)
     source = input_file(options, needed=("references",))
     written.check_output(source, overwrite=options["overwrite"])
-    given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
-    metrics = MetricOptions(**{name: options[name] for name in ("metrics", "preset", "synthetic", "model")})
+    deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
-        call = _Call(metrics, written, connection.deadline_s if given else None, quiet=quiet)
-        report = asyncio.run(call.run(connection.client(ctx.obj), found))
+        client = connection.client(ctx.obj)
+        deadline_s = connection.deadline_s if deadline_given else None
+        report = asyncio.run(_prepared(client, found, options, written.generation, deadline_s))
     problems = [*found.problems, *_told(found, report.failures)]
     if written.out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
         told = write_rows(written.out, source, answers)
-        if not quiet:
+        if not options["quiet"]:
             click.echo(f"{written.out}: {told}", err=True)
-    if not quiet:
+    if not options["quiet"]:
         _print_report(found, report, problems)
     click.echo(report.reference_set)
     if problems:
@@ -89,42 +87,40 @@ def _told(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
     return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """What is asked of the server."""
+async def _prepared(
+    client: AsyncClient,
+    found: FileReferences,
+    options: Mapping[str, Any],
+    generation: SyntheticGeneration | None,
+    deadline_s: float | None,
+) -> PrepareReport:
+    """Prepares all entries, and shows how far it is."""
+    named = MetricOptions(**{name: options[name] for name in ("metrics", "preset", "synthetic", "model")})
+    quiet = options["quiet"]
+    prepared = found.has_synthetic or generation is not None
+    began = time.monotonic()
+    async with client:
+        metrics = await written_metrics(client, named, quiet=quiet)
+        if generation is not None and not quiet:
+            # It may be one for tests alone.
+            for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
+                click.echo(remark, err=True)
+        with progress("preparing", len(found.entries), quiet=quiet) as shown:
 
-    metrics: MetricOptions
-    written: GenerateOptions
-    deadline_s: float | None
-    quiet: bool = field(kw_only=True)
+            def tell(step: PrepareProgress) -> None:
+                note = sentences_so_far(step, time.monotonic() - began) if generation is not None else ""
+                shown.done(step.entries_done, note)
 
-    async def run(self, client: AsyncClient, found: FileReferences) -> PrepareReport:
-        """Prepares all entries, and shows how far it is."""
-        generation = self.written.generation
-        prepared = found.has_synthetic or generation is not None
-        began = time.monotonic()
-        async with client:
-            metrics = await written_metrics(client, self.metrics, quiet=self.quiet)
-            if generation is not None and not self.quiet:
-                # It may be one for tests alone.
-                for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
-                    click.echo(remark, err=True)
-            with progress("preparing", len(found.entries), quiet=self.quiet) as shown:
-
-                def tell(step: PrepareProgress) -> None:
-                    note = sentences_so_far(step, time.monotonic() - began) if generation is not None else ""
-                    shown.done(step.entries_done, note)
-
-                return await client.prepare(
-                    found.entries,
-                    metrics=[over_a_file(metric) for metric in metrics],
-                    preset=self.metrics.preset,
-                    synthetic=self.metrics.synthetic or ("prepared" if prepared else "none"),
-                    model=self.metrics.model,
-                    generate=generation or False,
-                    deadline_s=self.deadline_s,
-                    progress=tell,
-                )
+            return await client.prepare(
+                found.entries,
+                metrics=[over_a_file(metric) for metric in metrics],
+                preset=named.preset,
+                synthetic=named.synthetic or ("prepared" if prepared else "none"),
+                model=named.model,
+                generate=generation or False,
+                deadline_s=deadline_s,
+                progress=tell,
+            )
 
 
 def _print_report(found: FileReferences, report: PrepareReport, problems: list[str]) -> None:

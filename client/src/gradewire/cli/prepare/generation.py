@@ -111,39 +111,16 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
     return f"{line}, {fallbacks} fallback{'s' * (fallbacks != 1)}" if fallbacks else line
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenRows:
-    """What stands in a file that `write_rows` wrote.
-
-    Attributes:
-        rows: Lines of it.
-        whole: Of them, rows with the synthetic answers that the set holds.
-        unread: Of them, lines of the input that no row could be read from, as they were.
-        left_out: Rows of a table that could not be read: no line of JSON can be made of them.
-    """
-
-    rows: int = 0
-    whole: int = 0
-    unread: int = 0
-    left_out: int = 0
-
-    def __str__(self) -> str:
-        """For people."""
-        told = [f"{self.rows} rows, {self.whole} of them with synthetic answers"]
-        if self.unread:
-            told.append(f"{self.unread} as they were because they cannot be read")
-        if self.left_out:
-            told.append(f"{self.left_out} rows of the input left out because they cannot be read")
-        return "; ".join(told)
-
-
-def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> WrittenRows:
+def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
     """Writes the rows of a file with their synthetic answers, all or none.
 
     Args:
         path: Replaced when all is written.
         source: Read again, row by row.
         answers: By row number; a row without one, or with a gap, is written as it was, and so is a line that is no row.
+
+    Returns:
+        How many rows were written, and what became of the others, for people.
 
     Raises:
         InputError: It cannot be written.
@@ -176,7 +153,13 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         raise InputError(
             f"{path}: {reason or error}; the set holds the answers, the same command writes them"
         ) from error
-    return WrittenRows(rows, whole, unread, left_out)
+    told = [f"{rows} rows, {whole} of them with synthetic answers"]
+    if unread:
+        told.append(f"{unread} as they were because they cannot be read")
+    if left_out:
+        # Rows of a table: no line of JSON can be made of them.
+        told.append(f"{left_out} rows of the input left out because they cannot be read")
+    return "; ".join(told)
 
 
 def _part_of(path: Path) -> Path:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -19,22 +18,17 @@ async def in_daemon_thread(read: Callable[[], T]) -> T:
 
     Standard input may be silent for hours, and Ctrl-C must not wait for it.
     """
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[T] = loop.create_future()
-
-    def settle(deliver: Callable[[], None]) -> None:
-        if not outcome.done():
-            deliver()
+    outcome: Future[T] = Future()
+    # From here on it cannot be cancelled: who gives up waiting leaves the thread behind, with its result.
+    outcome.set_running_or_notify_cancel()
 
     def work() -> None:
         try:
             value = read()
         except Exception as error:  # noqa: BLE001 - handed to those who wait
-            deliver = functools.partial(outcome.set_exception, error)
+            outcome.set_exception(error)
         else:
-            deliver = functools.partial(outcome.set_result, value)
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
-            loop.call_soon_threadsafe(settle, deliver)
+            outcome.set_result(value)
 
     threading.Thread(target=work, name="gradewire-reader", daemon=True).start()
-    return await outcome
+    return await asyncio.wrap_future(outcome)

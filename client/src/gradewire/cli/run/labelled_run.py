@@ -12,9 +12,8 @@ import click
 from gradewire.cli.input.files import InputFile, input_file, input_options
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
 from gradewire.cli.options.group import option_group
-from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.labelled import labelled_options
-from gradewire.cli.options.metrics import metric_options, metric_options_of
+from gradewire.cli.options.metrics import judge_options, metric_options, metric_options_of
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import one_line_errors

@@ -17,8 +17,7 @@ from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file, input_o
 from gradewire.cli.input.records import printable
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
 from gradewire.cli.options.group import OUTPUT_FILE
-from gradewire.cli.options.judges import judge_options
-from gradewire.cli.options.metrics import metric_options, metric_options_of, metrics_help
+from gradewire.cli.options.metrics import judge_options, metric_options, metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of

@@ -8,27 +8,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
-from gradewire.cli.bench.ave.run import ave_run, ave_scores, write_items
+from gradewire.cli.bench.ave.run import ave_scores, write_items
 from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
 from gradewire.cli.bench.run import with_default_metrics
 from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.input.records import read_records
 from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import OUTPUT_FILE
-from gradewire.cli.options.judges import judge_options
 from gradewire.cli.options.labelled import draw_options
-from gradewire.cli.options.metrics import metric_options
+from gradewire.cli.options.metrics import judge_options, metric_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
-from gradewire.cli.run.labelled_run import RESAMPLES
+from gradewire.cli.run.labelled_run import RESAMPLES, labelled_run_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire.agreement.papers.ave import AveDifferences, AveOptions, AveProperties
+    from gradewire.agreement.papers.ave import AveDifferences, AveProperties
 
 METRICS = "sbert,sfve,bertscore,smile,rouge_l,bleu,meteor,exact_match"
 
@@ -114,7 +113,8 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     read = {"the input": options["file"]} | {f"--scores {path}": path for path in options["scores"]}
     files = FigureFiles.of(options)
     refuse_overwriting([*files.named, ("--items", options["items"])], read)
-    run = ave_run(options)
+    # The rows come with the samples.
+    run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
         read_records(source.path, source.format),
@@ -128,9 +128,13 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
         return
     with exit_on_interrupt():
         scores = ave_scores(file, run, options["merge"], ctx.obj)
-    from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores: scipy is slow
+    from gradewire.agreement.papers.ave import AveOptions, ave_differences, ave_properties  # noqa: PLC0415 - after the scores: scipy is slow
 
-    left_open = _left_open(options)
+    left_open = AveOptions(
+        log_base=options["log_base"],
+        variance=options["variance"],
+        dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
+    )
     draws = {"resamples": run.resamples, "seed": run.seed}
     found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
     baseline = options["baseline"]
@@ -151,16 +155,6 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
 def _columns(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:
     named = named_columns("--map", pairs, AVE_ALIASES)
     return {name: tuple(listed.split(",")) if name in SPREAD_FIELDS else (listed,) for name, listed in named.items()}
-
-
-def _left_open(options: Mapping[str, Any]) -> AveOptions:
-    from gradewire.agreement.papers.ave import AveOptions  # noqa: PLC0415 - as above
-
-    return AveOptions(
-        log_base=options["log_base"],
-        variance=options["variance"],
-        dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
-    )
 
 
 def _intervals(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from gradewire.cli.bench.ave.file import PARTS
 from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.output.files import write_text
-from gradewire.cli.run.labelled_run import labelled_run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,15 +59,6 @@ def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def ave_run(options: Mapping[str, Any]) -> LabelledRun:
-    """Metrics, connection and draws from the command's options; the rows come with `ave_scores`.
-
-    Raises:
-        click.ClickException: An option cannot be understood.
-    """
-    return labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
-
-
 def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport | None) -> AveScores:
     """Scores the chosen samples, or reads their scores.
 
@@ -102,9 +91,9 @@ def _by_part(
     samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """float64[samples, parts], and where the sample has no such part."""
-    counts = np.array([Counter(part for part, _ in sample.parts()).get(2, 0) for sample in samples])
     found = np.full((len(samples), len(PARTS)), np.nan)
-    described = np.full((len(samples), max(1, counts.max(initial=0))), np.nan)
+    most = max((len(sample.descriptions) for sample in samples), default=0)
+    described = np.full((len(samples), max(1, most)), np.nan)
     absent = np.zeros(found.shape, dtype=bool)
     place = 0
     for number, sample in enumerate(samples):
