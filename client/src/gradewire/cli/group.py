@@ -26,7 +26,7 @@ _COMMANDS = {
 @click.group(
     cls=LazyGroup,
     modules=_COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
     epilog="Each command has its own --help with examples. GRADEWIRE_DEBUG=1 shows where an error came from.",
 )
 @click.version_option(message="gradewire %(version)s", package_name="gradewire")

@@ -57,7 +57,8 @@ class MountedGroup(click.Group):
     """
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        # Whether defaults are shown in help is for the other program to say, option by option.
+        super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 
     @override

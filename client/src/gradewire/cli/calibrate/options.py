@@ -31,7 +31,6 @@ calibrate_options = option_group(
     click.option(
         "--metric",
         default="smile",
-        show_default=True,
         help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
         "'bertscore?layer=5'; calibrated.",
     ),
@@ -45,7 +44,6 @@ calibrate_options = option_group(
         "--fit",
         type=click.Choice(["threshold", "both"]),
         default="threshold",
-        show_default=True,
         help="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
         "none. With both the rows are scored twice, the second time from the cache.",
     ),
@@ -53,14 +51,12 @@ calibrate_options = option_group(
         "--objective",
         type=click.Choice(get_args(Objective)),
         default="accuracy",
-        show_default=True,
         help="What the threshold maximises.",
     ),
     click.option(
         "--weight-objective",
         type=click.Choice(get_args(WeightObjective)),
         default="pearson",
-        show_default=True,
         help="What the weight maximises.",
     ),
     click.option(

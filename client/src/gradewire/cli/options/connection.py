@@ -109,7 +109,6 @@ connection_options = option_group(
         "--deadline-s",
         type=click.FloatRange(min=0, min_open=True),
         default=BATCH_DEADLINE_S,
-        show_default=True,
         help="Longest wait for one batch of rows, in seconds; after it, these rows are TIMEOUT.",
     ),
 )

@@ -24,10 +24,9 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
             "--resamples",
             type=click.IntRange(min=100),
             default=resamples,
-            show_default=True,
             help="Bootstrap draws behind the intervals.",
         ),
-        click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same intervals."),
+        click.option("--seed", type=int, default=0, help="Same seed, same intervals."),
         click.option("--quiet", is_flag=True, help="Show no progress."),
     )
 

@@ -29,7 +29,6 @@ metric_options = option_group(
     click.option(
         "--metrics",
         default="smile",
-        show_default=True,
         help="Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
         "or whole lines as a summary prints them; all: every metric that the server can compute without a "
         "judge. Listed below.",
@@ -62,7 +61,6 @@ judge_options = option_group(
         "--retries",
         type=click.IntRange(min=0),
         default=_RETRIES,
-        show_default=True,
         help="How often rows are sent again when the judge is unavailable or its queue is full.",
     ),
 )

@@ -88,7 +88,7 @@ def check_command(file: Path) -> None:
 @prompt_command.command("show")
 @click.argument("metric")
 @input_options
-@click.option("--row", "index", type=click.IntRange(min=0), default=0, show_default=True, help="Row number, from 0.")
+@click.option("--row", "index", type=click.IntRange(min=0), default=0, help="Row number, from 0.")
 @click.option(
     "--prompt",
     "prompt_path",

@@ -112,14 +112,12 @@ reference_set=NAME names another set.
     "format_",
     type=click.Choice(["jsonl", "table"]),
     default="jsonl",
-    show_default=True,
     help="Format of the rows on standard output.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["failure", "no-score", "never"]),
     default="failure",
-    show_default=True,
     help="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")

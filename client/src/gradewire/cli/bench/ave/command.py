@@ -66,28 +66,24 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
     "--merge",
     type=click.Choice(("mean", "median", "max")),
     default="mean",
-    show_default=True,
     help="How the scores of a sample's descriptions are combined.",
 )
 @click.option(
     "--variance",
     type=click.Choice(("population", "sample")),
     default="population",
-    show_default=True,
     help="Divide by the number of values, or by one less.",
 )
 @click.option(
     "--log-base",
     type=click.FloatRange(min=1, min_open=True),
     default=2.0,
-    show_default=True,
     help="Base of the logarithms; 2 fits the published values.",
 )
 @click.option(
     "--dataset-alignment",
     type=click.Choice(("mean-of-parts", "pooled")),
     default="mean-of-parts",
-    show_default=True,
     help="Alignment of a data set: the mean over its parts, or of all its parts at once.",
 )
 @click.option(

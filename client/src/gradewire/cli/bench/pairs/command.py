@@ -70,12 +70,9 @@ Examples:
     "--resamples",
     type=click.IntRange(min=100),
     default=RESAMPLES,
-    show_default=True,
     help="Bootstrap draws behind the intervals.",
 )
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the draws and of the coin that is a baseline."
-)
+@click.option("--seed", type=int, default=0, help="Seed of the draws and of the coin that is a baseline.")
 @figure_file_options
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.pass_context
