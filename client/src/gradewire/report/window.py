@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 
@@ -92,9 +92,5 @@ def _likeness(lemma: str, word: str) -> float:
     """Share of the longer word that both begin with: inflection changes ends, mostly."""
     if lemma[0] != word[0]:
         return 0.0
-    common = 0
-    for one, other in zip(lemma, word, strict=False):
-        if one != other:
-            break
-        common += 1
-    return common / max(len(lemma), len(word))
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
+    return sum(1 for _ in common) / max(len(lemma), len(word))

@@ -12,12 +12,10 @@ from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.cli.agree.printed_tables import abstention_lines
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.problems import InputError, named_errors
+from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, write_report
 
 if TYPE_CHECKING:
     from gradewire.cli.agree.result import AgreementResult
-    from gradewire.cli.input.columns import Row
-    from gradewire.report import ReportRow
-    from gradewire.report.input import Results
 
 
 def write_page(path: Path, found: AgreementResult) -> None:
@@ -26,15 +24,25 @@ def write_page(path: Path, found: AgreementResult) -> None:
     Raises:
         InputError: It cannot be written, or what makes it is not installed.
     """
-    from gradewire.report import MissingJinjaError, ReportInput, ReportTooLargeError, write_report  # noqa: PLC0415 - an optional extra
-
     run, labelled = found.run, found.labelled
     page = ReportInput(
         source=Path(run.source.path).name,
         created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rows=[
-            _report_row(row, float(label), output["scores"])
+            ReportRow(
+                id=row.id,
+                question=str(item.get("question", "")),
+                references=tuple(map(str, item.get("references", ()))),
+                prediction=str(item.get("prediction", "")),
+                label=float(label),
+                labels=row.human.annotations,
+                dataset=row.dataset,
+                model=row.model,
+                group=row.group,
+                results=output["scores"],
+            )
             for (row, output), label in zip(labelled.kept, found.rows.labels, strict=True)
+            for item in [row.item or {}]
         ],
         judged=found.rows,
         agreement=found.report,
@@ -61,21 +69,3 @@ def write_page(path: Path, found: AgreementResult) -> None:
 
 def _sentence(line: str) -> str:
     return f"{line[0].upper()}{line[1:]}."
-
-
-def _report_row(row: Row, label: float, results: Results) -> ReportRow:
-    from gradewire.report import ReportRow  # noqa: PLC0415 - as above
-
-    item = row.item or {}
-    return ReportRow(
-        id=row.id,
-        question=str(item.get("question", "")),
-        references=tuple(map(str, item.get("references", ()))),
-        prediction=str(item.get("prediction", "")),
-        label=label,
-        labels=row.human.annotations,
-        dataset=row.dataset,
-        model=row.model,
-        group=row.group,
-        results=results,
-    )

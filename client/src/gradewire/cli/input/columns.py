@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradewire.cli.input.labels import HumanLabel, is_no_label, read_labels
-from gradewire.cli.input.records import printable
+from gradewire.cli.input.records import printable, unpacked
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -245,16 +245,10 @@ def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]
 
 def _cell_list(cell: Any) -> Any:
     """A CSV cell that should hold a list: a JSON list, or one text; an empty cell holds nothing."""
-    if not isinstance(cell, str):
-        return cell
-    if cell.lstrip().startswith("["):
-        try:
-            value = json.loads(cell)
-        except (ValueError, RecursionError):
-            return [cell]
-        if isinstance(value, list):
-            return value
-    return [cell] if cell else []
+    value = unpacked(cell)
+    if isinstance(value, str):
+        return [value] if value else []
+    return value
 
 
 def _listed(value: Any) -> Any:

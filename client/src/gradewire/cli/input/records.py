@@ -239,6 +239,16 @@ def count_rows(path: str, format_: Format) -> int | None:
     return sum(1 for _ in read_records(path, format_))
 
 
+def unpacked(cell: Any, *, brackets: str = "[") -> Any:
+    """The value of a cell that holds JSON which begins with one of these brackets; any other cell as it is."""
+    if not isinstance(cell, str) or not cell.lstrip().startswith(tuple(brackets)):
+        return cell
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+
+
 def printable(text: str) -> str:
     """A text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
     return text.encode(errors="replace").decode()

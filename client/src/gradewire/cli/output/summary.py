@@ -90,8 +90,7 @@ class MetricTally:
     @property
     def accuracy(self) -> float:
         """Share of rows called right among those with a verdict, NaN without any."""
-        judged = self.verdicts.total()
-        return self.verdicts[True] / judged if judged else math.nan
+        return _share_right(self.verdicts)
 
     @property
     def uncertain(self) -> int:
@@ -101,8 +100,7 @@ class MetricTally:
     @property
     def accuracy_certain(self) -> float:
         """As `accuracy`, of the verdicts that are to be trusted."""
-        trusted = self.certain.total()
-        return self.certain[True] / trusted if trusted else math.nan
+        return _share_right(self.certain)
 
     @property
     def failures(self) -> dict[str, int]:
@@ -132,6 +130,11 @@ class MetricTally:
         means = [scores[random.integers(rows, size=rows)].mean() for _ in range(RESAMPLES)]
         low, high = np.quantile(means, [0.025, 0.975])
         return float(low), float(high)
+
+
+def _share_right(verdicts: Counter[bool]) -> float:
+    total = verdicts.total()
+    return verdicts[True] / total if total else math.nan
 
 
 @dataclass(slots=True)

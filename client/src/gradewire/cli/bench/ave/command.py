@@ -19,7 +19,6 @@ from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import judge_options, metric_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, labelled_run_of
@@ -106,11 +105,10 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     Failed rows and samples without a part enter no figure of that part, and are counted.
     """
     options = with_default_metrics(ctx, options, METRICS)
-    read = {"the input": options["file"]} | {f"--scores {path}": path for path in options["scores"]}
     files = FigureFiles.of(options)
-    refuse_overwriting([*files.named, ("--items", options["items"])], read)
     # The rows come with the samples.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
+    run.refuse_overwriting([*files.named, ("--items", options["items"])])
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
         read_records(source.path, source.format),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from gradewire.agreement.fitting.halves import half_of
 from gradewire.cli.input.columns import is_wanted
 from gradewire.cli.input.labels import read_labels
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.input.records import printable
+from gradewire.cli.input.records import printable, unpacked
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -209,12 +208,7 @@ def _values(fields: Mapping[str, Any], columns: Sequence[str], usual: Sequence[s
 
 
 def _texts(cell: Any) -> tuple[str, ...]:
-    if isinstance(cell, str) and cell.lstrip().startswith("["):
-        try:
-            listed = json.loads(cell)
-        except (ValueError, RecursionError):
-            return (cell,)
-        cell = listed if isinstance(listed, list) else cell
+    cell = unpacked(cell)
     # A mapping names its texts, by description or by annotator.
     entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
     return tuple(str(entry) for entry in entries if _is_text(entry))

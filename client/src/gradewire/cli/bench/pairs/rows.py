@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from gradewire.cli.input.left_out import LeftOut
+from gradewire.cli.input.records import unpacked
 from gradewire.cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -111,18 +112,21 @@ def _pair(record: Record, names: Mapping[str, Sequence[str]], choices: Mapping[s
     def value(name: str) -> Any:
         return next((fields[column] for column in names[name] if fields.get(column) is not None), None)
 
+    def parsed(name: str) -> Any:
+        return unpacked(value(name), brackets="[{")
+
     responses = value("response_a"), value("response_b")
 
     def text(name: str) -> str:
         return str("" if value(name) is None else value(name))
 
-    listed = _parsed(value("references"))
+    listed = parsed("references")
     references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
     return Pair(
         index=record.index,
         place=record.place,
-        votes=_votes(_parsed(value("votes"))),
-        choices=_choices(fields, _parsed(value("choice")), choices),
+        votes=_votes(parsed("votes")),
+        choices=_choices(fields, parsed("choice"), choices),
         responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
         question=text("question"),
         references=references,
@@ -138,16 +142,6 @@ def _instruction_key(index: int, text: Callable[[str], str], references: tuple[s
         return json.dumps(["image", image, question])
     # The same words about another image: a file that names no images tells them apart by what is right there.
     return json.dumps(["question", question, sorted(references)] if question else ["pair", index])
-
-
-def _parsed(cell: Any) -> Any:
-    """A cell of a CSV file that holds JSON; everything else as it is."""
-    if not isinstance(cell, str) or cell.lstrip()[:1] not in {"[", "{"}:
-        return cell
-    try:
-        return json.loads(cell)
-    except (ValueError, RecursionError):
-        return cell
 
 
 def _votes(cell: Any) -> tuple[Choice, ...]:
