@@ -22,11 +22,7 @@ EXIT_INTERRUPTED = 130
 
 
 def exit_codes(*, failed_rows: str) -> str:
-    """The exit codes of a command, for its --help.
-
-    Args:
-        failed_rows: What code 1 says of the rows; "" for a command in which it says nothing of them.
-    """
+    """The exit codes of a command, for its --help; `failed_rows` is what code 1 says of the rows, "" for nothing."""
     closed = "standard output was closed early"
     code_1 = f"{failed_rows}, or {closed}" if failed_rows else closed
     return f"""\b
@@ -83,11 +79,7 @@ def one_line_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
-    """Turns an error of the operating system into the command's, which names the file.
-
-    Args:
-        name: The file.
-        hint: Way out, behind the error.
+    """Turns an error of the operating system into the command's, which names the file, and then a hint (a way out).
 
     Raises:
         InputError: The file cannot be read or written.
@@ -100,11 +92,7 @@ def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def exit_on_interrupt(told: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
-    """Prints a line and exits where the user interrupts.
-
-    Args:
-        told: Gives the line.
-    """
+    """Prints the line that `told` gives and exits where the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:

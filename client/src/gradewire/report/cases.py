@@ -99,12 +99,7 @@ class Cases:
 
 
 def cases(report: ReportInput, *, most: int) -> Cases:
-    """Picks the worst disagreements of every metric.
-
-    Args:
-        report: All rows.
-        most: Answers wanted for each metric and direction.
-    """
+    """Picks the worst disagreements of every metric, so many for each metric and direction."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction], int] = {}
     for place, (metric, scores) in enumerate(report.judged.scores.items()):

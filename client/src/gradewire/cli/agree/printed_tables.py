@@ -29,12 +29,7 @@ def agreement_tables(
 ) -> Iterator[FigureTable]:
     """Metrics side by side, each metric in full, and paired differences; one metric alone has its full table at once.
 
-    Args:
-        report: The figures.
-        statistics: Columns of the tables.
-        levels: Of the cells that are shown.
-        details: Whether each of several metrics has its full table, too.
-        intervals: Whether intervals also stand beside the figures of the cells of several metrics.
+    With `details` each of several metrics has its full table, too; with `intervals` their figures by cell have theirs.
     """
     if len(report.metrics) > 1:
         yield from _brief_tables(report, statistics, levels, intervals=intervals)

@@ -53,14 +53,9 @@ def compute_agreement(
     compared: Sequence[Statistic],
     with_groups: bool,
 ) -> AgreementResult:
-    """Computes the figures.
+    """Computes the figures of what a run collected.
 
-    Args:
-        run: The options.
-        labelled: What `run` collected.
-        pairs: Gives, for the labels of the metrics, the pairs to be compared.
-        compared: Statistics of these comparisons.
-        with_groups: Whether groups are told apart.
+    `pairs` gives, for the labels of the metrics, those that are compared with one another by the statistics `compared`.
 
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.

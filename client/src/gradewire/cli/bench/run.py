@@ -61,8 +61,7 @@ class Bench:
     def rows(self, transport: Transport | None) -> BenchRows:
         """The labelled rows with verdicts; exits where the user interrupts.
 
-        Args:
-            transport: From tests, in place of the connection.
+        `transport`, from tests, takes the place of the connection.
         """
         with exit_on_interrupt():
             labelled = self.run.collect(transport)
@@ -87,9 +86,9 @@ class Bench:
         """Prints the tables and writes what is asked for.
 
         Args:
-            rows: What they were made from.
+            rows: What the tables were made from.
             tables: To be shown.
-            figures: For the JSON file, beside what was judged.
+            figures: For the JSON file, beside what is said of the rows.
             intervals: All figures of the tables, whose draws are told.
 
         Raises:
@@ -108,11 +107,7 @@ class Bench:
 
 
 def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
-    """Adds FILE and all options of a table; `bench_of` reads them.
-
-    Args:
-        cut_help: What holds for metrics that --cut does not name.
-    """
+    """Adds FILE and all options of a table; `cut_help` says what holds for metrics that --cut does not name."""
     return option_group(
         labelled_run_options,
         click.option(
@@ -133,13 +128,7 @@ def with_default_metrics(ctx: click.Context, options: Mapping[str, Any], metrics
 
 
 def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cut: float | None) -> Bench:
-    """Reads the options of `bench_options`.
-
-    Args:
-        ctx: Of the command.
-        options: Values of its options by name; others are not looked at.
-        metrics: What is scored where --metrics says nothing.
-        cut: For metrics without a verdict where --cut says nothing.
+    """Reads the options of `bench_options`; `metrics` and `cut` hold where --metrics and --cut say nothing.
 
     Raises:
         click.ClickException: An option cannot be understood, or an output is an input.

@@ -82,11 +82,7 @@ calibrate_options = option_group(
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
-    """Reads the options of the scoring.
-
-    Args:
-        options: Values of the command's options by name.
-        metric: What is calibrated.
+    """Reads the options of `calibrate_options` that say what is scored, and where.
 
     Raises:
         click.ClickException: An option cannot be understood, or two exclude each other.

@@ -99,7 +99,8 @@ def labelled_scores(
         if np.isfinite(score)
     ]
     if not kept:
-        raise InputError(f"no row has a score of {label}: {_reasons(labelled, label)}")
+        reasons = ", ".join(f"{status} {count}" for status, count in labelled.tallies[label].failures.items())
+        raise InputError(f"no row has a score of {label}: {reasons}")
     if half is not None:
         fitted, read = (
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
@@ -147,12 +148,9 @@ def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
 
 
 def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
-    """Whether scores are those of a metric; parameters that nobody asked for may have any value.
+    """Whether scores computed as `scored` are those of a metric; parameters that it does not name may have any value.
 
-    Args:
-        scored: What they were computed as.
-        metric: What is asked for.
-        silent: Whether what `scored` does not say may be anything, too.
+    With `silent`, what `scored` does not say may be anything, too.
     """
     if scored.name != metric.name:
         return False
@@ -195,8 +193,3 @@ def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], 
 
 def _question(row: Row) -> str:
     return str((row.item or {}).get("question", ""))
-
-
-def _reasons(labelled: LabelledRows, label: str) -> str:
-    tally = labelled.tallies[label]
-    return ", ".join(f"{status} {count}" for status, count in tally.failures.items())

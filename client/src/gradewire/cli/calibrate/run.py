@@ -41,23 +41,14 @@ _NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """One run.
-
-    Attributes:
-        run: Rows, and where they are scored.
-        metric: As asked for.
-        options: Of the command.
-    """
+    """One run: its rows and where they are scored, the metric that is calibrated, and the options of the command."""
 
     run: LabelledRun
     metric: Metric
     options: Mapping[str, Any]
 
     def fit(self, transport: Transport | None) -> None:
-        """Scores, fits, prints and stores.
-
-        Args:
-            transport: From tests, in place of the connection.
+        """Scores, fits, prints and stores; `transport`, from tests, takes the place of the connection.
 
         Raises:
             click.ClickException: Rows, scores, server or model are not as they have to be; nothing was stored.

@@ -57,13 +57,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
 
 
 def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
-    """What was fitted on what, a line each.
-
-    Args:
-        told: What was fitted.
-        before: Scores of the metric as it stands.
-        after: Those that were fitted on.
-    """
+    """What was fitted on what, a line each; `before` are scores of the metric as it stands, `after` were fitted on."""
     rows = after.fitted
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{told}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"

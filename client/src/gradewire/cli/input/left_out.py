@@ -24,11 +24,7 @@ class LeftOut:
         self.first.setdefault(reason, place)
 
     def sentences(self, what: str) -> list[str]:
-        """A sentence for each reason.
-
-        Args:
-            what: What is left out, in the plural.
-        """
+        """A sentence for each reason; `what` was left out, in the plural."""
         return [
             f"{count} {what} were left out: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()

@@ -125,9 +125,6 @@ def _is_address(server: str) -> bool:
 def connection_of(options: Mapping[str, Any]) -> Connection:
     """Reads the options of `connection_options`; --embedded wins over the variable, not over the flag.
 
-    Args:
-        options: Values of the command's options by name; others are not looked at.
-
     Raises:
         click.UsageError: Options that exclude each other, or an address without a port.
     """

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Adds how intervals are drawn, and --quiet.
-
-    Args:
-        resamples: Draws of the bootstrap where --resamples says nothing.
-    """
+    """Adds how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
     return option_group(
         click.option(
             "--resamples",
@@ -32,11 +28,7 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Adds which rows count, whose scores and labels are taken, and how figures are drawn.
-
-    Args:
-        resamples: Draws of the bootstrap where --resamples says nothing.
-    """
+    """Adds which rows count, whose scores and labels are taken, and `draw_options`."""
     return option_group(
         click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
         click.option(

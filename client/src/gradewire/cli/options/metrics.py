@@ -94,9 +94,6 @@ class MetricOptions:
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
     """Reads the options of `metric_options` and `judge_options`.
 
-    Args:
-        options: Values of the command's options by name; others are not looked at.
-
     Raises:
         click.UsageError: --synthetic prepared without --reference-set.
         InputError: A --prompt is no prompt file.

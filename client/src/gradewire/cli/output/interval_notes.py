@@ -44,9 +44,7 @@ class PlacedEstimate(NamedTuple):
 def interval_notes(figures: Iterable[PlacedEstimate], order: Iterable[str] = ()) -> list[str]:
     """How many draws made the intervals of these figures, where there is none, and where many draws are missing.
 
-    Args:
-        figures: All that an output shows.
-        order: Statistics that are told first, in this order.
+    The statistics in `order` are told first, in this order.
     """
     shown = list(figures)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
@@ -89,11 +87,7 @@ def _figures(
 
 
 def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
-    """How many draws were made for which statistic, as a sentence; taken from the figures themselves.
-
-    Args:
-        estimates: Figures by the name of the statistic.
-    """
+    """How many draws were made for which statistic, as a sentence; taken from the figures, by name of the statistic."""
     by_count: dict[str, list[str]] = {}
     for name, found in estimates.items():
         if made := {each.resamples + each.undefined for each in found if each.resamples}:

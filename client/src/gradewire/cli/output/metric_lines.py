@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuses to mix scores of different definitions.
-
-    Args:
-        path: The output file, for the message.
-        row: A row of it.
-        lines: What this run computes, by label.
+    """Refuses to mix scores of different definitions: those of a row of an output file, and what a run computes.
 
     Raises:
         InputError: Says what differs.

@@ -108,12 +108,7 @@ class MetricTally:
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
     def told(self, label: str, note: str = "") -> str:
-        """One line for people: what reproduces the metric, and how many rows have no score.
-
-        Args:
-            label: Of the metric.
-            note: Stands behind what reproduces it.
-        """
+        """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
         failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
 

@@ -12,7 +12,13 @@ from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.metrics import MetricOptions, metric_options, metrics_help
 from gradewire.cli.output.progress import progress
-from gradewire.cli.prepare.generation import generate_options, generation_of, sentences_so_far, write_rows
+from gradewire.cli.prepare.generation import (
+    check_output,
+    generate_options,
+    generation_of,
+    sentences_so_far,
+    write_rows,
+)
 from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.every_metric import over_a_file, written_metrics
 from gradewire.cli.run.file_references import FileReferences
@@ -60,22 +66,24 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     if options["reference_set"] is not None:
         raise click.UsageError("--reference-set: the name is made of the content, leave it out")
     with one_line_errors():
-        written = generation_of(options)
+        generation = generation_of(options)
     connection = connection_of(options)
     source = input_file(options, needed=("references",))
-    written.check_output(source, overwrite=options["overwrite"])
+    out = options["out"]
+    if out is not None:
+        check_output(out, source, overwrite=options["overwrite"])
     deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
         client = connection.client(ctx.obj)
         deadline_s = connection.deadline_s if deadline_given else None
-        report = asyncio.run(_prepared(client, found, options, written.generation, deadline_s))
+        report = asyncio.run(_prepared(client, found, options, generation, deadline_s))
     problems = [*found.problems, *_told(found, report.failures)]
-    if written.out is not None:
+    if out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
-        told = write_rows(written.out, source, answers)
+        told = write_rows(out, source, answers)
         if not options["quiet"]:
-            click.echo(f"{written.out}: {told}", err=True)
+            click.echo(f"{out}: {told}", err=True)
     if not options["quiet"]:
         _print_report(found, report, problems)
     click.echo(report.reference_set)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,33 +24,6 @@ if TYPE_CHECKING:
 _METRIC = "synthetic"
 # Formats whose unreadable rows are pieces of JSON, or are meant to be.
 _LINES = frozenset({"json", "jsonl"})
-
-
-@dataclass(frozen=True, slots=True)
-class GenerateOptions:
-    """What the options say.
-
-    Attributes:
-        generation: Who writes; None: nobody does.
-        out: Where the rows go with their synthetic answers.
-    """
-
-    generation: SyntheticGeneration | None
-    out: Path | None
-
-    def check_output(self, source: InputFile, *, overwrite: bool) -> None:
-        """Refuses an output that cannot be written, before any work.
-
-        Raises:
-            InputError: It is there already, or is the input, or the input cannot be read twice.
-        """
-        if self.out is None:
-            return
-        if source.path == STDIN:
-            raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
-        refuse_overwriting([("--out", self.out), ("--out", _part_of(self.out))], {"the input": source.path})
-        if self.out.exists() and not overwrite:
-            raise InputError(f"{self.out} is there already: give --overwrite, or another file")
 
 
 generate_options = option_group(
@@ -78,8 +50,8 @@ generate_options = option_group(
 )
 
 
-def generation_of(options: Mapping[str, Any]) -> GenerateOptions:
-    """Reads the options of `generate_options`.
+def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
+    """Who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
 
     Raises:
         click.UsageError: One needs another one.
@@ -91,7 +63,7 @@ def generation_of(options: Mapping[str, Any]) -> GenerateOptions:
         for name, value in given.items():
             if value:
                 raise click.UsageError(f"{name} is for synthetic answers: give --generate with it")
-        return GenerateOptions(None, None)
+        return None
     if options["overwrite"] and out is None:
         raise click.UsageError("--overwrite needs --out FILE")
     text = ""
@@ -100,7 +72,20 @@ def generation_of(options: Mapping[str, Any]) -> GenerateOptions:
         if given_prompt.metric != _METRIC:
             raise InputError(f"--prompt {prompt}: it is a prompt of {given_prompt.metric}, not of {_METRIC}")
         text = given_prompt.text
-    return GenerateOptions(SyntheticGeneration(judge=judge or "", prompt=text), out)
+    return SyntheticGeneration(judge=judge or "", prompt=text)
+
+
+def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
+    """Refuses an output that cannot be written, before any work.
+
+    Raises:
+        InputError: It is there already, or is the input, or the input cannot be read twice.
+    """
+    if source.path == STDIN:
+        raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
+    refuse_overwriting([("--out", out), ("--out", _part_of(out))], {"the input": source.path})
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} is there already: give --overwrite, or another file")
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:

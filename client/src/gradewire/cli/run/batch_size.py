@@ -28,12 +28,9 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Learns from a request; one whose answers were mostly remembered says nothing of how long it takes.
+        """Learns how long a request took, unless fewer than half of its rows had to be computed.
 
-        Args:
-            seconds: From sending to answer.
-            rows: Of the request.
-            computed: Those of them that were not answered from a cache alone.
+        The others were answered from a cache alone, which says nothing of how long a judge takes.
         """
         if not self._judged or 2 * computed < rows:
             return

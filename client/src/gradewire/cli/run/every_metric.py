@@ -31,14 +31,8 @@ async def written_metrics(
     """Reads --metrics, and puts the server's metrics in the place of `all`.
 
     A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
-    error which metrics of this client are left out, and why. Smile is there even where its encoder is not: its rows
-    say so.
-
-    Args:
-        client: Where the scoring will be done.
-        options: What is asked.
-        reads_twice: Whether the input can be read twice; if not, and no reference set is named, cider is left out.
-        quiet: Say nothing.
+    error, unless `quiet`, which metrics of this client are left out, and why: cider among them where the input cannot
+    be read twice and no reference set is named. Smile is there even where its encoder is not: its rows say so.
 
     Raises:
         GradewireError: The server is not there, or a metric is not to be understood.

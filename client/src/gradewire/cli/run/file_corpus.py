@@ -34,16 +34,10 @@ async def with_file_corpus(
     """Prepares the references of the file where a metric needs a prepared corpus, and no other set is named.
 
     A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
-    here, and give the same row another score in another file.
-
-    Args:
-        client: Where the scoring will be done.
-        source: The file; its rows are read once more.
-        chosen: What is asked.
-        quiet: Show no progress.
+    here, and give the same row another score in another file. The rows of the file are read once more for it.
 
     Returns:
-        The same, with the name of the set where one was prepared.
+        What was chosen, with the name of the set where one was prepared.
 
     Raises:
         InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is
@@ -78,12 +72,8 @@ async def with_file_corpus(
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path) -> None:
     """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
 
-    Rows that no request can hold, because they cannot be read, count on neither side.
-
-    Args:
-        chosen: As `with_file_corpus` gave it.
-        source: The file; its rows are read once more.
-        out: Output of an earlier run; need not be there.
+    Rows that no request can hold, because they cannot be read, count on neither side. `out` is the output of an earlier
+    run and need not be there.
 
     Raises:
         InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing

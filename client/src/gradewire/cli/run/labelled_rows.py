@@ -106,10 +106,7 @@ class LabelledRows:
             self.kept.append((row, output))
 
     def judged(self, *, with_groups: bool = False) -> JudgedRows:
-        """The columns as arrays.
-
-        Args:
-            with_groups: Whether groups are told apart.
+        """The columns as arrays; without groups unless these are told apart.
 
         Raises:
             InputError: No row has a label that can be read, all were left out for their flags, or the rule is not for

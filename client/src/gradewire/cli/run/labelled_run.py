@@ -61,11 +61,7 @@ class LabelledRun:
     quiet: bool
 
     def collect(self, transport: Transport | None, *, keeps_rows: bool = False) -> LabelledRows:
-        """Scores the labelled rows, or reads their scores.
-
-        Args:
-            transport: From tests, in place of the connection.
-            keeps_rows: Whether the rows' texts are kept.
+        """Scores the labelled rows, or reads their scores; `transport`, from tests, takes the place of the connection.
 
         Raises:
             click.ClickException: The file, an option or the server is not as it has to be.
@@ -114,10 +110,10 @@ labelled_run_options = option_group(
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: Connection | None = None
 ) -> LabelledRun:
-    """Reads FILE, how it is read, and `labelled_options`; others are not looked at.
+    """Reads FILE, how it is read, and `labelled_options`.
 
     Args:
-        options: Values of the command's options by name.
+        options: Values of the command's options by name; others are not looked at.
         metrics: What is scored; None: as the options of `metric_options` and `judge_options` say.
         connection: Where; None: as the options of `connection_options` say.
 

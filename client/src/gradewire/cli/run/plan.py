@@ -47,12 +47,8 @@ async def resolve_plan(
 ) -> ScorePlan:
     """Resolves `all`, prompt files, defaults and corpora; prints the remarks on the judges that are asked.
 
-    Args:
-        client: Where the scoring will be done.
-        options: What is asked.
-        source: The rows; read once more where a metric takes their references as its corpus.
-        has_synthetic: Whether the rows carry synthetic answers, which smile takes where no option says otherwise.
-        quiet: Show no progress.
+    Where no option says otherwise, smile takes the synthetic answers that the rows carry. Where a metric takes the
+    references of the file as its corpus, the rows are read once more.
 
     Raises:
         InputError: A prompt file, or a corpus, fits none of the metrics or not this file.

@@ -62,7 +62,7 @@ class RowRetries:
 
         Args:
             items: What was sent.
-            answers: What came back, by label, one per item.
+            answers: What came back, one per item; changed in place.
             score: Sends some items once more.
         """
         waiting = _asked_to_wait(answers)

@@ -76,13 +76,7 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> RowScorer:
-        """Asks the server about the metrics before any row is read.
-
-        Args:
-            client: Where the scoring is done.
-            plan: What is asked.
-            deadline_s: Of one request, seconds.
-            known: As the attribute.
+        """Asks the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
 
         Raises:
             GradewireError: The server is not there, or cannot compute what is asked.
@@ -102,13 +96,9 @@ class RowScorer:
     async def score(
         self, rows: Iterable[Row], take: Callable[[Sequence[ScoredRow]], None], shown: Progress, *, already: int = 0
     ) -> None:
-        """Scores rows, and hands them out in their order as they are done.
+        """Scores rows, read as far as requests are in flight, and hands them to `take` in their order, batch by batch.
 
-        Args:
-            rows: Read as far as requests are in flight.
-            take: Given a batch at a time.
-            shown: Told how many rows are done.
-            already: Rows that were done before.
+        `shown` is told how many rows are done, with those that were done `already`.
 
         Raises:
             GradewireError: The server went away, or refuses the call itself; what was handed out before stands.

@@ -64,8 +64,8 @@ def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport
 
     Args:
         file: The samples.
-        run: Metrics, connection, earlier scores.
-        merge: How the descriptions of a sample become one score, see `merged_descriptions`.
+        run: Metrics, connection, earlier scores; its rows are replaced by the samples.
+        merge: How the descriptions of a sample become one score, as in `merged_descriptions`.
         transport: From tests, in place of the connection.
 
     Raises:

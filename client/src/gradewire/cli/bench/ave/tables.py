@@ -25,13 +25,7 @@ _NAME_CHARACTERS = 40
 def ave_tables(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[FigureTable]:
-    """The table of the paper, alignments by data set, and the gains over a baseline where there is one.
-
-    Args:
-        found: By evaluator.
-        gains: Over `baseline`, by evaluator; may be empty.
-        baseline: Its name.
-    """
+    """The table of the paper, alignments by data set, and the gains over a baseline where there is one."""
     yield FigureTable(
         "Alignment with people (Spearman by part, and their mean), consistency, generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
@@ -75,12 +69,7 @@ def ave_tables(
 
 
 def ave_notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[str]:
-    """What each evaluator is, what failed, and why a figure is missing.
-
-    Args:
-        scores: What the figures were made from.
-        found: The figures, by evaluator.
-    """
+    """What each evaluator is, what failed, and why a figure is missing."""
     yield from (tally.told(label) for label, tally in scores.tallies.items())
     every = next(iter(scores.rows.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():

@@ -113,7 +113,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
         for stratum in evaluator.strata
     )
     left_out = [
-        *found.sentences(),
+        *found.left_out.sentences("pairs"),
         *([f"{report.no_majority} pairs were left out: no majority"] if report.no_majority else []),
         *([f"{report.voted_tie} pairs were left out: most people call them a tie"] if report.voted_tie else []),
     ]

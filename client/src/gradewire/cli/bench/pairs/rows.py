@@ -90,13 +90,9 @@ class PairFile:
         if not found.pairs:
             raise InputError(
                 f"no pair has votes (looked for {', '.join(names['votes'])}): "
-                f"{'; '.join(found.sentences()) or 'the file is empty'}"
+                f"{'; '.join(found.left_out.sentences('pairs')) or 'the file is empty'}"
             )
         return found
-
-    def sentences(self) -> list[str]:
-        """What was left out and why."""
-        return self.left_out.sentences("pairs")
 
     def choices(self) -> dict[str, list[Choice | None]]:
         """Choices of each evaluator that the file knows; None where it made none."""
