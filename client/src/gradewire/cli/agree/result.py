@@ -101,5 +101,6 @@ def _metric(metric: MetricAgreement, found: AgreementResult) -> dict[str, Any]:
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
     """The cell with its figures beside the other fields."""
-    named = {field.name: getattr(cell, field.name) for field in fields(cell) if field.name != "estimates"}
-    return {**named, **cell.estimates}
+    named = {field.name: getattr(cell, field.name) for field in fields(cell)}
+    estimates = named.pop("estimates")
+    return {**named, **estimates}
