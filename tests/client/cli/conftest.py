@@ -40,5 +40,14 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
+def figures_of(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str | Path) -> dict[str, Any]:
+    """What a command writes with --json over these rows; `command` takes the file as its first argument."""
+    file, figures = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.json"
+    done = command(file, "--resamples", "100", "--json", figures, *options)
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(figures.read_text())
+    return document
+
+
 def read_rows(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from gradewire.testing import StubTransport, echo_scores
+from tests.client.cli.conftest import answer
+
+from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 # Verdict of the stub: right from 8 letters on.
@@ -33,15 +35,11 @@ def rows_of(count: int, *, seed: int = 0, **columns: Any) -> list[dict[str, Any]
     return rows
 
 
-def letters(item: types_pb2.Item) -> float | None:
-    return len(item.prediction) / 100 if item.prediction.strip() else None
-
-
 def judging_stub() -> StubTransport:
     """Every metric scores by length; all but sbert call an answer right from `CUT_LETTERS` letters on."""
 
-    def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
-        reply = echo_scores(request, score=letters)
+    def judge(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = answer(request)
         for item in reply.items:
             for result in item.results:
                 name = request.metrics[result.metric_index].WhichOneof("metric")
@@ -49,4 +47,4 @@ def judging_stub() -> StubTransport:
                     result.correct = result.score * 100 >= CUT_LETTERS
         return reply
 
-    return StubTransport(answer)
+    return StubTransport(judge)

@@ -1,11 +1,12 @@
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scipy import stats
-from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.conftest import Command, figures_of, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS
@@ -17,11 +18,7 @@ METRICS = "rouge_l,sbert"
 
 def agreed(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str | Path) -> dict[str, Any]:
     """JSON of `agree` on these rows."""
-    file, figures = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.json"
-    done = command("agree", file, "--resamples", "100", "--json", figures, *options, stub=judging_stub())
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(figures.read_text())
-    return document
+    return figures_of(partial(command, "agree", stub=judging_stub()), tmp_path, rows, *options)
 
 
 def values(document: dict[str, Any], metric: str) -> dict[str, float | None]:

@@ -1,13 +1,13 @@
 """Which rows answer the same question, and what `agree` says where there are too few questions."""
 
 import itertools
-import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.conftest import Command, figures_of
 from tests.client.cli.judged import judging_stub
 
 COLOURS = ("red", "blue", "green")
@@ -30,11 +30,8 @@ def over_images(images: int = 30, answers: int = 2) -> list[dict[str, Any]]:
 
 
 def agreed(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
-    file, figures = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.json"
-    options = ("--metrics", "rouge_l", "--resamples", "100", "--json", str(figures), *options)
-    done = command("agree", file, *options, stub=judging_stub())
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(figures.read_text())
+    run = partial(command, "agree", stub=judging_stub())
+    document = figures_of(run, tmp_path, rows, "--metrics", "rouge_l", *options)
     return next(cell for cell in document["metrics"]["rouge_l"]["cells"] if cell["level"] == "all")
 
 

@@ -1,11 +1,11 @@
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
-from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.conftest import Command, figures_of, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.testing import StubTransport
@@ -14,11 +14,7 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 def benched(command: Command, tmp_path: Path, name: str, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
     """JSON of `bench NAME` on these rows."""
-    file, figures = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.json"
-    done = command("bench", name, file, "--resamples", "100", "--json", figures, *options, stub=judging_stub())
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(figures.read_text())
-    return document
+    return figures_of(partial(command, "bench", name, stub=judging_stub()), tmp_path, rows, *options)
 
 
 def lines(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.client.cli.conftest import Command, write_rows
-from tests.client.cli.judged import letters, rows_of
+from tests.client.cli.conftest import Command, length_score, write_rows
+from tests.client.cli.judged import rows_of
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2
@@ -15,7 +15,7 @@ SCALES = {"one@11111111": 1.0, "two@22222222": 0.5}
 
 
 def scores_by_model(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
-    reply = echo_scores(request, score=letters)
+    reply = echo_scores(request, score=length_score)
     for item in reply.items:
         for result in item.results:
             result.score *= SCALES[request.metrics[result.metric_index].smile.model]

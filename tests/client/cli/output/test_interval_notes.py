@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.cli.conftest import Command, write_rows
-from tests.client.cli.judged import CUT_LETTERS, judging_stub, letters, rows_of
+from tests.client.cli.conftest import Command, length_score, write_rows
+from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.agreement import Difference, Estimate
 from gradewire.cli.output.interval_notes import PlacedEstimate, draws_line, undefined_draws, without_interval
@@ -154,7 +154,7 @@ def _mostly_failing(metric: str) -> StubTransport:
     """A stub whose named metric scores only five questions."""
 
     def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
-        reply = echo_scores(request, score=letters)
+        reply = echo_scores(request, score=length_score)
         for item, given in zip(reply.items, request.items, strict=True):
             for result in item.results:
                 result.correct = len(given.prediction) >= CUT_LETTERS

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement import AgreementReport
+    from gradewire.agreement.fitting.probability import CalibratedFitResult
     from gradewire.agreement.fitting.stored_form import FittedFeature
     from gradewire.cli.calibrate.fit import Split
     from gradewire.cli.calibrate.rows import LabelledScores
@@ -30,16 +31,12 @@ class ProbabilityFit:
     """A fit of metric `calibrated`, and its figures.
 
     Attributes:
-        fit: The form that a model stores.
-        held_out: Figures of its rows, each judged by a fit on other questions, by name.
-        warnings: What to beware of, a sentence each.
+        result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
         report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
         further: Further figures of probabilities there, by name.
     """
 
-    fit: dict[str, Any]
-    held_out: Mapping[str, float]
-    warnings: Sequence[str]
+    result: CalibratedFitResult
     report: AgreementReport | None
     further: Mapping[str, float]
 
@@ -72,9 +69,7 @@ def fitted_probability(
     report, further = None, dict[str, float]()
     if split.held_out is not None:
         report, further = _measured(found.fit, split.held_out, resamples=resamples, seed=seed)
-    return ProbabilityFit(
-        fit=found.fit, held_out=found.figures, warnings=found.warnings, report=report, further=further
-    )
+    return ProbabilityFit(result=found, report=report, further=further)
 
 
 def _measured(

@@ -108,12 +108,12 @@ class Calibration:
         print_figures(probability_tables(fit))
         for line in fit_lines("a probability", scored, scored):
             click.echo(line)
-        for line in (*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.warnings)):
+        for line in (*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)):
             click.echo(line, err=True)
         if self.options["json_path"] is not None:
-            write_json(self.options["json_path"], fit.fit)
-        figures = {f"{each}_held_out": value for each, value in fit.held_out.items() if math.isfinite(value)}
-        self._store(rows, {"fit": json.dumps(fit.fit), "figures": tuple(figures.items())})
+            write_json(self.options["json_path"], fit.result.fit)
+        figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
+        self._store(rows, {"fit": json.dumps(fit.result.fit), "figures": tuple(figures.items())})
 
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)

@@ -33,7 +33,7 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
     yield FigureTable(
         "Held out by question",
         ["", "probability"],
-        [[name, number(value)] for name, value in fit.held_out.items()],
+        [[name, number(value)] for name, value in fit.result.figures.items()],
     )
     if fit.report is not None:
         table = _table(fit.report, "the other half of the questions", ("smile", "probability"))

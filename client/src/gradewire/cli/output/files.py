@@ -28,12 +28,7 @@ figure_file_options = option_group(
 
 @dataclass(frozen=True, slots=True)
 class FigureFiles:
-    """The options `figure_file_options`.
-
-    Attributes:
-        json: File for all figures.
-        markdown: File for the tables.
-    """
+    """Where `figure_file_options` say that all figures go (JSON), and the tables (Markdown)."""
 
     json: Path | None
     markdown: Path | None

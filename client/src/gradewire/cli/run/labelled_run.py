@@ -39,15 +39,11 @@ class LabelledRun:
     """Which labelled rows are scored, by what and where, and how figures are drawn from them.
 
     Attributes:
-        source: The labelled file.
-        metrics: What is scored.
-        connection: Where.
         scores: Outputs of earlier runs in place of a run.
         labels: Rule for several annotators; None: the row's own label, else their mean.
         without_flags: Rows with one of these flags are left out.
         resamples: Draws of the bootstrap.
-        seed: Of the bootstrap.
-        quiet: No progress.
+        seed: Of these draws.
     """
 
     source: InputFile
@@ -151,10 +147,10 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
             "without": sorted(run.without_flags),
             "left_out": rows.flagged_out,
         },
-        "bootstrap": {
-            "resamples": run.resamples,
-            "seed": run.seed,
-            "confidence": 0.95,
-            "unit": "question",
-        },
+        "bootstrap": described_draws(run.resamples, run.seed, unit="question"),
     }
+
+
+def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
+    """What the JSON of figures says of the draws behind the intervals; `unit` is what is drawn."""
+    return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

@@ -37,8 +37,7 @@ class ScoredRow:
     """A row with its results.
 
     Attributes:
-        row: The row.
-        output: As it is written: id, index, scores by label, digest of the content.
+        output: The row as it is written: id, index, scores by label, digest of the content.
         scores: The same scores with what they cost; empty for a row that was scored in an earlier run.
     """
 
@@ -52,8 +51,6 @@ class RowScorer:
     """Scores rows with one client; made by `open`.
 
     Attributes:
-        client: Where the scoring is done.
-        plan: What is asked.
         lines: What the server says that it computes, by label.
         retries: Of rows that the server could not take.
         known: Gives the output of rows that an earlier run scored, None for the others.

@@ -8,7 +8,7 @@ import itertools
 import shlex
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -52,15 +52,7 @@ FailOn = Literal["failure", "no-score", "never"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """The output options.
-
-    Attributes:
-        path: File for the rows; None: standard output.
-        resume: Go on with the file.
-        overwrite: Begin it anew.
-        table: Rows on standard output as a table in place of JSONL.
-        quiet: No progress and no summary.
-    """
+    """The output options; without a path, rows go to standard output, as a table or as JSONL."""
 
     path: Path | None
     resume: bool
@@ -157,35 +149,35 @@ def score_command(  # noqa: PLR0913 - one argument per option
         ctx.exit(EXIT_ROWS_FAILED)
 
 
+@dataclass(slots=True)
 class _ScoreJob:
     """One run of the command."""
 
-    def __init__(self, source: InputFile, metrics: MetricOptions, connection: Connection, output: Output) -> None:
-        self.summary = Summary()
-        self._source = source
-        self._metrics = metrics
-        self._connection = connection
-        self._output = output
-        self._synthetic = 0
+    source: InputFile
+    metrics: MetricOptions
+    connection: Connection
+    output: Output
+    summary: Summary = field(default_factory=Summary)
+    synthetic_rows: int = 0
 
     async def run(self, *, transport: Transport | None) -> None:
-        opened = self._source.open()
+        opened = self.source.open()
         began = time.monotonic()
-        out, quiet = self._output.path, self._output.quiet
+        out, quiet = self.output.path, self.output.quiet
         there = [path for path in files_of(out)[:2] if path.exists()] if out else []
-        if there and not (self._output.resume or self._output.overwrite):
+        if there and not (self.output.resume or self.output.overwrite):
             raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
-            async with self._connection.client(transport) as client:
+            async with self.connection.client(transport) as client:
                 plan = await resolve_plan(
-                    client, self._metrics, self._source, has_synthetic=opened.has_synthetic, quiet=quiet
+                    client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )
-                if out and self._output.resume:
-                    refuse_part_of_a_request(plan.chosen, self._source, out)
+                if out and self.output.resume:
+                    refuse_part_of_a_request(plan.chosen, self.source, out)
                 known = results.waiting if results else lambda _: None
-                scorer = await RowScorer.open(client, plan, deadline_s=self._connection.deadline_s, known=known)
-                total = self._source.count() if self._output.resume or not quiet else None
+                scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
+                total = self.source.count() if self.output.resume or not quiet else None
                 rows = self._rows(opened.rows, results, scorer, total)
                 before = self.summary.rows
                 shown = stack.enter_context(
@@ -202,7 +194,7 @@ class _ScoreJob:
         print_summary(
             self.summary,
             command=self._reproduce(scorer),
-            place=self._connection.place,
+            place=self.connection.place,
             scored_rows=self.summary.rows - before,
             wall_s=time.monotonic() - began,
         )
@@ -210,9 +202,10 @@ class _ScoreJob:
             click.echo(
                 f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
             )
-        if self._synthetic and plan.synthetic == "none" and self._metrics.synthetic is None:
+        if self.synthetic_rows and plan.synthetic == "none" and self.metrics.synthetic is None:
             click.echo(
-                f"synthetic answers: not used, though {self._synthetic} rows have some (--synthetic inline)", err=True
+                f"synthetic answers: not used, though {self.synthetic_rows} rows have some (--synthetic inline)",
+                err=True,
             )
 
     def _rows(
@@ -221,14 +214,14 @@ class _ScoreJob:
         rows = self._watched(rows)
         if results is None:
             return rows
-        if not self._output.resume:
+        if not self.output.resume:
             results.create()
             return rows
         return itertools.chain(results.resume(rows, scorer.lines, self.summary.add, input_rows=total), rows)
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            self._synthetic += bool(row.item and row.item.get("synthetic_answers"))
+            self.synthetic_rows += bool(row.item and row.item.get("synthetic_answers"))
             yield row
 
     def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, scorer: RowScorer) -> None:
@@ -248,7 +241,7 @@ class _ScoreJob:
             self.summary.add(scored.output, scored.scores)
 
     def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:
-        if self._output.table:
+        if self.output.table:
             if not self.summary.rows:
                 click.echo(_table_line("id", [f"{label:>{_MIN_CELL_COLUMNS}}" for label in scorer.lines]))
             for scored in batch:
@@ -263,8 +256,8 @@ class _ScoreJob:
         lines = [line for line in scorer.lines.values() if line]
         if not lines:
             return ""
-        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self._metrics.prompts))
-        words = [*self._source.arguments, "--metrics", ",".join(lines), *prompts, *self._connection.arguments]
+        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self.metrics.prompts))
+        words = [*self.source.arguments, "--metrics", ",".join(lines), *prompts, *self.connection.arguments]
         return shlex.join(["gradewire", "score", *words])
 
 

@@ -1,14 +1,14 @@
 """Samples for `gradewire bench ave` whose scores the tests can work out themselves: letters of the answer over 128."""
 
-import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.conftest import Command, figures_of, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import types_pb2
@@ -63,14 +63,8 @@ def expected(rows: list[dict[str, Any]]) -> np.ndarray[Any, np.dtype[np.float64]
 
 def benched(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
     """JSON of `bench ave` on these samples."""
-    file, figures = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.json"
     listed = () if "--metrics" in options else ("--metrics", "sbert")
-    done = command(
-        "bench", "ave", file, *listed, "--resamples", "100", "--json", figures, "--quiet", *options, stub=stub()
-    )
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(figures.read_text())
-    return document
+    return figures_of(partial(command, "bench", "ave", stub=stub()), tmp_path, rows, *listed, "--quiet", *options)
 
 
 def check(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:

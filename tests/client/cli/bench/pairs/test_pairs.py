@@ -1,9 +1,9 @@
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.cli.conftest import Command, write_rows
+from tests.client.cli.conftest import Command, figures_of, write_rows
 
 # Five votes each, the majority always A; the evaluator's choice and who reproduces it follow from the columns.
 VOTES = {"5/5": ["A"] * 5, "4/5": ["A"] * 4 + ["B"], "3/5": ["A", "B", "A", "B", "A"]}
@@ -27,10 +27,7 @@ def pairs_of(*, choice: str = "A", **columns: Any) -> list[dict[str, Any]]:
 
 def told(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> dict[str, Any]:
     """Strata by evaluator."""
-    file, figures = write_rows(tmp_path / "pairs.jsonl", rows), tmp_path / "figures.json"
-    done = command("bench", "pairs", file, "--resamples", "100", "--json", figures, *options)
-    assert done.exit_code == 0, done.output
-    report = json.loads(figures.read_text())["report"]
+    report = figures_of(partial(command, "bench", "pairs"), tmp_path, rows, *options)["report"]
     return {
         found["evaluator"]: {stratum["stratum"]: stratum for stratum in found["strata"]}
         for found in report["evaluators"]

@@ -21,7 +21,7 @@ from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
-from gradewire.cli.run.labelled_run import RESAMPLES, labelled_run_of
+from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -179,12 +179,7 @@ def _document(
         "samples": len(file.chosen),
         "left_out": dict(file.left_out.counts),
         "options": {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")},
-        "bootstrap": {
-            "resamples": options["resamples"],
-            "seed": options["seed"],
-            "confidence": 0.95,
-            "unit": "question",
-        },
+        "bootstrap": described_draws(options["resamples"], options["seed"], unit="question"),
         "evaluators": found,
         "baseline": options["baseline"],
         "differences": gains,

@@ -21,7 +21,7 @@ from gradewire.cli.output.progress import progress
 from gradewire.cli.output.tables import FigureTable, estimated, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
-from gradewire.cli.run.labelled_run import RESAMPLES
+from gradewire.cli.run.labelled_run import RESAMPLES, described_draws
 from gradewire.cli.run.plan import ScorePlan
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
@@ -122,7 +122,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
         "file": file,
         "pairs": len(found.pairs),
         "left_out": dict(found.left_out.counts),
-        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": "pair"},
+        "bootstrap": described_draws(resamples, seed, unit="pair"),
         "report": report,
     }
     files.write(document, [table], notes)
