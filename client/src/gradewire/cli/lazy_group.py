@@ -48,12 +48,9 @@ class LazyGroup(click.Group):
 
 
 class MountedGroup(click.Group):
-    """The commands of another program, which is imported when one of them is called.
+    """The commands of another program, which `commands_of` imports when one of them is called.
 
     For `click.group(cls=MountedGroup, commands_of=…)`.
-
-    Args:
-        commands_of: Gives the other program's group.
     """
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:

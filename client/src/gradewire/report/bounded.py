@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradewire.report.texts import visible
 
@@ -26,12 +26,9 @@ _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {
 def bounded(report: ReportInput) -> ReportInput:
     """The same report with names fit to be shown, and without what lies beyond the first 40 metrics.
 
-    Args:
-        report: As it came: a name may be a megabyte, hold controls, or be missing in some rows only.
-
-    Returns:
-        Names of at most 80 characters, distinct where they were distinct; "(none)" for rows without a data set or
-        model where others have one. A note says how many metrics were left out.
+    A name may come as a megabyte, hold controls, or be missing in some rows only. It leaves with at most 80 characters,
+    distinct where names were distinct; rows without a data set or model where others have one get "(none)". A note says
+    how many metrics were left out.
     """
     scores = list(report.judged.scores)
     metrics = _shown_names(scores[:MAX_METRICS])
@@ -99,12 +96,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellAgreement:
-    def name(kind: str, given: str) -> str:
-        return names[kind][given] if cell.level in _NAMED[kind] else ""
-
-    return replace(
-        cell,
-        dataset=name("dataset", cell.dataset),
-        model=name("model", cell.model),
-        group=name("group", cell.group),
-    )
+    shown: dict[str, Any] = {
+        kind: names[kind][getattr(cell, kind)] if cell.level in levels else "" for kind, levels in _NAMED.items()
+    }
+    return replace(cell, **shown)

@@ -18,14 +18,14 @@ class ReportRow:
 
     Attributes:
         id: As the output of the run calls it.
-        question: "" without.
+        question: "" where there is none.
         references: All of them, in the order the metrics saw.
         prediction: Raw text.
         label: What the scores are held against.
-        labels: Of each annotator where there are several; None for one who gave none.
-        dataset: "" without.
-        model: Model under test; "" without.
-        group: "" without.
+        labels: Label of each annotator where there are several; None for one who gave none.
+        dataset: "" where there is none, as model and group.
+        model: Model under test.
+        group: Any further name by which rows are told apart.
         results: By label of the metric, each as `MetricScore.to_dict` writes it.
     """
 

@@ -127,9 +127,7 @@ def overview(agreement: AgreementReport) -> Table:
 def cells(agreement: AgreementReport, *, figures: int = CELL_FIGURES) -> Table:
     """One line per metric and cell; a cell is named by what its rows have in common.
 
-    Args:
-        agreement: All cells.
-        figures: How many figures the table may hold; of more cells the largest are shown, the same of every metric.
+    Of more cells than fit into so many figures the largest are shown, the same of every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [

@@ -50,7 +50,7 @@ class Bench:
         run: Which rows are scored, and by what.
         cuts: Score from which an answer counts as right, by metric.
         cut: The same for metrics without a verdict that `cuts` does not name; None: they have none.
-        files: Where figures go.
+        files: Where figures are written.
     """
 
     run: LabelledRun
@@ -87,9 +87,9 @@ class Bench:
 
         Args:
             rows: What the tables were made from.
-            tables: To be shown.
-            figures: For the JSON file, beside what is said of the rows.
-            intervals: All figures of the tables, whose draws are told.
+            tables: Tables that are shown.
+            figures: What the JSON file has beside what is said of the rows.
+            intervals: All figures of the tables; notes say how many draws their intervals rest on.
 
         Raises:
             InputError: A file cannot be written.

@@ -98,9 +98,9 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
     Args:
         before: As the metric stands; the same rows.
         after: The scores to be fitted: the same ones, or those of another weight.
-        objective: As of `fit_threshold`.
-        resamples: Draws of the intervals.
-        seed: Of the draws.
+        objective: What the threshold maximises.
+        resamples: Draws of the bootstrap behind the intervals.
+        seed: Of these draws.
 
     Raises:
         InputError: All answers are right or all are wrong, or the runs have scores of different rows.
@@ -133,14 +133,9 @@ def compared(
     resamples: int,
     seed: int,
 ) -> AgreementReport:
-    """`STATISTICS` of `BEFORE` and `AFTER`, and their paired differences.
+    """`STATISTICS` of `BEFORE` and `AFTER` on these rows, and their paired differences.
 
-    Args:
-        rows: Whose labels, questions and data sets count.
-        scores: float64[rows] of `BEFORE` and of `AFTER`.
-        verdicts: As `scores`: 1 right, 0 wrong, NaN where there is none.
-        resamples: Draws of the intervals.
-        seed: Of the draws.
+    Scores and verdicts are float64[rows]; a verdict is 1 (right), 0 (wrong) or NaN (none).
     """
     from gradewire.agreement import agreement  # noqa: PLC0415 - loads scipy, after the scores
 

@@ -44,14 +44,9 @@ class ProbabilityFit:
 def fitted_probability(
     split: Split, features: Sequence[FittedFeature], provenance: Mapping[str, Any], *, resamples: int, seed: int
 ) -> ProbabilityFit:
-    """Fits on features, and measures the fit on the other half of the questions where there is one.
+    """Fits on the features of scored rows, and measures the fit on the other half of the questions where there is one.
 
-    Args:
-        split: Scores of `calibrated`, with `features_only` or without.
-        features: The metric's, in its order.
-        provenance: What the fit is to carry of where it comes from.
-        resamples: Draws of the intervals.
-        seed: Of the draws.
+    Features come in the metric's order; the fit carries the provenance, which says where it comes from.
 
     Raises:
         InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.

@@ -38,10 +38,8 @@ class LabelledScores:
         scores: float64[rows], finite.
         verdicts: float64[rows] of the metric as it stands: 1 right, 0 wrong, NaN where it gave none.
         labels: float64[rows] in [0, 1].
-        questions: Of each row.
         question_keys: What tells questions apart (`JudgedRows.questions`).
-        datasets: Of each row.
-        results: Of each row, as an output file has it.
+        results: As an output file has them.
         line: What reproduces the scores.
         failed: Rows without a score, which are left out.
         sha256: Over question, references, prediction and label of these rows, 64 hex digits.

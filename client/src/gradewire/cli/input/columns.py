@@ -49,7 +49,7 @@ class Row:
         place: As in `Record`.
         id: The file's id, else the row number.
         item: What `Client.score` takes; None for a row that cannot be read.
-        problem: Why not.
+        problem: Why it cannot be read, else "".
         digest: 32 hex digits over everything that a score or an output row depends on.
         human: What people said of it.
         dataset: Data set; "" without.
@@ -101,12 +101,7 @@ class RowOptions:
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """A checked file.
-
-    Attributes:
-        rows: Its rows, lazily.
-        has_synthetic: Whether all of the first rows carry synthetic answers.
-    """
+    """Rows of a checked file, lazily, and whether all of the first ones carry synthetic answers."""
 
     rows: Iterator[Row]
     has_synthetic: bool

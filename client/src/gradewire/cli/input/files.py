@@ -29,13 +29,7 @@ Columns, by the first of these names that a row has:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """The input options.
-
-    Attributes:
-        path: A file, or "-" for standard input.
-        format: How to read it.
-        options: Which columns, which rows.
-    """
+    """The input options: a file ("-" for standard input), how to read it, and which of its columns and rows."""
 
     path: str
     format: Format
@@ -74,12 +68,7 @@ input_options = option_group(click.argument("file"), column_options)
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Reads NAME=COLUMN, the last of a name.
-
-    Args:
-        option: Option that they are given to, for the message.
-        pairs: What was given.
-        fields: Names that are allowed; empty: any.
+    """Reads the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
 
     Raises:
         click.UsageError: It is no such pair.

@@ -78,11 +78,7 @@ def suffix_format(path: str) -> Format | None:
 
 
 def read_records(path: str, format_: Format) -> Iterator[Record]:
-    """Reads a file lazily; only JSON, which is one value, is held in memory.
-
-    Args:
-        path: A file, or "-" for standard input.
-        format_: How to read it.
+    """Reads a file ("-": standard input) lazily; only JSON, which is one value, is held in memory.
 
     Raises:
         InputError: The file is not there, cannot be read, or is not of the format as a whole.

@@ -75,7 +75,7 @@ class MetricOptions:
         preset: For smile where `metrics` names none.
         synthetic: For smile where `metrics` does not say.
         model: Encoder of metrics that do not say their own.
-        reference_set: With synthetic = prepared.
+        reference_set: Name of prepared references, for synthetic = prepared and for prepared corpora.
         judge: Judge of metrics that do not say their own.
         prompts: Prompt files of the command line.
         retries: How often rows are sent again when the server says that this may help.

@@ -41,11 +41,9 @@ def _name_of_line(cell: CellAgreement) -> str:
 
 
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
-    """Data set and model of each cell, all cells of a table together: what none of them has is not named.
+    """Data set and model of each cell ("" where its rows have none), with `between` between the two.
 
-    Args:
-        pairs: Data set and model; "" where the rows have none.
-        between: What stands between the two.
+    Takes all cells of a table together: what none of them has is not named.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):

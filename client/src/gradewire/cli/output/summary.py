@@ -44,13 +44,13 @@ class MetricTally:
 
     Attributes:
         line: What reproduces it.
-        scores: Of the scored rows.
+        scores: Scores of the rows that have one.
         verdicts: Number of rows by verdict, those without one left out.
         certain: The same without verdicts that are not to be trusted (UNCERTAIN).
         statuses: Number of rows by status.
         warnings: Number of rows by warning.
         examples: First message of each status, with the row's id.
-        judge: Of a metric that asks a judge; else None.
+        judge: What its judge did; None for a metric that asks none.
     """
 
     line: str = ""
@@ -137,7 +137,6 @@ class Summary:
     """All metrics over the rows so far.
 
     Attributes:
-        rows: Number of rows.
         failed_rows: Rows with at least one result that is a failure; an empty prediction is none.
         unscored_rows: Rows that lack at least one score.
         metrics: By label.

@@ -25,10 +25,9 @@ _ENDS = 2
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """Cells of text.
+    """A table of texts.
 
     Attributes:
-        title: What the figures are.
         columns: Heads; a line break in them is one in the terminal.
         rows: Cells; the first of each is its name, and stands again wherever the table is cut.
     """

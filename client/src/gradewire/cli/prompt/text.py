@@ -20,15 +20,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """All lines about one row.
-
-    Args:
-        view: What is asked, round by round.
-        tokenizer: Of the judge.
-        count: Counts the tokens of a round, if they can be.
-        place: Of the row, for people.
-        ids: Whether token ids are printed too.
-    """
+    """All lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"

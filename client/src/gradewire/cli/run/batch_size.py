@@ -16,9 +16,7 @@ _SLOW_S = 60.0
 class AdaptiveBatchSize:
     """Number of rows in the next request: small for a judge of unknown speed, then by the time that answers take.
 
-    Args:
-        judged: Whether a judge is asked; else requests are as large as they get.
-        deadline_s: Of one request, seconds.
+    Where no judge is asked, requests are as large as they get. `deadline_s` is that of one request, seconds.
     """
 
     def __init__(self, *, judged: bool, deadline_s: float) -> None:

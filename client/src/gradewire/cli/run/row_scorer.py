@@ -52,7 +52,7 @@ class RowScorer:
 
     Attributes:
         lines: What the server says that it computes, by label.
-        retries: Of rows that the server could not take.
+        retries: Sends rows again that the server could not take.
         known: Gives the output of rows that an earlier run scored, None for the others.
     """
 

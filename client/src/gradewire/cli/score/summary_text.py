@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
-    """Prints the summary of a run.
+    """Prints the summary of all rows, those of earlier runs included.
 
     Args:
-        summary: All rows, those of earlier runs included.
+        summary: Figures of all rows.
         command: What gives the same scores again; empty where there are none.
         place: Where the scoring was done.
         scored_rows: Rows of this run.
-        wall_s: Its time, seconds.
+        wall_s: Seconds that this run took.
     """
     lines = []
     for label, tally in summary.metrics.items():

@@ -41,18 +41,18 @@ MOST_DESCRIPTIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class AveSample:
-    """A sample.
+    """A graded answer, and the same question and answer in other forms.
 
     Attributes:
         number: Place in the file among the samples that can be read, from 0.
         id: The file's id, else the number.
-        question: "" without.
+        question: "" where the file has none.
         references: At least one.
         prediction: The answer that people graded.
         descriptions: The same answer as sentences; empty without part 2.
         shifted_references: The references in another form; empty without part 3.
         label: Human grade, any scale; None without one.
-        dataset: "" without.
+        dataset: "" where the file has none.
         told_apart: Further columns that tell questions of the same words apart.
         chosen: Whether the options want it and it has a label.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire.agreement import JudgedRows
     from gradewire.cli.bench.ave.file import AveFile, AveSample
     from gradewire.cli.output.summary import MetricTally
     from gradewire.cli.run.labelled_run import LabelledRun
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AveScores:
-    """Scores on the chosen samples.
+    """Scores on the chosen samples, by evaluator.
 
     Attributes:
-        rows: By evaluator.
         tallies: What became of its items.
-        missing: Samples without a score in each part though they have that part, by evaluator.
+        missing: How many samples have each part, but no score there.
     """
 
     rows: Mapping[str, AveRows]
@@ -80,9 +79,16 @@ def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport
         labelled = replace(run, source=source).collect(transport)
     judged = labelled.judged()
     rows, missing = {}, {}
+    # Part 1 of a sample has the references that tell questions of the same words apart.
+    firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in file.chosen)])[:-1]
     for label, scores in judged.scores.items():
         by_part, absent = _by_part(file.chosen, scores, merge)
-        rows[label] = _rows(file.chosen, by_part, judged)
+        rows[label] = AveRows(
+            scores=by_part,
+            labels=np.array([sample.label for sample in file.chosen], dtype=np.float64),
+            datasets=[sample.dataset for sample in file.chosen],
+            questions=[judged.questions[first] for first in firsts],
+        )
         missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
     return AveScores(rows, labelled.tallies, missing)
 
@@ -95,26 +101,13 @@ def _by_part(
     most = max((len(sample.descriptions) for sample in samples), default=0)
     described = np.full((len(samples), max(1, most)), np.nan)
     absent = np.zeros(found.shape, dtype=bool)
-    place = 0
+    # As `AveSample.parts` gives them.
+    remaining = iter(scores.tolist())
     for number, sample in enumerate(samples):
-        found[number, 0] = scores[place]
-        place += 1
-        described[number, : len(sample.descriptions)] = scores[place : place + len(sample.descriptions)]
-        place += len(sample.descriptions)
+        found[number, 0] = next(remaining)
+        described[number, : len(sample.descriptions)] = list(islice(remaining, len(sample.descriptions)))
         if sample.shifted_references:
-            found[number, 2] = scores[place]
-            place += 1
+            found[number, 2] = next(remaining)
         absent[number] = (False, not sample.descriptions, not sample.shifted_references)
     found[:, 1] = merged_descriptions(described, how=merge)
     return found, absent
-
-
-def _rows(samples: Sequence[AveSample], by_part: NDArray[np.float64], judged: JudgedRows) -> AveRows:
-    # Part 1 has the references that tell questions of the same words apart.
-    firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in samples)])[:-1]
-    return AveRows(
-        scores=by_part,
-        labels=np.array([sample.label for sample in samples], dtype=np.float64),
-        datasets=[sample.dataset for sample in samples],
-        questions=[judged.questions[first] for first in firsts],
-    )

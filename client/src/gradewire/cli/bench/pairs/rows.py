@@ -40,7 +40,7 @@ class Pair:
         votes: One per annotator.
         choices: By evaluator; None where it made none.
         responses: The two answers; None where the file has not both.
-        question: "" without.
+        question: "" where the file has none.
         references: May be empty.
         instruction_key: Alike in pairs about the same thing: its id, else image and question, else question and
             references, as JSON; the pair's own without any of these but references.
@@ -73,7 +73,7 @@ class PairFile:
         """Reads records.
 
         Args:
-            records: Of the file.
+            records: Rows of the file.
             columns: Column of a field, in place of its usual names.
             choices: Column of each evaluator's choice; empty: the column `choice`, or the mapping in `choices`.
 
