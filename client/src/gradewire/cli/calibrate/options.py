@@ -12,7 +12,7 @@ from gradewire.agreement.fitting.halves import Half
 from gradewire.agreement.fitting.thresholds import Objective, WeightObjective
 from gradewire.cli.input.files import column_options
 from gradewire.cli.options.connection import connection_of, connection_options
-from gradewire.cli.options.group import OUTPUT_FILE, option_group
+from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.options.labelled import labelled_options
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.run.labelled_run import labelled_run_of
@@ -40,25 +40,14 @@ calibrate_options = option_group(
         help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
         "of several.",
     ),
-    click.option(
+    choice_option(
         "--fit",
-        type=click.Choice(["threshold", "both"]),
-        default="threshold",
-        help="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
+        among=("threshold", "both"),
+        about="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
         "none. With both the rows are scored twice, the second time from the cache.",
     ),
-    click.option(
-        "--objective",
-        type=click.Choice(get_args(Objective)),
-        default="accuracy",
-        help="What the threshold maximises.",
-    ),
-    click.option(
-        "--weight-objective",
-        type=click.Choice(get_args(WeightObjective)),
-        default="pearson",
-        help="What the weight maximises.",
-    ),
+    choice_option("--objective", among=get_args(Objective), about="What the threshold maximises."),
+    choice_option("--weight-objective", among=get_args(WeightObjective), about="What the weight maximises."),
     click.option(
         "--half",
         type=click.Choice(get_args(Half)),

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 # A file that is read, and one that is written.
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def choice_option(*names: str, among: Sequence[str], about: str) -> Callable[[Command], Command]:
+    """An option with one of these values; the first is its default."""
+    return click.option(*names, type=click.Choice(among), default=among[0], help=about)
 
 
 def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -16,7 +16,7 @@ import click
 from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file, input_options
 from gradewire.cli.input.records import printable
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
-from gradewire.cli.options.group import OUTPUT_FILE
+from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.metrics import judge_options, metric_options, metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
@@ -99,18 +99,11 @@ reference_set=NAME names another set.
     "--resume", is_flag=True, help="Continue --out where an earlier run stopped; rows that timed out are tried again."
 )
 @click.option("--overwrite", is_flag=True, help="Replace --out.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["jsonl", "table"]),
-    default="jsonl",
-    help="Format of the rows on standard output.",
-)
-@click.option(
+@choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output.")
+@choice_option(
     "--fail-on",
-    type=click.Choice(["failure", "no-score", "never"]),
-    default="failure",
-    help="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
+    among=("failure", "no-score", "never"),
+    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context

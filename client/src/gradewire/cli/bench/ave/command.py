@@ -14,7 +14,7 @@ from gradewire.cli.bench.run import with_default_metrics
 from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.input.records import read_records
 from gradewire.cli.options.connection import connection_options
-from gradewire.cli.options.group import OUTPUT_FILE
+from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.options.metrics import judge_options, metric_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
@@ -61,29 +61,20 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
 @click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated.")
 @click.option("--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash.")
 @click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it.")
-@click.option(
-    "--merge",
-    type=click.Choice(("mean", "median", "max")),
-    default="mean",
-    help="How the scores of a sample's descriptions are combined.",
+@choice_option(
+    "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
 )
-@click.option(
-    "--variance",
-    type=click.Choice(("population", "sample")),
-    default="population",
-    help="Divide by the number of values, or by one less.",
-)
+@choice_option("--variance", among=("population", "sample"), about="Divide by the number of values, or by one less.")
 @click.option(
     "--log-base",
     type=click.FloatRange(min=1, min_open=True),
     default=2.0,
     help="Base of the logarithms; 2 fits the published values.",
 )
-@click.option(
+@choice_option(
     "--dataset-alignment",
-    type=click.Choice(("mean-of-parts", "pooled")),
-    default="mean-of-parts",
-    help="Alignment of a data set: the mean over its parts, or of all its parts at once.",
+    among=("mean-of-parts", "pooled"),
+    about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
 )
 @click.option(
     "--scores",
