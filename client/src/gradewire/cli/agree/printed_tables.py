@@ -56,14 +56,15 @@ def _brief_tables(
         ["metric", *heads],
         [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in report.metrics],
     )
+    shown = [cells_of(metric, levels) for metric in report.metrics]
     for statistic in statistics:
-        shown = [cells_of(metric, levels) for metric in report.metrics]
+        figures = [[cell.estimates[statistic] for cell in cells] for cells in shown]
         yield FigureTable(
             f"{TITLES[statistic]} by cell",
             ["metric", *names_of(shown[0], between="\n")],
             [
-                [metric.metric, *(_figure(cell, statistic, intervals=intervals) for cell in cells)]
-                for metric, cells in zip(report.metrics, shown, strict=True)
+                [metric.metric, *(estimated(each) if intervals else number(each.value) for each in found)]
+                for metric, found in zip(report.metrics, figures, strict=True)
             ],
         )
 
@@ -172,8 +173,3 @@ def cells_of(metric: MetricAgreement, levels: Sequence[Level]) -> list[CellAgree
 
 def _figures_over(name: str, cell: CellAgreement, statistics: Sequence[Statistic]) -> list[str]:
     return [name, str(cell.rows), str(cell.failed), *(estimated(cell.estimates[statistic]) for statistic in statistics)]
-
-
-def _figure(cell: CellAgreement, statistic: Statistic, *, intervals: bool) -> str:
-    estimate = cell.estimates[statistic]
-    return estimated(estimate) if intervals else number(estimate.value)

@@ -166,7 +166,12 @@ class ResultsFile:
             self._check_input(finished, input_rows)
             if finished and not self.kept:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
-            self._set_aside(finished)
+            if finished:
+                # Together with those that wait there already.
+                self._gather(finished)
+                self._aside_stream = self.aside_path.open("rb")
+            else:
+                self.aside_path.unlink(missing_ok=True)
             self._stream = self.path.open("ab")
             if self.path.stat().st_size > end:
                 self._stream.truncate(end)
@@ -209,15 +214,8 @@ class ResultsFile:
             f"{self.path} has {len(finished)} finished rows, none of which is a row of this input: {_OTHER_INPUT}"
         )
 
-    def _set_aside(self, finished: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
-        """Gathers good rows in FILE.resume, together with those that wait there already."""
-        if not finished:
-            self.aside_path.unlink(missing_ok=True)
-            return
-        self._gather(finished)
-        self._aside_stream = self.aside_path.open("rb")
-
     def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
+        """Writes the rows that stand at these places into FILE.resume."""
         temporary = files_of(self.path)[2]
         self._aside = {}
         with contextlib.ExitStack() as stack:

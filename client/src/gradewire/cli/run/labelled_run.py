@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.cli.input.files import InputFile, input_file, input_options
-from gradewire.cli.options.connection import Connection, connection_of, connection_options
+from gradewire.cli.input.files import InputFile, input_file
+from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import option_group
 from gradewire.cli.options.labelled import labelled_options
-from gradewire.cli.options.metrics import judge_options, metric_options, metric_options_of
+from gradewire.cli.options.metrics import metric_options_of
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import one_line_errors
 from gradewire.cli.run.labelled_rows import LabelledRows
-from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.plan import resolve_plan, scoring_options
 from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.run.stored_scores import with_stored_scores
 
@@ -98,9 +98,7 @@ class LabelledRun:
 
 
 # FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
-labelled_run_options = option_group(
-    input_options, metric_options, judge_options, connection_options, labelled_options(resamples=RESAMPLES)
-)
+labelled_run_options = option_group(scoring_options, labelled_options(resamples=RESAMPLES))
 
 
 def labelled_run_of(

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.cli.input.files import input_options
 from gradewire.cli.input.records import STDIN
+from gradewire.cli.options.connection import connection_options
+from gradewire.cli.options.group import option_group
+from gradewire.cli.options.metrics import judge_options, metric_options
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.file_corpus import with_file_corpus
@@ -21,6 +25,10 @@ if TYPE_CHECKING:
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire.metric_types import Metric, Synthetic
     from gradewire.metric_types.choice import MetricChoice
+
+
+# FILE, what it is scored by, and where.
+scoring_options = option_group(input_options, metric_options, judge_options, connection_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +66,15 @@ async def resolve_plan(
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
-    await _tell_about_judges(client, [metric for metric in chosen.metrics if metric.needs_judge])
+    # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
+    if asked := [metric for metric in chosen.metrics if metric.needs_judge]:
+        for line in dict.fromkeys(_remarks(asked, await client.models())):
+            click.echo(line, err=True)
     return ScorePlan(
         chosen=await with_file_corpus(client, source, chosen, quiet=quiet),
         synthetic=synthetic,
         retries=options.retries,
     )
-
-
-async def _tell_about_judges(client: AsyncClient, asked: Sequence[Metric]) -> None:
-    # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
-    if asked:
-        for line in dict.fromkeys(_remarks(asked, await client.models())):
-            click.echo(line, err=True)
 
 
 def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:

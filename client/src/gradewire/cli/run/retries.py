@@ -69,7 +69,8 @@ class RowRetries:
         self.rows += len(waiting)
         first = len(waiting)
         for _ in range(self.most if waiting else 0):
-            pause_s = max(_pause_s(answers[index]) for index in waiting)
+            results = (result for index in waiting for result in answers[index].values() if _may_come(result))
+            pause_s = min(max(result.retry_after_s or 0.0 for result in results), _LONGEST_PAUSE_S)
             click.echo(
                 f"{_example(answers[waiting[0]])}: {len(waiting)} rows are sent again in {pause_s:g} s", err=True
             )
@@ -95,11 +96,6 @@ def _may_come(result: MetricScore) -> bool:
 
 def _asked_to_wait(answers: Sequence[Scores]) -> list[int]:
     return [index for index, scores in enumerate(answers) if any(map(_may_come, scores.values()))]
-
-
-def _pause_s(scores: Scores) -> float:
-    asked_s = (result.retry_after_s or 0.0 for result in scores.values() if _may_come(result))
-    return min(max(asked_s), _LONGEST_PAUSE_S)
 
 
 def _example(scores: Scores) -> str:

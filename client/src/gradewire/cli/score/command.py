@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file, input_options
+from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file
 from gradewire.cli.input.records import printable
-from gradewire.cli.options.connection import Connection, connection_of, connection_options
+from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
-from gradewire.cli.options.metrics import judge_options, metric_options, metric_options_of, metrics_help
+from gradewire.cli.options.metrics import metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of
@@ -32,7 +32,7 @@ from gradewire.cli.problems import (
     silence_stdout,
 )
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
-from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.plan import resolve_plan, scoring_options
 from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
 from gradewire.cli.score.summary_text import print_summary
 
@@ -90,10 +90,7 @@ reference_set=NAME names another set.
 
 {exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
 )
-@input_options
-@metric_options
-@judge_options
-@connection_options
+@scoring_options
 @click.option("--out", type=OUTPUT_FILE, help="Write the rows here (JSONL).")
 @click.option(
     "--resume", is_flag=True, help="Continue --out where an earlier run stopped; rows that timed out are tried again."

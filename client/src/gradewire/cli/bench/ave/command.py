@@ -11,17 +11,16 @@ from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
 from gradewire.cli.bench.ave.run import ave_scores, write_items
 from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
 from gradewire.cli.bench.run import with_default_metrics
-from gradewire.cli.input.files import input_file, input_options, named_columns
+from gradewire.cli.input.files import input_file, named_columns
 from gradewire.cli.input.records import read_records
-from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.labelled import draw_options
-from gradewire.cli.options.metrics import judge_options, metric_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
+from gradewire.cli.run.plan import scoring_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,10 +53,7 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
 
 {exit_codes(failed_rows="")}""",
 )
-@input_options
-@metric_options
-@judge_options
-@connection_options
+@scoring_options
 @click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated.")
 @click.option("--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash.")
 @click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it.")
