@@ -1,24 +1,16 @@
 """Agreement by data set, by model, by group and in all, with intervals from one joint bootstrap over questions."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from gradewire.agreement.bootstrap.joint import JointBootstrap
-from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
+from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws, mean_of_defined, mean_of_draws
 from gradewire.agreement.estimates import cells_mean, estimate
 from gradewire.agreement.parts import parts_of
-from gradewire.agreement.point_estimates import ALL_STATISTICS, VERDICT_STATISTICS
+from gradewire.agreement.point_estimates import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
 from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 

@@ -1,17 +1,12 @@
 """A figure with its bootstrap interval."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.resample import interval
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Draws of so few questions hardly differ from one another: their spread is too small, with one question it is 0.
 LEAST_QUESTIONS = 10

@@ -1,19 +1,14 @@
 """The lines of an agreement table: which rows belong together."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.result_tables import Level
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.result_tables import Level
+from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,9 @@
 """Draws of whole questions."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Draws in work at a time keep numpy's overhead out of sight; fewer where there are many questions bound the memory.
 DRAWS_AT_A_TIME = 200

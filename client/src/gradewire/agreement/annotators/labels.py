@@ -1,11 +1,11 @@
 """Labels of several annotators: one label out of many, and how far the annotators agree with each other."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.annotators.alpha import LEVELS, AlphaLevel, alpha_of_draws
 from gradewire.agreement.annotators.kappa import kappa_of_draws, pairs_of
@@ -13,11 +13,6 @@ from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.estimates import Estimate, estimate
 from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.agreement.resample import draws
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 LabelRule = Literal["mean", "majority", "lave"]
 # More labels of one item are taken for a mistake in the file: the matrix has a column for each.

@@ -1,8 +1,6 @@
 """One bootstrap for all metrics, parts and comparisons of a table."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,14 +9,10 @@ from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.bootstrap.sample import Columns
 from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
 from gradewire.agreement.optional_imports import one_blas_thread
+from gradewire.agreement.parts import Part
+from gradewire.agreement.point_estimates import Statistic
 from gradewire.agreement.resample import draws, question_clusters
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire.agreement.parts import Part
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 
 class JointBootstrap:

@@ -1,19 +1,14 @@
 """One metric on the rows of one part."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.point_estimates import right
 from gradewire.agreement.resample import strata_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ class Columns:
     positive: NDArray[np.bool_] | None
 
     @classmethod
-    def of(cls, rows: JudgedRows, clusters: NDArray[np.intp]) -> Columns:
+    def of(cls, rows: JudgedRows, clusters: NDArray[np.intp]) -> Self:
         """Reads the labels of a table."""
         return cls(rows, clusters, strata_of(rows.datasets, clusters), right(rows.labels))
 

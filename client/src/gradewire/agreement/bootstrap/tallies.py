@@ -1,22 +1,15 @@
 """Draws so far, of single cells and of pairs of metrics."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gradewire.agreement.bootstrap.part import Draws, JudgedPart
+from gradewire.agreement.bootstrap.sample import Sample
 from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.bootstrap.part import Draws, JudgedPart
-    from gradewire.agreement.bootstrap.sample import Sample
-    from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.point_estimates import Statistic
 
 
 class CellDraws:

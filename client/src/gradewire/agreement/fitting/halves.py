@@ -4,8 +4,6 @@ By the question's words and not by row, so that no question, however it is writt
 that the halves of a file do not depend on its order or on what else is in it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -1,19 +1,14 @@
 """From which score on an answer counts as right, and how much a sentence weighs: fitted on labelled answers."""
 
-from __future__ import annotations
-
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.halves import question_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]

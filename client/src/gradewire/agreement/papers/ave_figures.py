@@ -1,21 +1,16 @@
 """AVE's figures of one evaluator, for all draws of the bootstrap at once (SFVE paper, equations 3 to 5)."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.bootstrap.weighted import Ordering, spearman
 from gradewire.agreement.resample import draws, free_clusters, question_clusters, strata_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,17 @@
 """How right models are as each metric sees it, and how far that is from how right people find them (SMILE, table 3)."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradewire.agreement.bootstrap.joint import JointBootstrap
-from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
+from gradewire.agreement.bootstrap.tallies import CellDraws, mean_of_defined, mean_of_draws
 from gradewire.agreement.estimates import CellsMean, Estimate, cells_mean, estimate
 from gradewire.agreement.papers.human import HUMAN, with_human
 from gradewire.agreement.parts import parts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire.agreement.bootstrap.tallies import CellDraws
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
