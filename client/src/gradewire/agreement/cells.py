@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from gradewire.agreement.bootstrap.joint import JointBootstrap
-from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws, mean_of_defined, mean_of_draws
-from gradewire.agreement.estimates import cells_mean, estimate
+from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws, mean_over
 from gradewire.agreement.parts import parts_of
 from gradewire.agreement.point_estimates import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
 from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
@@ -69,18 +66,7 @@ def _metric_agreement(metric: str, table: list[CellDraws], statistics: Sequence[
         names = part.level, part.dataset, part.model, part.group
         lines.append(CellAgreement(*names, *counts, estimates, questions=cell.questions("pearson")))
     finest = [cell for cell in table if cell.part.part.level == "cell"]
-    headline = {}
-    for statistic in statistics:
-        defined = [cell for cell in finest if not np.isnan(cell.values[statistic])]
-        # A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
-        mean = estimate(
-            mean_of_defined([cell.values[statistic] for cell in defined]),
-            mean_of_draws([cell.draws(statistic) for cell in defined]),
-            # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
-            questions=min((cell.questions(statistic) for cell in defined), default=0),
-        )
-        headline[statistic] = cells_mean(mean, cells=len(defined), cells_in_all=len(finest))
-    return MetricAgreement(metric, lines, headline)
+    return MetricAgreement(metric, lines, {statistic: mean_over(finest, statistic) for statistic in statistics})
 
 
 def _comparison(pair: PairDraws, statistic: Statistic) -> Comparison:

@@ -10,8 +10,8 @@ from gradewire.agreement.bootstrap.sample import Columns
 from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
 from gradewire.agreement.optional_imports import one_blas_thread
 from gradewire.agreement.parts import Part
-from gradewire.agreement.point_estimates import Statistic
-from gradewire.agreement.resample import draws, question_clusters
+from gradewire.agreement.point_estimates import Statistic, right
+from gradewire.agreement.resample import draws, question_clusters, strata_of
 from gradewire.agreement.rows import JudgedRows
 
 
@@ -28,8 +28,9 @@ class JointBootstrap:
             ValueError: There is no row, columns differ in length, or a label is not a number.
         """
         _check(rows)
-        columns = Columns.of(rows, question_clusters(rows.datasets, rows.questions))
-        self._strata = columns.strata
+        clusters = question_clusters(rows.datasets, rows.questions)
+        self._strata = strata_of(rows.datasets, clusters)
+        columns = Columns(rows, clusters, self._strata, right(rows.labels))
         self._parts = [JudgedPart(columns, part) for part in parts]
         self._cells: list[list[CellDraws]] = []
         self._pairs: list[PairDraws] = []

@@ -42,7 +42,7 @@ class JudgedPart:
         self._numbers: dict[tuple[str, bytes], int] = {}
         self._wanted: list[set[Statistic]] = []
         # Questions of the part; samples number them from 0.
-        self._clusters, self._cluster_of_row = np.unique(columns.clusters[part.rows], return_inverse=True)
+        self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
         self._sums: list[dict[str, int]] = []
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))

@@ -1,13 +1,10 @@
 """One metric on the rows of one part."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.point_estimates import right
-from gradewire.agreement.resample import strata_of
 from gradewire.agreement.rows import JudgedRows
 
 
@@ -52,11 +49,6 @@ class Columns:
     clusters: NDArray[np.intp]
     strata: NDArray[np.intp]
     positive: NDArray[np.bool_] | None
-
-    @classmethod
-    def of(cls, rows: JudgedRows, clusters: NDArray[np.intp]) -> Self:
-        """Reads the labels of a table."""
-        return cls(rows, clusters, strata_of(rows.datasets, clusters), right(rows.labels))
 
     def usable(
         self, metric: str, part: NDArray[np.intp], *, beside: str | None

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.part import Draws, JudgedPart
 from gradewire.agreement.bootstrap.sample import Sample
-from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
+from gradewire.agreement.estimates import CellsMean, Difference, Estimate, difference, estimate
 from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.resample import joined
 
 
 class CellDraws:
@@ -37,7 +39,7 @@ class CellDraws:
 
     def draws(self, statistic: Statistic) -> NDArray[np.float64]:
         """Values of all draws, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
-        return _joined(self._draws.get(statistic, []))
+        return joined(self._draws.get(statistic, []))
 
     def questions(self, statistic: Statistic) -> int:
         """Questions behind a statistic that a draw can take otherwise."""
@@ -76,7 +78,7 @@ class PairDraws:
             ]
             defined = [differences[cell] for cell in self._defined_cells(statistic)]
             if defined:
-                self._means[statistic].append(mean_of_draws(defined))
+                self._means[statistic].append(_mean_of_draws(defined))
             self._all[statistic].append(differences[-1])
 
     @property
@@ -94,13 +96,13 @@ class PairDraws:
         # Both sides have the same rows, hence the same questions.
         questions = min((self.sides[cell][0].questions(statistic) for cell in cells), default=0)
         points = [self._point(cell, statistic) for cell in cells]
-        return difference(mean_of_defined(points), _joined(self._means[statistic]), questions=questions)
+        return difference(_mean_of_defined(points), joined(self._means[statistic]), questions=questions)
 
     def all_rows(self, statistic: Statistic) -> Difference:
         """Difference over all rows at once."""
         last = len(self.sides) - 1
         questions = self.sides[last][0].questions(statistic)
-        return difference(self._point(last, statistic), _joined(self._all[statistic]), questions=questions)
+        return difference(self._point(last, statistic), joined(self._all[statistic]), questions=questions)
 
     def _defined_cells(self, statistic: Statistic) -> list[int]:
         return [
@@ -114,8 +116,19 @@ class PairDraws:
         return first.values[statistic] - second.values[statistic]
 
 
-def _joined(taken: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.concatenate(taken) if taken else np.array([])
+def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
+    """Mean of a statistic, or of its size, over the cells in which it is defined; all draws have to be taken.
+
+    A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
+    """
+    defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
+    values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
+    if absolute:
+        values, draws = [abs(value) for value in values], [np.abs(drawn) for drawn in draws]
+    # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
+    questions = min((cell.questions(statistic) for cell in defined), default=0)
+    mean = estimate(_mean_of_defined(values), _mean_of_draws(draws), questions=questions)
+    return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
 
 
 def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np.float64]:
@@ -126,7 +139,7 @@ def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np
     return first[statistic][:shortest] - second[statistic][:shortest]
 
 
-def mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Mean of cells in every draw that all of them have, float64[draws]; NaN where a cell is undefined in the draw."""
     shortest = min(map(len, cells), default=0)
     if not shortest:
@@ -135,6 +148,6 @@ def mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return average
 
 
-def mean_of_defined(values: Sequence[float]) -> float:
+def _mean_of_defined(values: Sequence[float]) -> float:
     """Mean of values that are all defined; NaN of none."""
     return sum(values) / len(values) if values else math.nan

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.halves import question_key
+from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]
 
 FOLDS = 5
 # A weight is a statement about a formula, not a measurement: two places say all that rows can tell.
-RIGHT_FROM = 0.5
 WEIGHTS = np.round(np.linspace(0.0, 1.0, 101), 2)
 _DECIMALS = (2, 3, 4, 6)
 
@@ -103,9 +103,10 @@ def fit_weight(
         ValueError: All labels are equal, or a value is not finite.
     """
     _check(sentence + lexical, labels >= RIGHT_FROM if objective == "auc" else labels > labels.min())
-    agreement = _pearson if objective == "pearson" else _auc
+    right = labels >= RIGHT_FROM
     # One weight at a time: all at once would take a hundred times the memory of the rows.
-    values = np.array([agreement(weight * sentence + (1 - weight) * lexical, labels) for weight in WEIGHTS])
+    mixed = (weight * sentence + (1 - weight) * lexical for weight in WEIGHTS)
+    values = np.array([_pearson(scores, labels) if objective == "pearson" else auc(scores, right) for scores in mixed])
     values = np.nan_to_num(values, nan=-math.inf)
     best = np.flatnonzero(values >= values.max() - 1e-12)
     return float(WEIGHTS[best[len(best) // 2]])
@@ -151,12 +152,6 @@ def _pearson(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
     scores_away, labels_away = scores - scores.mean(), labels - labels.mean()
     spread = math.sqrt(float(scores_away @ scores_away) * float(labels_away @ labels_away))
     return float(scores_away @ labels_away) / spread if spread > 0 else math.nan
-
-
-def _auc(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
-    from gradewire.agreement.point_estimates import auc  # noqa: PLC0415 - loads scipy, which thresholds do without
-
-    return auc(scores, labels >= RIGHT_FROM)
 
 
 def _check(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> None:

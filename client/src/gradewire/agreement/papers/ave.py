@@ -17,16 +17,6 @@ from gradewire.agreement.estimates import Difference, Estimate, difference, esti
 from gradewire.agreement.papers.ave_figures import AveFigures, AveOptions, AveRows, ave_figures
 from gradewire.agreement.point_estimates import correlations
 
-__all__ = [
-    "AveDifferences",
-    "AveOptions",
-    "AveProperties",
-    "AveRows",
-    "ave_differences",
-    "ave_properties",
-    "merged_descriptions",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class AveProperties:

@@ -28,7 +28,8 @@ from gradewire.cli.run.labelled_run import RESAMPLES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire.agreement.papers.ave import AveDifferences, AveOptions, AveProperties
+    from gradewire.agreement.papers.ave import AveDifferences, AveProperties
+    from gradewire.agreement.papers.ave_figures import AveOptions
 
 METRICS = "sbert,sfve,bertscore,smile,rouge_l,bleu,meteor,exact_match"
 
@@ -154,7 +155,7 @@ def _columns(pairs: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _left_open(options: Mapping[str, Any]) -> AveOptions:
-    from gradewire.agreement.papers.ave import AveOptions  # noqa: PLC0415 - as above
+    from gradewire.agreement.papers.ave_figures import AveOptions  # noqa: PLC0415 - as above
 
     return AveOptions(
         log_base=options["log_base"],
