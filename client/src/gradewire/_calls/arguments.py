@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
-from gradewire.metric_types import Metric
+from gradewire.metric_types.base import Metric
 from gradewire.preparation import ReferenceEntry, SyntheticGeneration
 
 # Above it, seconds no longer fit into the clocks of event loops.

@@ -5,8 +5,8 @@ from typing import Any, Self, cast
 
 from gradewire._calls.arguments import check_metrics, check_text
 from gradewire.call_options import PrepareOptions, ScoreOptions
-from gradewire.metric_types import Preset, Synthetic
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
+from gradewire.metric_types.encoders import Preset, Synthetic
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from gradewire.cli.server_extra import embedded_module
 from gradewire.metric_types.line import parse_metric_line
 
 if TYPE_CHECKING:
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
 
 
 @click.command(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradewire.cli.run.labelled_run import LabelledRun
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
 
 RESAMPLES = 2000
 

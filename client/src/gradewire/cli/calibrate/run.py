@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gradewire.cli.calibrate.rows import LabelledScores
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.cli.run.labelled_run import LabelledRun
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
     from gradewire.transport import Transport
 
 THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradewire.cli.options.prompts import GivenPrompt
-    from gradewire.metric_types import Metric, Preset, Synthetic
+    from gradewire.metric_types.base import Metric
+    from gradewire.metric_types.encoders import Preset, Synthetic
 
 _HELP_COLUMNS = 78
 _PLACEHOLDERS = {Kind.FLAG: "true|false", Kind.COUNT: "N", Kind.NUMBER: "X", Kind.TEXT: "NAME"}

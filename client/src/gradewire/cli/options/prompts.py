@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.cli.input.columns import Row
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
     from gradewire_proto.v1 import types_pb2
 
 # More than any judge reads.

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire.metric_types import METRIC_TYPES, Cider, Metric, Smile
+from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Smile
 from gradewire.metric_types.line import parse_metric_line
+from gradewire.metric_types.words import Cider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gradewire import AsyncClient
     from gradewire.cli.input.files import InputFile
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
     from gradewire.metric_types.choice import MetricChoice
 
 # Parameters that name a corpus: of cider, of bertscore.

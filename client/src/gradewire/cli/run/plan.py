@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient, ModelList
     from gradewire.cli.input.files import InputFile
     from gradewire.cli.options.metrics import MetricOptions
-    from gradewire.metric_types import Metric, Synthetic
+    from gradewire.metric_types.base import Metric
     from gradewire.metric_types.choice import MetricChoice
+    from gradewire.metric_types.encoders import Synthetic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
