@@ -3,10 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gradewire_proto.v1 import models_pb2
-
-_STATES = {number: name.removeprefix("MODEL_STATE_") for name, number in models_pb2.ModelState.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
@@ -85,51 +81,3 @@ class ModelList:
     metrics: tuple[MetricInfo, ...]
     limits: Limits
     server_version: str
-
-
-def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
-    """The model list that a message says."""
-    return ModelList(
-        models=tuple(
-            ModelInfo(
-                name=model.name,
-                digest=model.digest,
-                state=_STATES.get(model.state, "UNKNOWN"),
-                message=model.message,
-                how_to_get=model.how_to_get,
-                is_default=model.is_default,
-                dims=model.dims,
-                max_tokens=model.max_tokens,
-                licence=model.licence,
-                numeric_class=model.numeric_class,
-                # A server from before there were judges says nothing.
-                kind=model.kind or "encoder",
-                remarks=tuple(model.remarks),
-                without_metrics=dict(sorted(model.without_metrics.items())),
-            )
-            for model in reply.models
-        ),
-        metrics=tuple(
-            MetricInfo(
-                name=metric.name,
-                version=metric.version,
-                description=metric.description,
-                minimum=metric.minimum,
-                maximum=metric.maximum,
-                higher_is_better=metric.higher_is_better,
-                citation=metric.citation,
-                parameters=tuple(
-                    MetricParameterInfo(each.name, each.description, each.default_value, each.allowed)
-                    for each in metric.parameters
-                ),
-                needs_model=metric.needs_model,
-                available=metric.available,
-                missing=metric.missing,
-                needs_judge=metric.needs_judge,
-                advice=metric.advice,
-            )
-            for metric in reply.metrics
-        ),
-        limits=Limits(**{name: getattr(reply.limits, name) for name in Limits.__dataclass_fields__}),
-        server_version=reply.server_version,
-    )
