@@ -31,7 +31,6 @@ class Lave(Metric):
         prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file
             (docs/reference/prompt-files.md); None: the metric's own.
         model: Judge, NAME or NAME@DIGEST (at least 8 hex digits); None: the call's `judge`, then the server's default.
-        version: Insist on this version of the metric's definition; None: any.
     """
 
     name: ClassVar[Literal["lave"]] = "lave"
@@ -56,7 +55,6 @@ class JudgeGrade(Metric):
         binary: As in `Lave`.
         prompt: As in `Lave`.
         model: As in `Lave`.
-        version: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_grade"]] = "judge_grade"
@@ -89,7 +87,6 @@ class JudgeVerdict(Metric):
         binary: As in `Lave`.
         prompt: As in `Lave`.
         model: As in `Lave`.
-        version: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_verdict"]] = "judge_verdict"
