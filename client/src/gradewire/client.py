@@ -39,7 +39,7 @@ class Client:
         address: HOST:PORT of the server.
         deadline_s: For calls that do not say their own, seconds.
         token: Sent as bearer token.
-        tls: Encrypts; None talks in clear.
+        tls: How to encrypt; None: no encryption.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         max_pending_items: Items that `submit` lets wait and be in work.
         max_pending_bytes: The same in bytes of their texts, as UTF-8.

@@ -47,6 +47,7 @@ class ScoreReport(Sequence[ItemScores]):
 
     Attributes:
         items: The results.
+        labels: What the metrics' results are called, in the order of the call.
         provenance: What reproduces the scores, by label; a label is missing when no item reached a server.
     """
 

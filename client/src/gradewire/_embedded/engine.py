@@ -27,7 +27,7 @@ __all__ = [
     "models_group",
     "print_settings",
     "run_server",
-    "settings_of_server",
+    "setting_infos",
 ]
 
 _HERE = "the engine in this process"
@@ -149,11 +149,6 @@ def _translated() -> Iterator[None]:
 def _translate(error: RequestError) -> GradewireError:
     retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
     return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
-
-
-def settings_of_server() -> tuple[SettingInfo, ...]:
-    """Name, flag, variable, kind, default and help of every setting, for the command's flags."""
-    return setting_infos()
 
 
 def print_settings(values: Mapping[str, Any]) -> str:

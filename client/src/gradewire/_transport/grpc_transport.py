@@ -71,7 +71,7 @@ class GrpcTransport:
     Args:
         address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
         token: Sent as bearer token with every call.
-        tls: Encrypts; None talks in clear.
+        tls: How to encrypt; None: no encryption.
     """
 
     def __init__(self, address: str, *, token: str | None = None, tls: Tls | None = None) -> None:
