@@ -51,19 +51,16 @@ class JointBootstrap:
         """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
         for part in self._parts:
             part.settle()
-        with one_blas_thread():
-            self._draw(resamples=resamples, seed=seed)
-
-    def _draw(self, *, resamples: int, seed: int) -> None:
         done = 0
-        for weights in draws(self._strata, resamples=resamples, seed=seed):
-            found = [part.resample(weights, rank_draws=max(0, RANK_DRAWS - done)) for part in self._parts]
-            done += len(weights)
-            for table in self._cells:
-                for cell, values in zip(table, found, strict=True):
-                    cell.take(values)
-            for pair in self._pairs:
-                pair.take(found)
+        with one_blas_thread():
+            for weights in draws(self._strata, resamples=resamples, seed=seed):
+                found = [part.resample(weights, rank_draws=max(0, RANK_DRAWS - done)) for part in self._parts]
+                done += len(weights)
+                for table in self._cells:
+                    for cell, values in zip(table, found, strict=True):
+                        cell.take(values)
+                for pair in self._pairs:
+                    pair.take(found)
 
 
 def _check(rows: JudgedRows) -> None:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.part import Draws, JudgedPart
 from gradewire.agreement.bootstrap.sample import Sample
-from gradewire.agreement.estimates import CellsMean, Difference, Estimate, difference, estimate
-from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.estimates import CellsMean, Estimate, difference, estimate
+from gradewire.agreement.point_estimates import VERDICT_STATISTICS, Statistic
 from gradewire.agreement.resample import joined
+from gradewire.agreement.result_tables import Comparison
 
 
 class CellDraws:
@@ -54,10 +55,10 @@ class PairDraws:
     """Two metrics on the rows that both scored: their differences in all draws so far."""
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
-        self.names = names
+        self._names = names
         # Of each part that matters: the finest ones for the mean of cells, the last one for all rows.
         self._places = [number for number, part in enumerate(parts) if part.part.level in {"cell", "all"}]
-        self.sides = [
+        self._sides = [
             [
                 CellDraws(parts[place], parts[place].add(name, statistics, beside=other))
                 for name, other in (names, names[::-1])
@@ -74,45 +75,41 @@ class PairDraws:
         for statistic in self._statistics:
             differences = [
                 _difference(found[place][first.number], found[place][second.number], statistic)
-                for place, (first, second) in zip(self._places, self.sides, strict=True)
+                for place, (first, second) in zip(self._places, self._sides, strict=True)
             ]
             defined = [differences[cell] for cell in self._defined_cells(statistic)]
             if defined:
                 self._means[statistic].append(_mean_of_draws(defined))
             self._all[statistic].append(differences[-1])
 
-    @property
-    def cells_in_all(self) -> int:
-        """Cells of the table."""
-        return sum(first.part.part.level == "cell" for first, _ in self.sides)
-
-    def cells(self, statistic: Statistic) -> int:
-        """Cells in which both sides are defined."""
-        return len(self._defined_cells(statistic))
-
-    def mean_of_cells(self, statistic: Statistic) -> Difference:
-        """Difference of the means over the cells in which both sides are defined."""
+    def comparison(self, statistic: Statistic) -> Comparison:
+        """The difference in a statistic with its intervals; all draws have to be taken."""
         cells = self._defined_cells(statistic)
+        last, everything = len(self._sides) - 1, self._sides[-1][0]
         # Both sides have the same rows, hence the same questions.
-        questions = min((self.sides[cell][0].questions(statistic) for cell in cells), default=0)
-        points = [self._point(cell, statistic) for cell in cells]
-        return difference(_mean_of_defined(points), joined(self._means[statistic]), questions=questions)
-
-    def all_rows(self, statistic: Statistic) -> Difference:
-        """Difference over all rows at once."""
-        last = len(self.sides) - 1
-        questions = self.sides[last][0].questions(statistic)
-        return difference(self._point(last, statistic), joined(self._all[statistic]), questions=questions)
+        questions = min((self._sides[cell][0].questions(statistic) for cell in cells), default=0)
+        mean = _mean_of_defined([self._point(cell, statistic) for cell in cells])
+        return Comparison(
+            *self._names,
+            statistic,
+            rows=everything.sample.judged if statistic in VERDICT_STATISTICS else len(everything.sample.scores),
+            mean_of_cells=difference(mean, joined(self._means[statistic]), questions=questions),
+            all_rows=difference(
+                self._point(last, statistic), joined(self._all[statistic]), questions=everything.questions(statistic)
+            ),
+            cells=len(cells),
+            cells_in_all=sum(first.part.part.level == "cell" for first, _ in self._sides),
+        )
 
     def _defined_cells(self, statistic: Statistic) -> list[int]:
         return [
             number
-            for number, (first, _) in enumerate(self.sides)
+            for number, (first, _) in enumerate(self._sides)
             if first.part.part.level == "cell" and not math.isnan(self._point(number, statistic))
         ]
 
     def _point(self, number: int, statistic: Statistic) -> float:
-        first, second = self.sides[number]
+        first, second = self._sides[number]
         return first.values[statistic] - second.values[statistic]
 
 
