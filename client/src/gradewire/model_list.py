@@ -6,7 +6,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """An encoder or a judge; attributes as in gradewire.v1.Model, `state` is LOADED, BUILT, MISSING or BROKEN."""
+    """An encoder or a judge.
+
+    Attributes:
+        digest: 64 hex digits; empty while MISSING.
+        state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN where the server is newer and says something else.
+        message: What `state` does not say, for people.
+        how_to_get: The command that makes it available; empty when it is.
+        is_default: Whether it is what a call without a model (or judge) takes.
+        max_tokens: Longer texts are cut here, with the warning TRUNCATED.
+        numeric_class: fp32-cpu, …: part of the digest, for it can change scores.
+        kind: "encoder" or "judge".
+        remarks: What one should know before using it.
+        without_metrics: Metrics that the encoder cannot compute as it is built, by name, and why.
+    """
 
     name: str
     digest: str
@@ -35,7 +48,15 @@ class MetricParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric; attributes as in gradewire.v1.Metric."""
+    """A metric.
+
+    Attributes:
+        minimum: Least possible score.
+        maximum: Largest possible score.
+        available: False while nothing that it needs is loaded; `missing` says what.
+        needs_judge: Whether its model is a judge.
+        advice: How it compares with cheaper metrics, where that was measured.
+    """
 
     name: str
     version: int
@@ -54,7 +75,13 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold; attributes as in gradewire.v1.Limits. 0 means that the server does not say."""
+    """What one request may hold; 0 means that the server does not say.
+
+    Attributes:
+        max_item_bytes: All strings of one item, as UTF-8.
+        stream_window_items: Items of one stream in work at a time.
+        max_windows: Windows of one prediction that smile looks at, from its first `max_prediction_words` words.
+    """
 
     max_items_per_request: int = 0
     max_metrics_per_request: int = 0

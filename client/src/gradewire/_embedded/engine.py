@@ -1,4 +1,4 @@
-"""How this package reaches server and models; imported only when they are asked for."""
+"""The engine in this process, and what the command asks of the server; imported only when they are asked for."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import click
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._transport.status_codes import error_for
-from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
+from gradewire.errors import InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
@@ -143,12 +143,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except RequestError as error:
-        raise _translate(error) from error
-
-
-def _translate(error: RequestError) -> GradewireError:
-    retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
-    return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
+        code = ERROR_TABLE[type(error)].code.name
+        retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
+        raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error
 
 
 def print_settings(values: Mapping[str, Any]) -> str:

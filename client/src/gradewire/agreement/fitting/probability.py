@@ -24,7 +24,7 @@ BAND_FOLDS: Final = 2
 LEAST_OF_A_CLASS: Final = 40
 """Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
 FEW_ROWS: Final = 1000
-# Chosen by cross-validation on half a of EVOUNA's development rows (docs/research/calibrated.md).
+# Chosen by cross-validation on the fit split of EVOUNA's development rows (docs/research/calibrated.md).
 _TREES: Final = {
     "max_iter": 100,
     "learning_rate": 0.1,
