@@ -60,8 +60,6 @@ def held_out_verdicts(
     right: NDArray[np.bool_],
     questions: Sequence[str],
     objective: Objective = "accuracy",
-    *,
-    folds: int = FOLDS,
 ) -> NDArray[np.float64]:
     """Verdicts of each row by a threshold fitted on the rows of other questions.
 
@@ -70,14 +68,13 @@ def held_out_verdicts(
         right: bool[rows].
         questions: Of each row; those with the same `question_key` stand in the same fold.
         objective: As of `fit_threshold`.
-        folds: Parts that take turns.
 
     Returns:
         float64[rows], 1 or 0; NaN where the rows of all other folds are right or all are wrong.
     """
-    fold = np.array([_fold(question, row, folds) for row, question in enumerate(questions)])
+    fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
     verdicts = np.full(len(scores), math.nan)
-    for number in range(folds):
+    for number in range(FOLDS):
         own, others = fold == number, fold != number
         if own.any() and right[others].any() and not right[others].all():
             threshold = fit_threshold(scores[others], right[others], objective)
@@ -141,11 +138,11 @@ def _between(low: float, high: float) -> float:
     return middle if low < middle else high
 
 
-def _fold(question: str, row: int, folds: int) -> int:
+def _fold(question: str, row: int) -> int:
     # A blank question is a question of its own, as everywhere.
     key = question_key(question) or f"row {row}"
     # Another part of the digest than the one that halves rows: a half would fill only some folds otherwise.
-    return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % folds
+    return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
 
 
 def _pearson(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
