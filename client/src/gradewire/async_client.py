@@ -1,13 +1,13 @@
 """The client on the caller's own event loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from concurrent.futures import Future
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self, Unpack
 
-from gradewire._calls.arguments import ClientSettings, check_rows
+from gradewire._calls.arguments import check_deadline, check_most, check_rows
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
@@ -30,7 +30,31 @@ DEADLINE_S = 30.0
 _ITEMS_PER_TURN = 32
 
 
-class AsyncClient:
+class ClientBase:
+    """What both clients are made with; each says in `_start` where its calls run."""
+
+    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+        self,
+        address: str = "127.0.0.1:50051",
+        *,
+        deadline_s: float = DEADLINE_S,
+        token: str | None = None,
+        tls: Tls | None = None,
+        transport: Transport | None = None,
+        max_pending_items: int = MAX_PENDING_ITEMS,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
+    ) -> None:
+        check_deadline(deadline_s)
+        check_most("max_pending_items", max_pending_items)
+        check_most("max_pending_bytes", max_pending_bytes)
+        carrier = transport or connect(address, token=token, tls=tls)
+        self._start(lambda: ClientCalls(carrier, deadline_s, max_pending_items, max_pending_bytes))
+
+    def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
+        raise NotImplementedError
+
+
+class AsyncClient(ClientBase):
     """Scores answers on a gradewire server; `async with` closes it.
 
     Args:
@@ -46,22 +70,8 @@ class AsyncClient:
         InvalidRequest: An argument is wrong; the message names it.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
-        self,
-        address: str = "127.0.0.1:50051",
-        *,
-        deadline_s: float = DEADLINE_S,
-        token: str | None = None,
-        tls: Tls | None = None,
-        transport: Transport | None = None,
-        max_pending_items: int = MAX_PENDING_ITEMS,
-        max_pending_bytes: int = MAX_PENDING_BYTES,
-    ) -> None:
-        settings = ClientSettings(
-            deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
-        )
-        carrier = transport or connect(address, token=token, tls=tls)
-        self._calls = ClientCalls(carrier, settings)
+    def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._calls = make_calls()
 
     async def score(
         self,

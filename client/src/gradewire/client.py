@@ -2,7 +2,7 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -10,13 +10,13 @@ from typing import Any, Self, Unpack
 from gradewire._blocking.background_calls import BackgroundCalls
 from gradewire._blocking.background_loop import BackgroundLoop
 from gradewire._blocking.iterable_reader import IterableReader
-from gradewire._calls.arguments import ClientSettings, check_rows
+from gradewire._calls.arguments import check_rows
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.score import ProgressCallback
-from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
-from gradewire.async_client import DEADLINE_S, connect
+from gradewire._calls.submit import SubmitCallback, refused
+from gradewire.async_client import ClientBase
 from gradewire.call_options import PrepareOptions, ScoreOptions
 from gradewire.items import ItemLike
 from gradewire.metric_types.choice import MetricsLike
@@ -24,11 +24,9 @@ from gradewire.model_list import ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
-from gradewire.tls import Tls
-from gradewire.transport import Transport
 
 
-class Client:
+class Client(ClientBase):
     """Scores answers on a gradewire server; `with` closes it, so does the end of the program.
 
     The same methods as `AsyncClient`, run on a thread of the client's own: usable from several threads, and where an
@@ -48,22 +46,8 @@ class Client:
         InvalidRequest: An argument is wrong; the message names it.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
-        self,
-        address: str = "127.0.0.1:50051",
-        *,
-        deadline_s: float = DEADLINE_S,
-        token: str | None = None,
-        tls: Tls | None = None,
-        transport: Transport | None = None,
-        max_pending_items: int = MAX_PENDING_ITEMS,
-        max_pending_bytes: int = MAX_PENDING_BYTES,
-    ) -> None:
-        settings = ClientSettings(
-            deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
-        )
-        carrier = transport or connect(address, token=token, tls=tls)
-        self._background = BackgroundCalls(lambda: ClientCalls(carrier, settings))
+    def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._background = BackgroundCalls(make_calls)
         weakref.finalize(self, self._background.close)
 
     def score(

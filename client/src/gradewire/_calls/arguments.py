@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import AsyncIterable, Iterable, Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 from gradewire.errors import InvalidRequest
@@ -12,22 +11,6 @@ from gradewire.preparation import ReferenceEntry, SyntheticGeneration
 
 # Above it, seconds no longer fit into the clocks of event loops.
 _MAX_DEADLINE_S = 1e9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSettings:
-    """What a client is made with, beside its transport; named, checked and refused as arguments of `Client`."""
-
-    deadline_s: float
-    max_pending_items: int
-    max_pending_bytes: int
-
-    def __post_init__(self) -> None:
-        check_deadline(self.deadline_s)
-        for name in ("max_pending_items", "max_pending_bytes"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise InvalidRequest(f"{name}={value!r}: give a whole number, 1 or more")
 
 
 def check_deadline(deadline_s: object) -> float:
@@ -40,6 +23,12 @@ def check_deadline(deadline_s: object) -> float:
     if not 0 < seconds < math.inf:
         raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, a number more than 0 and finite")
     return min(seconds, _MAX_DEADLINE_S)
+
+
+def check_most(name: str, most: object) -> None:
+    """Refuses what is no number of things that there may be at most."""
+    if not isinstance(most, Integral) or most < 1:
+        raise InvalidRequest(f"{name}={most!r}: give a whole number, 1 or more")
 
 
 def check_rows(name: str, rows: object, *, may_be_async: bool = False) -> None:

@@ -5,13 +5,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from gradewire._calls.arguments import (
-    ClientSettings,
-    check_deadline,
-    check_generate,
-    check_progress,
-    check_timeout,
-)
+from gradewire._calls.arguments import check_deadline, check_generate, check_progress, check_timeout
 from gradewire._calls.chunks import Deadline
 from gradewire._calls.corpus import check_streamed
 from gradewire._calls.decode import decode_model_list
@@ -44,13 +38,15 @@ class ClientCalls:
 
     Args:
         transport: Carries them; closed with the calls.
-        settings: Of the client.
+        deadline_s: For calls that do not say their own, seconds.
+        max_pending_items: Items that `submit` lets wait and be in work.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
     """
 
-    def __init__(self, transport: Transport, settings: ClientSettings) -> None:
+    def __init__(self, transport: Transport, deadline_s: float, max_pending_items: int, max_pending_bytes: int) -> None:
         self._transport = transport
-        self._deadline_s = check_deadline(settings.deadline_s)
-        self._submissions = Submissions(settings.max_pending_items, settings.max_pending_bytes)
+        self._deadline_s = check_deadline(deadline_s)
+        self._submissions = Submissions(max_pending_items, max_pending_bytes)
         self._limits: Limits | None = None
         self._closed = False
 

@@ -8,7 +8,7 @@ independent.
 from gradewire.agreement.cells import agreement
 from gradewire.agreement.estimates import CellsMean, Difference, Estimate
 from gradewire.agreement.optional_imports import MissingScipyError
-from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
+from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic, point_values
 from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
 from gradewire.agreement.rows import JudgedRows
 
@@ -25,4 +25,5 @@ __all__ = [
     "MissingScipyError",
     "Statistic",
     "agreement",
+    "point_values",
 ]

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gradewire.agreement import JudgedRows, agreement
 from gradewire.agreement.bootstrap import weighted
-from gradewire.agreement.point_estimates import Statistic, auc
+from gradewire.agreement.point_estimates import auc, point_values
 
 VALUES = st.sampled_from([0.0, 0.1, 0.25, 0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])
 TABLES = st.lists(st.tuples(VALUES, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3)), min_size=1, max_size=25)
@@ -73,17 +72,10 @@ def test_draws_do_not_touch_each_other() -> None:
         assert math.isnan(together[2]), "labels of the third draw are all alike"
 
 
-def point_values(scores: list[float], verdicts: list[float], labels: list[float]) -> dict[Statistic, float]:
-    none = [""] * len(labels)
-    x, said, y = (np.array(column, dtype=float) for column in (scores, verdicts, labels))
-    rows = JudgedRows({"m": x}, {"m": said}, y, none, none, none)
-    return {name: found.value for name, found in agreement(rows, resamples=1).metrics[0].cells[-1].estimates.items()}
-
-
 def test_point_values_by_hand() -> None:
     # Scores 1 2 3 4 against labels 0 1 0 1: of the 4 (right, wrong) pairs 3 are in order, so AUC = 3/4;
     # tau-b = (3 - 1) / sqrt((6 - 0)(6 - 2)) = 2 / sqrt(24); r = covariance 0.25 over sqrt(1.25 * 0.25).
-    values = point_values([1, 2, 3, 4], [0, 1, 1, 1], [0, 1, 0, 1])
+    values = point_values(np.array([1.0, 2, 3, 4]), np.array([0.0, 1, 1, 1]), np.array([0.0, 1, 0, 1]))
     assert values["auc"] == pytest.approx(0.75)
     assert values["kendall"] == pytest.approx(2 / math.sqrt(24))
     assert values["pearson"] == pytest.approx(0.25 / math.sqrt(1.25 * 0.25))
@@ -91,14 +83,14 @@ def test_point_values_by_hand() -> None:
 
 
 def test_labels_beyond_one_have_no_accuracy_and_no_auc() -> None:
-    values = point_values([0.1, 0.9], [0, 1], [1, 5])
+    values = point_values(np.array([0.1, 0.9]), np.array([0.0, 1.0]), np.array([1.0, 5.0]))
     assert math.isnan(values["accuracy"])
     assert math.isnan(values["auc"])
     assert values["pearson"] == pytest.approx(1.0)
 
 
 def test_constant_labels_leave_correlations_undefined_but_not_accuracy() -> None:
-    values = point_values([0.1, 0.9], [1, 1], [1, 1])
+    values = point_values(np.array([0.1, 0.9]), np.array([1.0, 1.0]), np.array([1.0, 1.0]))
     assert math.isnan(values["pearson"])
     assert math.isnan(values["auc"])
     assert values["accuracy"] == pytest.approx(1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire.agreement.point_estimates import auc, right
+from gradewire.agreement.point_estimates import RIGHT_FROM, auc, right
 
 MOST_ROC_POINTS = 200
 
@@ -125,16 +125,15 @@ def metric_curves(
     in_unit = right(labels) is not None
     probabilities = in_unit and len(kept) > 0 and kept.min() >= 0 and kept.max() <= 1
     return MetricCurves(
-        roc=_roc(kept, beside) if in_unit else None,
+        roc=_roc(kept, beside >= RIGHT_FROM) if in_unit else None,
         calibration=_calibration(kept, beside, bins, probabilities=probabilities) if in_unit and len(kept) else None,
         distribution=_distribution(kept, beside, histogram_bins, in_unit=in_unit, failed=int((~scored).sum())),
         brier=float(np.mean((kept - beside) ** 2)) if probabilities else math.nan,
     )
 
 
-def _roc(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> RocCurve | None:
-    positive = right(labels)
-    if positive is None or positive.all() or not positive.any():
+def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve | None:
+    if positive.all() or not positive.any():
         return None
     values, group = np.unique(scores, return_inverse=True)
     positives, negatives = int(positive.sum()), int((~positive).sum())
