@@ -45,10 +45,7 @@ class EmbeddedTransport:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        try:
-            self._settings = Settings.load(**settings)
-        except SettingsError as error:
-            raise InvalidRequest(f"embedded: {error}") from error
+        self._settings = _load(settings, "embedded: ")
         check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
@@ -175,11 +172,11 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
 
 
-def _load(values: Mapping[str, Any]) -> Settings:
+def _load(values: Mapping[str, Any], before_message: str = "") -> Settings:
     try:
         return Settings.load(**values)
     except SettingsError as error:
-        raise InvalidRequest(str(error)) from error
+        raise InvalidRequest(f"{before_message}{error}") from error
 
 
 def models_group() -> click.Group:
