@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from gradewire_server.domain.needs import Tier
-from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.storage.codec import with_tier
 from gradewire_server.storage.keys import ModelSpaces
 from gradewire_server.storage.lru import SegmentedLru

@@ -15,12 +15,12 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.submission import Queued, Submission, end, finish
-from gradewire_server.encoders.blob_store import BlobCache
+from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
+from gradewire_server.encoders.cache.memory import BlobCache
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
-from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import Tokenized
-from gradewire_server.encoders.vector_cache import CachedEncoder
+from gradewire_server.encoders.waiting_calls import PendingText, PendingTexts, VectorCall
 from gradewire_server.storage.codec import encode_blobs
 from gradewire_server.storage.keys import EntryKind, ModelSpaces
 from gradewire_server.storage.lru import SegmentedLru

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.submission import Ended
-from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.storage.keys import EntryKind, ModelSpaces
 from gradewire_server.storage.second_level import SecondLevel
 from gradewire_server.storage.token_codec import is_whole

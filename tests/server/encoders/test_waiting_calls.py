@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
+from gradewire_server.encoders.waiting_calls import PendingText, PendingTexts, VectorCall
 from gradewire_server.storage.vector_kind import SENTENCE
 
 

@@ -14,11 +14,11 @@ from gradewire_server.domain.needs import Source, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.errors import RunError
-from gradewire_server.encoders.blob_store import BlobCache, Entry
+from gradewire_server.encoders.cache.memory import BlobCache, Entry
+from gradewire_server.encoders.cache.stored_first import StoredFirst
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder
-from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
-from gradewire_server.encoders.stored_vectors import StoredFirst
 from gradewire_server.encoders.telemetry import EncoderTelemetry
+from gradewire_server.encoders.waiting_calls import PendingText, PendingTexts, VectorCall
 from gradewire_server.storage.vector_kind import VectorKind
 
 _log = logging.getLogger(__name__)
