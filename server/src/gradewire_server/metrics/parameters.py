@@ -1,7 +1,7 @@
 """Parameters that metrics of several rooms share; field and value names as in types.proto."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -22,7 +22,6 @@ THRESHOLD_INFO = ParameterInfo(
     allowed="a number; empty: no verdict unless one was fitted",
 )
 
-E = TypeVar("E", bound=StrEnum)
 P = TypeVar("P", bound=PlainParameters)
 
 
@@ -34,20 +33,30 @@ class Measure(StrEnum):
     RECALL = "recall"
 
 
-MEASURE_INFO = ParameterInfo(
-    name="measure",
-    description="Which of precision, recall and their harmonic mean becomes the score.",
-    default_value=Measure.F1,
-    allowed=", ".join(Measure),
+def choice_info(name: str, default: StrEnum, description: str) -> ParameterInfo:
+    """A parameter whose values are the members of the default's enum."""
+    return ParameterInfo(name, description, default_value=default, allowed=", ".join(type(default)))
+
+
+MEASURE_INFO = choice_info(
+    "measure", Measure.F1, "Which of precision, recall and their harmonic mean becomes the score."
 )
 
 
-def member(kind: type[E], field: str, value: str) -> E:
-    """The member of an enum that `value` names; raises ParameterError naming `field` and the choices."""
-    try:
-        return kind(value)
-    except ValueError:
-        raise ParameterError(field, f"must be one of {', '.join(kind)}, not {value!r}") from None
+def take_choices(parameters: PlainParameters) -> None:
+    """Makes members of all fields whose default is the member of an enum; for `__post_init__`.
+
+    Raises:
+        ParameterError: A choice that does not exist; names the field and the choices.
+    """
+    for field in fields(parameters):
+        if isinstance(field.default, StrEnum):
+            kind = type(field.default)
+            value = getattr(parameters, field.name)
+            try:
+                object.__setattr__(parameters, field.name, kind(value))
+            except ValueError:
+                raise ParameterError(field.name, f"must be one of {', '.join(kind)}, not {value!r}") from None
 
 
 def check_threshold(value: float | None) -> None:

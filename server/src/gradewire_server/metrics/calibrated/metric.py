@@ -90,9 +90,6 @@ class Calibrated:
         version=VERSION,
         description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
         "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="gradewire, docs/reference/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",
         parameters=(

@@ -41,7 +41,8 @@ from gradewire_server.metrics.parameters import (
     THRESHOLD_INFO,
     Measure,
     check_threshold,
-    member,
+    choice_info,
+    take_choices,
     with_fitted_threshold,
 )
 from gradewire_server.metrics.rounds import ask_together
@@ -80,8 +81,7 @@ class BertscoreParameters(PlainParameters):
     calibration: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", member(Measure, "measure", self.measure))
-        object.__setattr__(self, "idf", member(Corpus, "idf", self.idf))
+        take_choices(self)
         check_threshold(self.threshold)
 
     @property
@@ -113,8 +113,6 @@ class Bertscore:
         version=1,
         description="Tokens of prediction and references, each matched with the closest one of the other side.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Zhang, Kishore, Wu, Weinberger and Artzi 2020, BERTScore: Evaluating Text Generation with BERT, ICLR",
         parameters=(
             MODEL_INFO,
@@ -125,12 +123,11 @@ class Bertscore:
                 default_value="the model's own choice",
                 allowed="a layer that the model gives token vectors of",
             ),
-            ParameterInfo(
-                name="idf",
-                description="Which references the weights of rare tokens are counted over; with_question puts the "
-                "question before these too.",
-                default_value=Corpus.NONE,
-                allowed=", ".join(Corpus),
+            choice_info(
+                "idf",
+                Corpus.NONE,
+                "Which references the weights of rare tokens are counted over; with_question puts the question before "
+                "these too.",
             ),
             ParameterInfo(
                 name="rescale",

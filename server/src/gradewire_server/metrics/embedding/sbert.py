@@ -28,8 +28,6 @@ class Sbert:
         version=1,
         description="Largest cosine of the sentence vectors of prediction and references.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
         parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,

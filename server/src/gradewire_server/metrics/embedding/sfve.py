@@ -35,8 +35,6 @@ class Sfve:
         version=1,
         description="Largest cosine of the sentence vectors of prediction and references, each behind the question.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,

@@ -33,12 +33,7 @@ class EasyMatch(TextMetric[EasyMatchParameters]):
         name="easy_match",
         version=1,
         description="1 if a reference occurs in the prediction as consecutive whole words, SMILE-normalised, else 0.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025, baselines",
-        parameters=(),
-        needs_model=False,
     )
     parameters_type = EasyMatchParameters
 

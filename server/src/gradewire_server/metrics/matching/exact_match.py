@@ -44,12 +44,7 @@ class ExactMatch(TextMetric[ExactMatchParameters]):
         name="exact_match",
         version=1,
         description="1 if prediction equals reference save case, punctuation, articles and white space, else 0.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Rajpurkar et al. 2016, SQuAD: 100,000+ Questions for Machine Comprehension of Text, EMNLP",
-        parameters=(),
-        needs_model=False,
     )
     parameters_type = ExactMatchParameters
 

@@ -32,12 +32,7 @@ class LexicalMatch(TextMetric[LexicalMatchParameters]):
         name="lexical_match",
         version=1,
         description="1 if a reference occurs in the prediction as consecutive whole words, SQuAD-normalised, else 0.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023; Kamalloo et al. 2023, ACL",
-        parameters=(),
-        needs_model=False,
     )
     parameters_type = LexicalMatchParameters
 

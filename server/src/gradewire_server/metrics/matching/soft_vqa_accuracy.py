@@ -46,9 +46,6 @@ class SoftVqaAccuracy(TextMetric[SoftVqaAccuracyParameters]):
         name="soft_vqa_accuracy",
         version=1,
         description="VQA accuracy with 1 - character error rate in place of equality; all references count.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
         parameters=(
             CONSENSUS_INFO,
@@ -59,7 +56,6 @@ class SoftVqaAccuracy(TextMetric[SoftVqaAccuracyParameters]):
                 allowed="above 0 to 1",
             ),
         ),
-        needs_model=False,
     )
     parameters_type = SoftVqaAccuracyParameters
 

@@ -86,9 +86,6 @@ class Bleu(TextMetric[BleuParameters]):
         name="bleu",
         version=1,
         description="Sentence BLEU over all references: 13a tokens, smoothing exp, effective order; sacrebleu's / 100.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Papineni et al. 2002, BLEU, ACL; Post 2018, A Call for Clarity in Reporting BLEU Scores, WMT",
         parameters=(
             ParameterInfo(
@@ -98,7 +95,6 @@ class Bleu(TextMetric[BleuParameters]):
                 allowed=f"1 to {_LONGEST_NGRAM}",
             ),
         ),
-        needs_model=False,
     )
     parameters_type = BleuParameters
 

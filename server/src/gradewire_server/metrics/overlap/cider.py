@@ -29,7 +29,7 @@ from gradewire_server.domain.result import (
 )
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
-from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.parameters import take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 
 _SIGMA_WORDS: Final = 6.0
@@ -47,7 +47,7 @@ class CiderParameters(PlainParameters):
     corpus: Corpus = Corpus.REQUEST
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "corpus", member(Corpus, "corpus", self.corpus))
+        take_choices(self)
         if self.corpus is Corpus.NONE:
             raise ParameterError("corpus", "must be request or prepared: without weights it is not CIDEr")
 
@@ -68,9 +68,7 @@ class Cider:
         name="cider",
         version=1,
         description="CIDEr-D over all references: shared 1- to 4-grams, weighed by how rare they are in a corpus.",
-        minimum=0.0,
         maximum=10.0,
-        higher_is_better=True,
         citation="Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, CVPR",
         parameters=(
             ParameterInfo(
@@ -81,7 +79,6 @@ class Cider:
                 allowed="request, prepared",
             ),
         ),
-        needs_model=False,
     )
     parameters_type = CiderParameters
 

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from gradewire_server.domain.calibration import calibration_for
 from gradewire_server.domain.metric import ModelFacts, ParameterError, PlainParameters
-from gradewire_server.metrics.parameters import check_readable, check_threshold, member
+from gradewire_server.metrics.parameters import check_readable, check_threshold, take_choices
 
 
 class SmilePreset(StrEnum):
@@ -59,8 +59,7 @@ class SmileParameters(PlainParameters):
 
     def __post_init__(self) -> None:
         check_threshold(self.threshold)
-        object.__setattr__(self, "preset", member(SmilePreset, "preset", self.preset))
-        object.__setattr__(self, "synthetic", member(SyntheticMode, "synthetic", self.synthetic))
+        take_choices(self)
         if self.sentence_weight is not None and not (
             math.isfinite(self.sentence_weight) and 0 <= self.sentence_weight <= 1
         ):
