@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import (
     CalibratedParts,
     Failure,
@@ -30,6 +30,7 @@ from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
+from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
@@ -130,8 +131,7 @@ class Calibrated:
         if failure is not None:
             return failure
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        vectors = yield from ask(Embed(parameters.model, entry.references + keywords, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, entry.references + keywords))
 
 
 def _stored(facts: ModelFacts) -> Calibration | None:

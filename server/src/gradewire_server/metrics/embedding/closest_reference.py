@@ -1,14 +1,13 @@
 """The reference whose sentence vector is closest to the prediction's."""
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from typing_extensions import override
 
 from gradewire_server.domain.metric import ModelFacts, PlainParameters
-from gradewire_server.domain.needs import Embed, Need, Tier, Vectors, ask
-from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.needs import Vectors
+from gradewire_server.domain.result import MetricResult, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.parameters import check_threshold, with_fitted_threshold
 from gradewire_server.metrics.rounds import is_cut
 from gradewire_server.metrics.ties import first_of_the_highest
@@ -56,9 +55,3 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
         matched_reference=best,
         correct=None if threshold is None else score >= threshold,
     )
-
-
-def embed_references(model: str, texts: tuple[str, ...]) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """Asks for the vectors of references that are prepared."""
-    vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
-    return vectors if isinstance(vectors, Failure) else None

@@ -58,6 +58,12 @@ CONSENSUS_INFO: Final = choice_info(
     VqaConsensus.LEAVE_ONE_OUT,
     "leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3).",
 )
+VERDICT_CUT_INFO: Final = ParameterInfo(
+    name="verdict_cut",
+    description="Score from which the answer counts as right; empty: one agreeing annotator is enough.",
+    default_value="",
+    allowed="above 0 to 1",
+)
 
 
 def comparable(item: Item) -> tuple[str, tuple[str, ...]]:
@@ -67,17 +73,6 @@ def comparable(item: Item) -> tuple[str, tuple[str, ...]]:
     if len(set(references)) == 1:
         return prediction, references
     return vqa_normalise(prediction), tuple(map(vqa_normalise, references))
-
-
-def check_annotators(item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
-    """As `check_item`; also INVALID_INPUT where one reference is all there is to leave out."""
-    failure = check_item(item)
-    if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
-        return Failure(
-            Status.INVALID_INPUT,
-            "references: leaving one annotator out needs two at least, one answer each; consensus=direct takes one",
-        )
-    return failure
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
@@ -101,21 +96,20 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
         version=1,
         description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
-        parameters=(
-            CONSENSUS_INFO,
-            ParameterInfo(
-                name="verdict_cut",
-                description="Score from which the answer counts as right; empty: one agreeing annotator is enough.",
-                default_value="",
-                allowed="above 0 to 1",
-            ),
-        ),
+        parameters=(CONSENSUS_INFO, VERDICT_CUT_INFO),
     )
     parameters_type = VqaAccuracyParameters
 
     @override
     def check(self, item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
-        return check_annotators(item, parameters)
+        failure = check_item(item)
+        # One reference is all there is to leave out.
+        if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
+            return Failure(
+                Status.INVALID_INPUT,
+                "references: leaving one annotator out needs two at least, one answer each; consensus=direct takes one",
+            )
+        return failure
 
     @override
     def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
 from gradewire_server.domain.needs import (
     Corpus,
     CorpusStatistics,
     DocumentFrequencies,
-    Preparation,
     Program,
     Terms,
     ask,
@@ -27,10 +26,11 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - the domain's word for it
 )
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
 from gradewire_server.metrics.parameters import take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
+from gradewire_server.metrics.text_metric import NothingToPrepare
 
 _SIGMA_WORDS: Final = 6.0
 _SCALE: Final = 10.0
@@ -61,7 +61,7 @@ class _Vector:
     words: int
 
 
-class Cider:
+class Cider(NothingToPrepare):
     """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10."""
 
     info = MetricInfo(
@@ -93,12 +93,6 @@ class Cider:
             return MetricResult.failed(corpus)
         failure = _too_small(corpus)
         return MetricResult.failed(failure) if failure else _grade(item, corpus)
-
-    def prepare(self, entry: ReferenceEntry, parameters: CiderParameters) -> Preparation:
-        """Asks for nothing: the entry itself is what is kept of a prepared corpus."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)
 
 
 def _too_small(corpus: DocumentFrequencies) -> Failure | None:

@@ -10,12 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import FindSynonyms, Preparation, Program, ask
+from gradewire_server.domain.needs import FindSynonyms, Program, ask
 from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
 from gradewire_server.domain.result import Warning as Remark
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.overlap.meteor_alignment import (
     Alignment,
     IndexedWords,
@@ -27,6 +27,7 @@ from gradewire_server.metrics.overlap.meteor_alignment import (
 from gradewire_server.metrics.parameters import choice_info, take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import first_words
+from gradewire_server.metrics.text_metric import NothingToPrepare
 from gradewire_server.metrics.ties import first_of_the_highest
 
 _LARGEST_BETA: Final = 100.0
@@ -84,8 +85,8 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
     return (1 - parts.penalty) * mean
 
 
-class Meteor:
-    """METEOR against the best reference, of equals the first; synonyms are WordNet's."""
+class Meteor(NothingToPrepare):
+    """METEOR against the best reference, of equals the first; asks for WordNet's synonyms of predictions alone."""
 
     info = MetricInfo(
         name="meteor",
@@ -137,9 +138,3 @@ class Meteor:
             matched_reference=best,
             parts=found[best],
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: MeteorParameters) -> Preparation:
-        """Asks for nothing: synonyms are asked for of predictions."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, choice_info
+from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.rounds import gather
@@ -82,5 +83,4 @@ class Smile:
         if isinstance(sentences, Failure):
             return sentences
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        vectors = yield from ask(Embed(parameters.model, sentences + keywords, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, sentences + keywords))

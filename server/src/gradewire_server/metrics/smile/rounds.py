@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vectors, ask
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.rounds import ask_together, is_cut
+from gradewire_server.metrics.rounds import ask_together, is_cut, sentence_needs
 from gradewire_server.metrics.smile.formula import (
     Evidence,
     Keyword,
@@ -34,7 +34,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
     """Asks for all that the score of `texts` rests on; a Failure where the encoder fails."""
     if not texts.held:
         return (yield from _look(texts, parameters, None))
-    answers = yield from ask_together(*_sentence_needs(texts, parameters))
+    answers = yield from ask_together(*sentence_needs(parameters.model, texts.prediction, texts.sentences))
     if isinstance(answers, Failure):
         return answers
     prediction, sentences = answers
@@ -59,7 +59,7 @@ def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
         Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW),
-        *(() if known else _sentence_needs(texts, parameters)),
+        *(() if known else sentence_needs(parameters.model, texts.prediction, texts.sentences)),
     )
     if isinstance(answers, Failure):
         return answers
@@ -92,13 +92,6 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence 
     if isinstance(vectors, Failure):
         return vectors
     return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=is_cut(keywords, vectors))
-
-
-def _sentence_needs(texts: SmileTexts, parameters: SmileParameters) -> tuple[Embed, Embed]:
-    return (
-        Embed(parameters.model, (texts.prediction,), Tier.PREDICTION),
-        Embed(parameters.model, texts.sentences, Tier.REFERENCE),
-    )
 
 
 def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> NDArray[np.float64]:
