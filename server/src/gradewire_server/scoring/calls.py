@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -92,7 +93,7 @@ class Call(ABC, Generic[T]):
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
         # A run's asks stand next to each other, because a round is added as a whole.
-        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=_run_of))
+        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
         for slot, answer in answers:
@@ -111,10 +112,6 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8], timi
         texts = list(set().union(*used))
         run.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
     run.cost.add_timing(timing)
-
-
-def _run_of(ask: tuple[AnyRun, int, Positions]) -> AnyRun:
-    return ask[0]
 
 
 def _rows(positions: Positions) -> slice | list[int]:

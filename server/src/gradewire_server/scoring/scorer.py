@@ -15,8 +15,6 @@ from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic.sentence import Writing
 
-__all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
-
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
 """Told of each result as it is there: item index, metric index, result."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.metrics.calibrated.features.catalog import Feature
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
 
 if TYPE_CHECKING:
@@ -28,21 +29,6 @@ _INT: Final = np.intp
 
 class FitError(ValueError):
     """A stored fit cannot be used; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRule:
-    """What a fit has to keep to in reading one of the metric's features.
-
-    Attributes:
-        name: Of the feature.
-        monotone: The direction that must be kept: 1, -1, or 0 for either.
-        width: Of ramps, at least; narrower ones would let the last bits of vectors move a probability.
-    """
-
-    name: str
-    monotone: int
-    width: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +112,7 @@ def fit_id(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
-def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> CalibratedFit:
+def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CalibratedFit:
     """Reads a stored fit and checks all that its use relies on.
 
     Args:
@@ -175,7 +161,7 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
 
 
 @lru_cache(maxsize=8)
-def cached_fit(text: str, known: tuple[ColumnRule, ...], version: int) -> CalibratedFit | str:
+def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> CalibratedFit | str:
     """As `read_fit`, once per text and process; why not, where it cannot be used."""
     try:
         return read_fit(text, known, version=version)
@@ -183,7 +169,7 @@ def cached_fit(text: str, known: tuple[ColumnRule, ...], version: int) -> Calibr
         return str(error)
 
 
-def _columns(form: "FitForm", known: Sequence[ColumnRule]) -> NDArray[np.intp]:
+def _columns(form: "FitForm", known: Sequence[Feature]) -> NDArray[np.intp]:
     positions = {rule.name: position for position, rule in enumerate(known)}
     names = [feature.name for feature in form.features]
     if len(set(names)) < len(names):

@@ -27,7 +27,7 @@ from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
+from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
 from gradewire_server.metrics.checks import check_item, check_references
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.rounds import embed_references
@@ -36,7 +36,6 @@ from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 1
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
-_RULES: Final = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -146,7 +145,7 @@ def _fit(facts: ModelFacts) -> CalibratedFit | str:
             f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
             "earlier release built gets it by `gradewire models build NAME`)"
         )
-    found = cached_fit(stored.fit, _RULES, VERSION)
+    found = cached_fit(stored.fit, FEATURES, VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
     if found.model_digest != facts.digest:

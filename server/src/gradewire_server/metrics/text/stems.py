@@ -5,7 +5,7 @@ NLTK's default mode. Ours, because importing NLTK's takes seconds and up to 90 M
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 LONGEST_STEMMED_CHARACTERS: Final = 64
@@ -110,10 +110,6 @@ def _double_ending(word: str) -> str:
     return _replaced(word, _DOUBLE_ENDINGS)
 
 
-def _quality(word: str) -> str:
-    return _replaced(word, _QUALITIES)
-
-
 def _replaced(word: str, endings: Mapping[str, str]) -> str:
     ending = _ending(word, endings)
     stem = word.removesuffix(ending)
@@ -143,7 +139,7 @@ _STEPS: Final[tuple[Callable[[str], str], ...]] = (
     _past_or_progressive,
     _final_y,
     _double_ending,
-    _quality,
+    partial(_replaced, endings=_QUALITIES),
     _remaining_ending,
     _final_e,
     _final_ll,
