@@ -167,7 +167,7 @@ def _result(
         best_window=inputs.terms.best_window,
         features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
     )
-    warnings = (Warning.TRUNCATED,) if inputs.evidence.truncated else ()
+    warnings = (Warning.TRUNCATED,) if inputs.truncated else ()
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)

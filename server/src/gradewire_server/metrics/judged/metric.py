@@ -6,11 +6,12 @@ from typing import Generic, TypeVar
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
+from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
 from gradewire_server.metrics.judged.parameters import BinaryParameters, BinaryQuestions, JudgeParameters, LabelValue
 from gradewire_server.metrics.judged.rounds import Judged, ask_judge
-from gradewire_server.metrics.judged.shown_item import check_entry, check_judged
+from gradewire_server.metrics.judged.shown_item import check_judged
 
 P = TypeVar("P", bound=JudgeParameters)
 
@@ -69,7 +70,7 @@ class JudgedMetric(Generic[P]):
         """Asks for nothing: a judge reads the references with each answer."""
         del parameters
         yield from ()
-        return check_entry(entry)
+        return check_references(entry.references) or check_question(entry.question)
 
     def _by_rule(self, verdict: bool) -> MetricResult:  # noqa: FBT001 - the verdict is what it is about
         value = self.scale.highest if verdict else self.scale.lowest
@@ -87,7 +88,7 @@ class JudgedMetric(Generic[P]):
             yes_probability, correct = None, score >= correct_from
         return MetricResult(
             score=score,
-            warnings=judged.warnings,
+            warnings=(Warning.TRUNCATED,) if judged.cut else (),
             matched_reference=judged.matched_reference,
             parts=judged.parts(scale.step, value=value if scale.shown else None, yes_probability=yes_probability),
             correct=correct,

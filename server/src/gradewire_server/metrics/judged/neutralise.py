@@ -45,10 +45,7 @@ class Delimiters:
     announcing: tuple[str, ...] = ()
 
 
-NO_DELIMITERS: Final = Delimiters()
-
-
-def neutralise(text: str, delimiters: Delimiters = NO_DELIMITERS) -> str:
+def neutralise(text: str, delimiters: Delimiters) -> str:
     """One line without control characters, chat tokens and imitated delimiters; doing it twice changes nothing.
 
     - Line ends and control characters become spaces, runs of white space one space; what is invisible goes.

@@ -7,7 +7,7 @@ from typing import Any, Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
-from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.result import Failure, JudgeParts, Status
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
@@ -70,11 +70,6 @@ class Judged:
     def answers(self) -> Mapping[str, str]:
         """By step name, as the judge sees it in the next step."""
         return {**self.texts, **{name: chosen.label for name, chosen in self.choices.items()}}
-
-    @property
-    def warnings(self) -> tuple[Warning, ...]:
-        """TRUNCATED, if anything was cut."""
-        return (Warning.TRUNCATED,) if self.cut else ()
 
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""

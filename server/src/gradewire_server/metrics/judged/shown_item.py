@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.checks import check_item, check_question, check_references, has_letter_or_digit
+from gradewire_server.metrics.checks import check_item, check_question, has_letter_or_digit
 from gradewire_server.metrics.judged.binary_questions import is_binary
 from gradewire_server.metrics.judged.mask_labels import without_praise
 from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, first_words, neutralise
@@ -27,11 +27,6 @@ def check_judged(item: Item) -> Failure | None:
     if failure is None and not has_letter_or_digit(item.prediction):
         return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter and no digit, so there is nothing to judge")
     return failure
-
-
-def check_entry(entry: ReferenceEntry) -> Failure | None:
-    """What `check_judged` says of references and question."""
-    return check_references(entry.references) or check_question(entry.question)
 
 
 def kind_of_question(item: Item, counted: Counted) -> str:

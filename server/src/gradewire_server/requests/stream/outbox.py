@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.v1 import scoring_pb2
@@ -12,15 +13,13 @@ _MAX_REPLY_RESULTS: Final = 1024
 _MAX_REPLY_CHARS: Final = 1 << 20
 
 
+@dataclass(slots=True)
 class OpenItem:
-    """An item whose results are not all out yet."""
+    """An item, with how many of its results are not out yet."""
 
-    __slots__ = ("id", "index", "missing")
-
-    def __init__(self, index: int, item_id: str, metric_count: int) -> None:
-        self.index = index
-        self.id = item_id
-        self.missing = metric_count
+    index: int
+    id: str
+    missing: int
 
 
 class Outbox:

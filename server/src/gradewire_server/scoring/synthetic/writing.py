@@ -57,11 +57,6 @@ class _Entry:
     failure: Failure | None = None
     faults: dict[int, str] = field(default_factory=dict)
 
-    @property
-    def is_through(self) -> bool:
-        """Whether nothing is awaited any more."""
-        return not self.awaited
-
     def fault(self) -> Failure | None:
         """What the entry's references lack that stand for themselves."""
         if not self.faults:
@@ -131,7 +126,7 @@ class AnswerWriter:
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     self._settle(waiting[running.pop(task)], task.result())
-                yield sum(work.is_through for work in chunk.values())
+                yield sum(not work.awaited for work in chunk.values())
         finally:
             for task in running:
                 task.cancel()

@@ -44,9 +44,9 @@ def denies(inputs: CalibratedInputs) -> bool:
     clauses with most of the reference's words all have to be negated; what question or reference say themselves is
     neither refusal nor negation, nor is "not only" and the like.
     """
-    begin = _plain(inputs.prediction.lstrip()[:_MAX_CHARACTERS])
-    reference = Said.of(inputs.references[inputs.best], MAX_REFERENCE_CHARACTERS)
-    asked = Said.of(inputs.question).distinct
+    begin = _plain(inputs.item.prediction.lstrip()[:_MAX_CHARACTERS])
+    reference = Said.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
+    asked = Said.of(inputs.item.question).distinct
     named = frozenset(word for word in reference.content if word not in asked) or frozenset(reference.content)
     known = asked | reference.distinct
     refusal = _REFUSAL.search(begin[:_OPENING].partition(". ")[0])
