@@ -5,7 +5,7 @@ from typing import Final
 from unicodedata import category
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
@@ -65,3 +65,8 @@ def check_question(question: str) -> Failure | None:
         message = f"question: has {len(question)} characters; before answers it may have {MAX_QUESTION_CHARACTERS}"
         return Failure(Status.INVALID_INPUT, message)
     return None
+
+
+def cut_warning(*cut: bool) -> tuple[Warning, ...]:
+    """TRUNCATED where any part of an item was looked at only in part."""
+    return (Warning.TRUNCATED,) if any(cut) else ()

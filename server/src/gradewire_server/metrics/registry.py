@@ -1,7 +1,6 @@
 """All metrics by name. A new metric is one file in its room, one test file, and one line here."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
@@ -45,5 +44,5 @@ _METRICS: tuple[Metric[Any], ...] = (
     JUDGE_VERDICT,
 )
 
-REGISTRY: Mapping[str, Metric[Any]] = MappingProxyType({metric.info.name: metric for metric in _METRICS})
+REGISTRY: Mapping[str, Metric[Any]] = {metric.info.name: metric for metric in _METRICS}
 """Metric name to metric, in the order in which they are listed."""

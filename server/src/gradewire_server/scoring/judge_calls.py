@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.ports import JudgeReply, Ports
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.scoring.calls import AnyRun, Call, Positions
+from gradewire_server.scoring.calls import Call, Positions
 
 JudgeNeed: TypeAlias = Choose | Generate
 
@@ -22,10 +21,6 @@ class JudgeCall(Call[JudgeNeed]):
     def __init__(self, need: JudgeNeed) -> None:
         super().__init__(need.model)
         self.need = need
-
-    def wait(self, run: AnyRun, slot: int) -> None:
-        """Notes that answer number `slot` of `run`'s round is this one."""
-        self.add(run, slot, (self.need,), Tier.PREDICTION)
 
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         """As `Call.ask`."""

@@ -164,7 +164,7 @@ class ProgramRunner(Generic[K, R]):
         elif isinstance(need, FindSynonyms):
             self._call(FindSynonyms, SynonymsCall).add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
-            self._judge(need).wait(run, slot)
+            self._judge(need).add(run, slot, (need,), Tier.PREDICTION)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
         """The call for a need, under way from now on: it waits for no other need that is open."""

@@ -8,16 +8,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
-
-if TYPE_CHECKING:
-    from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
 
 VERDICT: Final = 0.5
 """Probability from which an answer counts as right."""
@@ -124,10 +123,6 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Calibrated
         FitError: It is not of the form, is for another version of the metric, reads a feature that this version does
             not have, or is not monotone, or steeper than may be, where the metric promises it.
     """
-    from pydantic import ValidationError  # noqa: PLC0415 - a process without a fit does without it
-
-    from gradewire_server.metrics.calibrated.stored_form import FitForm  # noqa: PLC0415 - as above
-
     if len(text) > MAX_TEXT_CHARACTERS:
         raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")
     try:
@@ -169,7 +164,7 @@ def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> Calibrate
         return str(error)
 
 
-def _columns(form: "FitForm", known: Sequence[Feature]) -> NDArray[np.intp]:
+def _columns(form: FitForm, known: Sequence[Feature]) -> NDArray[np.intp]:
     positions = {rule.name: position for position, rule in enumerate(known)}
     names = [feature.name for feature in form.features]
     if len(set(names)) < len(names):
@@ -185,7 +180,7 @@ def _columns(form: "FitForm", known: Sequence[Feature]) -> NDArray[np.intp]:
     return np.array([positions[name] for name in names], dtype=_INT)
 
 
-def _nodes(form: "TreesForm") -> Nodes:
+def _nodes(form: TreesForm) -> Nodes:
     feature = np.array(form.feature, dtype=_INT)
     value = np.array(form.value)
     return Nodes(
@@ -199,5 +194,5 @@ def _nodes(form: "TreesForm") -> Nodes:
     )
 
 
-def _ranks(form: "RanksForm") -> _Ranks:
+def _ranks(form: RanksForm) -> _Ranks:
     return _Ranks(form.count, np.array(form.ranks, dtype=_INT), np.array(form.values))

@@ -28,7 +28,7 @@ from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
 from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
@@ -167,7 +167,7 @@ def _result(
         best_window=inputs.terms.best_window,
         features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
     )
-    warnings = (Warning.TRUNCATED,) if inputs.truncated else ()
+    warnings = cut_warning(inputs.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)

@@ -26,14 +26,8 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     ask,
 )
-from gradewire_server.domain.result import (
-    BertscoreParts,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - the domain's word for it
-)
-from gradewire_server.metrics.checks import check_item, check_question, check_references
+from gradewire_server.domain.result import BertscoreParts, Failure, MetricResult, Status
+from gradewire_server.metrics.checks import check_item, check_question, check_references, cut_warning
 from gradewire_server.metrics.embedding.bertscore_match import behind_question, match, rescaled, weights
 from gradewire_server.metrics.parameters import (
     MEASURE_INFO,
@@ -165,7 +159,7 @@ class Bertscore:
         score = float(measured[best])
         return MetricResult(
             score=score,
-            warnings=(Warning.TRUNCATED,) if found.truncated else (),
+            warnings=cut_warning(found.truncated),
             matched_reference=best,
             parts=BertscoreParts(precision, recall, f1, found.corpus),
             correct=None if parameters.threshold is None else score >= parameters.threshold,

@@ -7,7 +7,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.metric import ModelFacts, PlainParameters
 from gradewire_server.domain.needs import Vectors
-from gradewire_server.domain.result import MetricResult, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.result import MetricResult
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.parameters import check_threshold, with_fitted_threshold
 from gradewire_server.metrics.rounds import is_cut
 from gradewire_server.metrics.ties import first_of_the_highest
@@ -51,7 +52,7 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
     score = float(cosines[best])
     return MetricResult(
         score=score,
-        warnings=(Warning.TRUNCATED,) if is_cut(prediction, references) else (),
+        warnings=cut_warning(is_cut(prediction, references)),
         matched_reference=best,
         correct=None if threshold is None else score >= threshold,
     )

@@ -11,7 +11,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.domain.result import MetricResult, VqaParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.result import MetricResult, VqaParts
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
     CONSENSUS_INFO,
     VERDICT_CUT_INFO,
@@ -64,7 +65,7 @@ class SoftVqaAccuracy(VqaAccuracy):
         closest = max(agreements)
         return MetricResult(
             score=score,
-            warnings=(Warning.TRUNCATED,) if truncated else (),
+            warnings=cut_warning(truncated),
             matched_reference=agreements.index(closest) if closest else None,
             parts=VqaParts(references.count(prediction), len(references), prediction),
             correct=None if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),

@@ -19,14 +19,8 @@ from gradewire_server.domain.needs import (
     Terms,
     ask,
 )
-from gradewire_server.domain.result import (
-    CiderParts,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - the domain's word for it
-)
-from gradewire_server.metrics.checks import check_item
+from gradewire_server.domain.result import CiderParts, Failure, MetricResult, Status
+from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
 from gradewire_server.metrics.parameters import take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
@@ -125,7 +119,7 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
     parts = tuple(_SCALE * total / len(references_words) for total in by_order)
     return MetricResult(
         score=sum(parts) / MAX_ORDER,
-        warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
+        warnings=cut_warning(prediction_cut, references_cut),
         parts=CiderParts(by_order=parts, corpus=corpus.name),
     )
 

@@ -14,8 +14,7 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
 from gradewire_server.domain.needs import FindSynonyms, Program, ask
 from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
-from gradewire_server.domain.result import Warning as Remark
-from gradewire_server.metrics.checks import check_item
+from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.meteor_alignment import (
     Alignment,
     IndexedWords,
@@ -134,7 +133,7 @@ class Meteor(NothingToPrepare):
         best = first_of_the_highest(np.array(scores))
         return MetricResult(
             score=scores[best],
-            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
+            warnings=cut_warning(prediction_cut, references_cut),
             matched_reference=best,
             parts=found[best],
         )

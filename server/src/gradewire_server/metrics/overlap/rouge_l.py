@@ -12,7 +12,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ParameterInfo, PlainParameters
-from gradewire_server.domain.result import MetricResult, RougeLParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.result import MetricResult, RougeLParts
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.stems import stem
@@ -89,7 +90,7 @@ class RougeL(TextMetric[RougeLParameters]):
                 best, best_score, matched = parts, score, index
         return MetricResult(
             score=best_score,
-            warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
+            warnings=cut_warning(prediction_cut, references_cut),
             matched_reference=matched,
             parts=best,
         )

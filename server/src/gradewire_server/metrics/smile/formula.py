@@ -5,13 +5,14 @@ Source: SMILE, eqs. 1 to 3, without the further ½ of eq. 3 (a slip: the score i
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.easy_match import contained
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import SmileTexts
@@ -28,14 +29,10 @@ class Keyword:
     Attributes:
         cosine: Of its closest window, -1 to 1.
         window: That window's words.
-        windows: All that were looked at, in order of position; empty where none had to be.
-        cosines: float[windows], theirs.
     """
 
     cosine: float
     window: str
-    windows: Sequence[str] = field(default=(), compare=False)
-    cosines: NDArray[np.floating[Any]] = field(default_factory=lambda: np.empty(0), compare=False)
 
 
 def smile_bin(score: float) -> int:
@@ -105,7 +102,7 @@ def closest_windows(
         cosines = vectors[length] @ keywords[rows].T
         for row, column in zip(rows, cosines.T, strict=True):
             best = first_of_the_highest(column)
-            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best], windows[length], column)
+            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best])
     return found
 
 
@@ -139,7 +136,7 @@ def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) ->
     threshold = parameters.threshold
     bin_ = smile_bin(score)
     correct = bin_ >= CORRECT_BIN if threshold is None else score >= threshold
-    warnings = (Warning.TRUNCATED,) if evidence.truncated else ()
+    warnings = cut_warning(evidence.truncated)
     return MetricResult(
         score=score,
         warnings=warnings if threshold is not None else (*warnings, Warning.UNCALIBRATED),

@@ -12,32 +12,18 @@ LONGEST_STEMMED_CHARACTERS: Final = 64
 """Longer words are no English and stay as they are."""
 _REMEMBERED_STEMS: Final = 65_536
 
-_IRREGULAR: Final = {
-    "skies": "sky",
-    "sky": "sky",
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    "news": "news",
-    "innings": "inning",
-    "inning": "inning",
-    "outings": "outing",
-    "outing": "outing",
-    "cannings": "canning",
-    "canning": "canning",
-    "howe": "howe",
-    "proceed": "proceed",
-    "exceed": "exceed",
-    "succeed": "succeed",
-}
 _VOWELS: Final = frozenset("aeiou")
 
 
 def _table(rules: str) -> Mapping[str, str]:
-    """Ending to replacement, from "ENDING>REPLACEMENT …"."""
+    """Ending (or word) to replacement, from "ENDING>REPLACEMENT …"."""
     return dict(rule.split(">") for rule in rules.split())
 
 
+_IRREGULAR: Final = _table(
+    "skies>sky sky>sky dying>die lying>lie tying>tie news>news innings>inning inning>inning outings>outing "
+    "outing>outing cannings>canning canning>canning howe>howe proceed>proceed exceed>exceed succeed>succeed"
+)
 _PLURALS: Final = _table("sses>ss ies>i ss>ss s>")
 _DOUBLE_ENDINGS: Final = _table(
     "ational>ate tional>tion enci>ence anci>ance izer>ize bli>ble alli>al entli>ent eli>e ousli>ous ization>ize "

@@ -75,9 +75,9 @@ class WrittenChunk:
         answers: Of every entry, one per reference; None where there is none.
     """
 
-    failures: dict[int, Failure]
-    faults: dict[int, Failure]
-    answers: dict[int, tuple[str | None, ...]]
+    failures: dict[int, Failure] = field(default_factory=dict)
+    faults: dict[int, Failure] = field(default_factory=dict)
+    answers: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 class AnswerWriter:
