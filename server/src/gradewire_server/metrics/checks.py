@@ -1,4 +1,4 @@
-"""What every metric checks of an item before it grades it."""
+"""Checks that every metric makes of an item before it grades it, and the warning that a part of it was left out."""
 
 import re
 from typing import Final
@@ -19,10 +19,10 @@ _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text is seen.
+    """Whether a text shows nothing to a reader.
 
-    That is white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation selectors
-    and the like (Unicode's default ignorable ones), and the blank of Braille.
+    It then holds only white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation
+    selectors and the like (Unicode's default ignorable ones), and the blank of Braille.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every text, after its first character
@@ -32,7 +32,7 @@ def is_blank(text: str) -> bool:
 
 
 def has_letter_or_digit(text: str) -> bool:
-    """Whether a text has any that is seen."""
+    """Whether a text has a letter or digit that a reader sees."""
     return _LETTER_OR_DIGIT.search(text) is not None
 
 

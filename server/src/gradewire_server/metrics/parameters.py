@@ -66,13 +66,13 @@ def check_threshold(value: float | None) -> None:
 
 
 def check_readable(facts: ModelFacts) -> None:
-    """Raises ParameterError where something was fitted for the metric and cannot be read: scores would go without."""
+    """Raises ParameterError where a fit for the metric cannot be read: without it scores would differ."""
     for _, told in facts.unreadable:
         raise ParameterError("model", told)
 
 
 def with_fitted_threshold(parameters: P, facts: ModelFacts) -> P:
-    """With `threshold` and `calibration`, which the parameters have, filled in where one was fitted and none is set.
+    """The parameters with `threshold` and `calibration` filled in, where a threshold was fitted and none is set.
 
     Raises:
         ParameterError: None is set, and what was fitted for the model cannot be read.

@@ -1,4 +1,4 @@
-"""Rounds of a metric's program: several needs at once, and whether their texts were cut."""
+"""What programs of metrics share: several needs in one round, usual needs, and whether texts were cut."""
 
 from collections.abc import Generator
 from typing import Any
@@ -18,7 +18,7 @@ def ask_together(*needs: Need) -> Generator[tuple[Need, ...], Any, Any]:
 
 
 def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> tuple[Embed, Embed]:
-    """The vectors of a prediction, and of what it is compared with."""
+    """Needs for the vector of a prediction and for those of the references that it is compared with."""
     return Embed(model, (prediction,), Tier.PREDICTION), Embed(model, references, Tier.REFERENCE)
 
 

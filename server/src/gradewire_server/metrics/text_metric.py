@@ -16,17 +16,17 @@ P = TypeVar("P", bound=Parameters)
 
 
 class NothingToPrepare:
-    """Asks for nothing of references that are prepared."""
+    """Base of metrics for which nothing has to be prepared."""
 
     def prepare(self, entry: ReferenceEntry, parameters: object) -> Preparation:
-        """Checks the references."""
+        """Asks for nothing; only checks the references."""
         del parameters
         yield from ()
         return check_references(entry.references)
 
 
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
-    """Asks neither an encoder nor a judge."""
+    """Base of metrics that ask neither an encoder nor a judge."""
 
     def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
         """Asks for nothing."""
@@ -46,7 +46,7 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
 
 
 class MatchMetric(TextMetric[PlainParameters]):
-    """1 if a reference matches, else 0; the first that does is named. It has no parameters."""
+    """Base of metrics without parameters: 1 if a reference matches, else 0; the first that does is named."""
 
     parameters_type = PlainParameters
 

@@ -125,7 +125,7 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
-    """Writes texts by where they were found into their message."""
+    """Writes how many texts were found where into their message."""
     message.memory = hits.memory
     message.disk = hits.disk
     message.redis = hits.redis

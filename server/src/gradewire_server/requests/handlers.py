@@ -26,7 +26,7 @@ class Handlers:
         self._score = ScoreHandler(context)
 
     async def close(self) -> None:
-        """Waits for cancelled work to end; to be called before what the scorer asks is closed."""
+        """Waits for cancelled work to end; call it before the scorer's ports are closed."""
         await self._score.close()
 
     async def score(

@@ -90,7 +90,7 @@ class _Missing:
     synonyms: str
 
     def of(self, info: MetricInfo) -> str:
-        """What stands in a metric's way."""
+        """What a metric lacks; empty where it can run."""
         if info.needs_judge and self.judge:
             return self.judge
         if info.needs_model and self.encoder:

@@ -55,7 +55,7 @@ class Corpora:
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     async def of_set(self, reference_set: str, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        """What a prepared set counts now; NOT_PREPARED where there is none."""
+        """The frequencies in a prepared set as it is now; NOT_PREPARED where there is none."""
         if not reference_set:
             return _UNNAMED
         key = (reference_set, need)
@@ -114,7 +114,7 @@ class Corpora:
 
 
 class RequestCorpora:
-    """What the metrics of one request may ask for; `count` answers a need, computed once however many items ask.
+    """The corpora that metrics of one request may ask for; each is counted once, however many items ask.
 
     Args:
         corpora: Of the process.

@@ -1,4 +1,4 @@
-"""Gets references ready before answers come: stores what is needed of them, fills the cache, tells how far it is."""
+"""Gets references ready before answers come: stores what is needed of them, fills the cache, reports progress."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -28,7 +28,7 @@ Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """How far a preparation is.
+    """Progress of a preparation.
 
     Attributes:
         entries_done: So far, failed ones included.

@@ -107,7 +107,7 @@ class CalibratedFit:
 
 
 def fit_id(text: str) -> str:
-    """What results name a fit by: 12 hex digits of the SHA-256 of its stored text."""
+    """The name of a fit in results: 12 hex digits of the SHA-256 of its stored text."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
@@ -157,7 +157,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Calibrated
 
 @lru_cache(maxsize=8)
 def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> CalibratedFit | str:
-    """As `read_fit`, once per text and process; why not, where it cannot be used."""
+    """As `read_fit`, once per text and process; the reason as a text where the fit cannot be used."""
     try:
         return read_fit(text, known, version=version)
     except FitError as error:

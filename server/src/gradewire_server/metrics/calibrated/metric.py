@@ -83,7 +83,7 @@ class CalibratedParameters(PlainParameters):
 
 
 class Calibrated:
-    """P(right), 0 to 1."""
+    """The probability that an answer is right, 0 to 1."""
 
     info = MetricInfo(
         name="calibrated",

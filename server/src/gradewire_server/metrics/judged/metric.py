@@ -1,4 +1,4 @@
-"""What a judge says becomes a score and a verdict, for every metric that asks one."""
+"""The class of all metrics that ask a judge: what the judge says becomes a score and a verdict."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -54,7 +54,7 @@ class JudgedMetric(Generic[P]):
     scale: Scale
 
     def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
-        """One round a step of the prompt's variant; none where the rule decides."""
+        """One round for each step of the prompt's variant; none where the rule decides."""
         del facts
         failure = check_judged(item)
         if failure is not None:

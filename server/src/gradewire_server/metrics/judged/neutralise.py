@@ -69,8 +69,8 @@ def without_markup(text: str) -> str:
     return _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
 
 
-def first_words(text: str, most: int) -> tuple[str, bool]:
-    """The first words of a text, single spaces between them; what lies far behind them is not even looked at.
+def cut_to_words(text: str, most: int) -> tuple[str, bool]:
+    """The first words of a text, with single spaces between them; the rest is not even looked at.
 
     Args:
         text: Any text.

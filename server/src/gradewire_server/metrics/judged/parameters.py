@@ -65,7 +65,7 @@ class JudgeParameters(PlainParameters):
     Attributes:
         metric: Whose parameters they are.
         model: Plain name of the judge.
-        value: How probabilities become the value that is the grade, rating, verdict or similarity.
+        value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
         prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
         prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
 
@@ -103,7 +103,7 @@ class JudgeParameters(PlainParameters):
 
     @property
     def file(self) -> PromptFile:
-        """What `prompt` means; a text is read once and remembered."""
+        """The prompt file that `prompt` names or holds; a text is read once and remembered."""
         return self.prompts.find(self.metric, self.prompt)
 
     @property
@@ -119,7 +119,7 @@ class JudgeParameters(PlainParameters):
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """Base of those with a yes or no: a rule may grade answers to binary questions.
+    """Base of the parameters of metrics in which a rule may grade answers to binary questions.
 
     Attributes:
         binary: Who grades them.

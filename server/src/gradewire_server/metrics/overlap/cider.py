@@ -56,7 +56,10 @@ class _Vector:
 
 
 class Cider(NothingToPrepare):
-    """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10."""
+    """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10.
+
+    Nothing is asked for when references are prepared: of a prepared corpus the entries themselves are kept.
+    """
 
     info = MetricInfo(
         name="cider",
@@ -77,7 +80,7 @@ class Cider(NothingToPrepare):
     parameters_type = CiderParameters
 
     def score(self, item: Item, parameters: CiderParameters, facts: ModelFacts) -> Program:
-        """One round: the corpus."""
+        """One round: asks for the document frequencies of the corpus."""
         del facts
         failure = check_item(item)
         if failure is not None:

@@ -71,7 +71,7 @@ class Evidence:
     truncated: bool
 
     def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Evidence":
-        """With further keyword terms."""
+        """A copy with further keyword terms."""
         return Evidence(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
 
 

@@ -39,7 +39,7 @@ class Outbox:
         self._ready.set()
 
     def finish(self, reading: asyncio.Task[None]) -> None:
-        """Takes note that no more will come: all is read and scored, or `reading` failed."""
+        """Marks the end of the results: all is read and scored, or `reading` failed."""
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self.fail(error)
         self._finished = True
@@ -51,7 +51,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
-        """The next message and how many items it completes; None at the end; raises what `fail` was told."""
+        """The next message and how many items it completes; None at the end; raises the error given to `fail`."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error

@@ -26,7 +26,7 @@ _EARLIER: Final = "an earlier call found no good sentence for it"
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """What was done so far, in references.
+    """How many references have got an answer so far, and which.
 
     Attributes:
         stored: Have a synthetic answer in the set now, those that had one before included.

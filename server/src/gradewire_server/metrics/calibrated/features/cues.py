@@ -33,7 +33,7 @@ _CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\bbut\b|\bbe
 
 
 def cue_features(answer: Said) -> dict[str, float]:
-    """How many refusals."""
+    """Feature `refusals`: how many phrases of refusal or not knowing an answer has."""
     return {"refusals": float(len(_REFUSAL.findall(_plain(answer.raw))))}
 
 

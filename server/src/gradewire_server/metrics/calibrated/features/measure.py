@@ -35,7 +35,11 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
-    """float64[len(FEATURES)]; NaN where a feature does not apply, as do those of the question where there is none."""
+    """All features, in the order of FEATURES.
+
+    Returns:
+        float64[len(FEATURES)]; NaN where one does not apply, as do those of the question where there is none.
+    """
     question, answer = Said.of(inputs.item.question), Said.of(inputs.item.prediction)
     references = _read(inputs)
     found = {
