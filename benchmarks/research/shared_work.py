@@ -21,9 +21,9 @@ from gradewire_server.domain.needs import Corpus, Tier
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.closest_reference import EncoderParameters
 from gradewire_server.metrics.embedding.sbert import Sbert
 from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer

@@ -18,8 +18,8 @@ from gradewire_server.metrics.checks import (
     is_blank,
 )
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.closest_reference import EncoderParameters
 from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.scoring.corpus_entries import distinct_references

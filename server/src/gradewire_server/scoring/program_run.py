@@ -48,7 +48,7 @@ class ProgramRun(Generic[K, R]):
 
     Attributes:
         key: What `done` is told of it.
-        program: The program.
+        program: A generator that yields needs and is sent their answers.
         answers: Of the open round, in the order of its needs; placeholders where one is awaited.
         missing: How many answers are awaited.
         cost: So far.

@@ -9,8 +9,8 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.embedding.closest_reference import EncoderParameters
 from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 
 Y, FAR, NEAR, NEAR_TOO = (f"Question: what? Answer: {answer}" for answer in ("y", "far", "near", "near too"))
 PROBE = "Question: what? Answer: a"

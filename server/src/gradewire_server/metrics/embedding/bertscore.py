@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo
 from gradewire_server.domain.needs import (
     Corpus,
     CorpusStatistics,
@@ -33,11 +33,9 @@ from gradewire_server.metrics.parameters import (
     MEASURE_INFO,
     MODEL_INFO,
     THRESHOLD_INFO,
+    EncoderParameters,
     Measure,
-    check_threshold,
     choice_info,
-    take_choices,
-    with_fitted_threshold,
 )
 from gradewire_server.metrics.rounds import ask_together
 from gradewire_server.metrics.ties import first_of_the_highest
@@ -48,35 +46,22 @@ _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class BertscoreParameters(PlainParameters):
+class BertscoreParameters(EncoderParameters):
     """Parameters of `bertscore`.
 
     Attributes:
-        model: Plain name of the encoder.
         measure: What becomes the score.
         layer: Hidden layer whose vectors are compared, 1 for the first; None becomes the model's own choice.
         idf: Which references the weights of rare tokens are counted over.
         rescale: Whether to stretch values so that unrelated texts come near 0.
         with_question: Whether the question stands before both answers.
-        threshold: Score from which the answer counts as right; None for no verdict.
-        calibration: Whose fit filled it in.
-
-    Raises:
-        ParameterError: A measure or corpus that does not exist, or a threshold that is not a finite number.
     """
 
-    model: str = ""
     measure: Measure = Measure.F1
     layer: int | None = None
     idf: Corpus = Corpus.NONE
     rescale: bool = False
     with_question: bool = False
-    threshold: float | None = None
-    calibration: str = ""
-
-    def __post_init__(self) -> None:
-        take_choices(self)
-        check_threshold(self.threshold)
 
     @property
     def corpus(self) -> Corpus:
@@ -96,7 +81,7 @@ class BertscoreParameters(PlainParameters):
                 f"the built model has no baseline for layer {number}; where the catalog has one, "
                 "`gradewire models build` writes it; otherwise leave rescaling out",
             )
-        return with_fitted_threshold(replace(self, layer=number), facts)
+        return EncoderParameters.resolved(replace(self, layer=number), facts)
 
 
 class Bertscore:

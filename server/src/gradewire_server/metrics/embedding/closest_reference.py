@@ -1,42 +1,10 @@
 """The reference whose sentence vector is closest to the prediction's."""
 
-from dataclasses import dataclass
-from typing import Self
-
-from typing_extensions import override
-
-from gradewire_server.domain.metric import ModelFacts, PlainParameters
 from gradewire_server.domain.needs import Vectors
 from gradewire_server.domain.result import MetricResult
 from gradewire_server.metrics.checks import cut_warning
-from gradewire_server.metrics.parameters import check_threshold, with_fitted_threshold
 from gradewire_server.metrics.rounds import is_cut
 from gradewire_server.metrics.ties import first_of_the_highest
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderParameters(PlainParameters):
-    """Parameters of a metric that compares sentence vectors.
-
-    Attributes:
-        model: Plain name of the encoder.
-        threshold: Score from which the answer counts as right; None for no verdict.
-        calibration: Whose fit filled it in.
-
-    Raises:
-        ParameterError: The threshold is not a finite number.
-    """
-
-    model: str = ""
-    threshold: float | None = None
-    calibration: str = ""
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-
-    @override
-    def resolved(self, facts: ModelFacts) -> Self:
-        return with_fitted_threshold(self, facts)
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:

@@ -8,8 +8,8 @@ from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.embedding.closest_reference import EncoderParameters, closest_reference
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
+from gradewire_server.metrics.embedding.closest_reference import closest_reference
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, EncoderParameters
 from gradewire_server.metrics.rounds import ask_together, embed_references, sentence_needs
 
 

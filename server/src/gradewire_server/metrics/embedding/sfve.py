@@ -9,8 +9,8 @@ from gradewire_server.domain.metric import MetricInfo, ModelFacts
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references
-from gradewire_server.metrics.embedding.closest_reference import EncoderParameters, closest_reference
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
+from gradewire_server.metrics.embedding.closest_reference import closest_reference
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, EncoderParameters
 from gradewire_server.metrics.rounds import ask_together, embed_references, is_cut, sentence_needs
 
 _SHORTEST_ANSWER = "a"
