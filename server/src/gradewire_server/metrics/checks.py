@@ -57,12 +57,20 @@ def check_item(item: Item) -> Failure | None:
     return failure
 
 
-def check_question(question: str) -> Failure | None:
-    """INVALID_INPUT where the question is blank or too long, for metrics that put it before the answers."""
+def check_question(
+    question: str, *, why: str = "this metric compares answers together with it", where: str = "before answers"
+) -> Failure | None:
+    """INVALID_INPUT where the question is blank or too long.
+
+    Args:
+        question: By default that of a metric that puts it before the answers.
+        why: Why it is needed, for the message.
+        where: Where it is used, likewise.
+    """
     if is_blank(question):
-        return Failure(Status.INVALID_INPUT, "question: is blank; this metric compares answers together with it")
+        return Failure(Status.INVALID_INPUT, f"question: is blank; {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
-        message = f"question: has {len(question)} characters; before answers it may have {MAX_QUESTION_CHARACTERS}"
+        message = f"question: has {len(question)} characters; {where} it may have {MAX_QUESTION_CHARACTERS}"
         return Failure(Status.INVALID_INPUT, message)
     return None
 

@@ -83,23 +83,27 @@ def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
 def closest_windows(
     texts: SmileTexts,
     windows: Mapping[int, Sequence[str]],
-    vectors: Mapping[int, NDArray[np.float32]],
+    vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
     """The keyword terms of the references in `texts.asked`.
 
     Args:
         texts: The item's texts.
-        windows: Window length to distinct texts in order of position, for every length in `texts.rows_of`.
-        vectors: Window length to float32[windows, dims], rows of length 1.
+        windows: Window length to distinct texts in order of position, for every length in `texts.rows_of` and in its
+            order.
+        vectors: float32[windows of all lengths, dims], rows of length 1, in the same order.
         keywords: float32[asked, dims], e(N(r)), rows of length 1.
 
     Returns:
         By reference index; of equal windows the first is named.
     """
     found = {}
+    start = 0
     for length, rows in texts.rows_of.items():
-        cosines = vectors[length] @ keywords[rows].T
+        stop = start + len(windows[length])
+        cosines = vectors[start:stop] @ keywords[rows].T
+        start = stop
         for row, column in zip(rows, cosines.T, strict=True):
             best = first_of_the_highest(column)
             found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best])

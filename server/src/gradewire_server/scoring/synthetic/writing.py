@@ -10,7 +10,7 @@ from typing import Final
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.checks import MAX_QUESTION_CHARACTERS, check_references, is_blank
+from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic.check import stands_for_itself
@@ -140,7 +140,11 @@ class AnswerWriter:
     async def _look_up(self, work: _Entry) -> None:
         """Finds what the set holds of an entry."""
         entry = work.entry
-        work.failure = check_references(entry.references) or _check_question(entry.question)
+        work.failure = check_references(entry.references) or check_question(
+            entry.question,
+            why="a synthetic answer is written from question and reference",
+            where="with synthetic answers",
+        )
         if work.failure is not None:
             return
         found = await self._reference_sets.prepared_answers(self._reference_set, entry.question, entry.references)
@@ -219,16 +223,3 @@ def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry
                     waiting.setdefault((work.entry.question, reference), []).append((work, index))
                     work.awaited += 1
     return waiting
-
-
-def _check_question(question: str) -> Failure | None:
-    if is_blank(question):
-        return Failure(
-            Status.INVALID_INPUT, "question: is blank; a synthetic answer is written from question and reference"
-        )
-    if len(question) > MAX_QUESTION_CHARACTERS:
-        message = (
-            f"question: has {len(question)} characters; with synthetic answers it may have {MAX_QUESTION_CHARACTERS}"
-        )
-        return Failure(Status.INVALID_INPUT, message)
-    return None

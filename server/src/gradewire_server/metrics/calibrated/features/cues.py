@@ -4,11 +4,7 @@ import re
 from typing import Final
 
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
-from gradewire_server.metrics.calibrated.features.words import (
-    MAX_REFERENCE_CHARACTERS,
-    Said,
-    folded_words,
-)
+from gradewire_server.metrics.calibrated.features.words import MAX_REFERENCE_CHARACTERS, Said, folded_words
 
 _MAX_CHARACTERS: Final = 4096
 _OPENING: Final = 160
