@@ -11,7 +11,8 @@ from benchmarks.agreement.calibrated_rows import COLUMNS, ScoredRows
 
 from gradewire.agreement.fitting.probability import fit_calibrated
 from gradewire_models.catalog.loading import find_model
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,5 +61,5 @@ def fitted(rows: ScoredRows, model: str, date: str) -> Fitted:
         "date": date,
     }
     found = fit_calibrated(COLUMNS, rows.values, rows.labels, rows.questions, provenance=provenance)
-    known = [ColumnRule(column.name, column.monotone, column.width) for column in COLUMNS]
+    known = [Feature(column.name, column.monotone, column.width) for column in COLUMNS]
     return Fitted(found.fit, read_fit(json.dumps(found.fit), known, version=METRIC_VERSION), found.figures)

@@ -28,7 +28,7 @@ from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits
 from gradewire_server.judges.local.work import Work
 from gradewire_server.judges.local.worker_process import WorkerProcess
 from gradewire_server.judges.worker.messages import OpenModel, Row, Run
-from gradewire_server.metrics.judged.lave import Lave, LaveParameters
+from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
 
     def first_need(mode: str, item: Any) -> Any:
         parameters = LaveParameters(mode=mode, demonstrations="short", binary="judge")  # type: ignore[arg-type]
-        return next(Lave().score(item, parameters, NO_MODEL))[0]
+        return next(LAVE.score(item, parameters, NO_MODEL))[0]
 
     found = []
     for item in vqa_items():

@@ -21,8 +21,9 @@ from gradewire_server.domain.needs import Corpus, Tier
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
-from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -32,8 +33,8 @@ _SEED = 0
 METRICS: dict[str, tuple[Any, Any]] = {
     "smile:v1": (Smile(), SmileParameters()),
     "smile:fast": (Smile(), SmileParameters(preset=SmilePreset.FAST)),
-    "sbert": (Sbert(), SbertParameters()),
-    "sfve": (Sfve(), SfveParameters()),
+    "sbert": (Sbert(), EncoderParameters()),
+    "sfve": (Sfve(), EncoderParameters()),
     "bertscore": (Bertscore(), BertscoreParameters()),
     "bertscore idf": (Bertscore(), BertscoreParameters(idf=Corpus.REQUEST)),
     "bertscore with_question": (Bertscore(), BertscoreParameters(with_question=True)),

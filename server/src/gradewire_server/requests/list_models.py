@@ -1,7 +1,7 @@
 """What this server can do, as Models.List tells it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -90,7 +90,7 @@ class _Missing:
     synonyms: str
 
     def of(self, info: MetricInfo) -> str:
-        """What stands in a metric's way."""
+        """What a metric lacks; empty where it can run."""
         if info.needs_judge and self.judge:
             return self.judge
         if info.needs_model and self.encoder:
@@ -128,15 +128,7 @@ def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
         maximum=info.maximum,
         higher_is_better=info.higher_is_better,
         citation=info.citation,
-        parameters=[
-            models_pb2.MetricParameter(
-                name=parameter.name,
-                description=parameter.description,
-                default_value=parameter.default_value,
-                allowed=parameter.allowed,
-            )
-            for parameter in info.parameters
-        ],
+        parameters=[models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters],
         needs_model=info.needs_model,
         available=not in_the_way,
         missing=in_the_way,
