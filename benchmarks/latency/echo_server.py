@@ -1,5 +1,9 @@
-"""The least a grpc.aio server can do: answers bytes with the same bytes. Prints its port, ends with its input."""
+"""A grpc.aio server that answers bytes with the same bytes: the least that any server does.
 
+It prints its port and ends with its standard input; `open_loop` starts it.
+"""
+
+import argparse
 import asyncio
 import sys
 
@@ -25,4 +29,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     asyncio.run(main())

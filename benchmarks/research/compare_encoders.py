@@ -1,8 +1,8 @@
-"""Two built encoders of the same weights on real texts: how far their vectors differ, and what they cost.
+"""Compares two built encoders of the same weights on real texts: how far their vectors differ, and what they cost.
 
-`compare_encoders.py NAME OTHER [--repository DIRECTORY] [--other-repository DIRECTORY]`, e.g. a model of the catalog
-and the same checkpoint by `gradewire models export`. Texts are EVOUNA's answers and references, in batches of unequal
-lengths as they come. Both take turns within every round, with one thread each.
+`python -m benchmarks.research.compare_encoders NAME OTHER [--repository DIRECTORY] [--other-repository DIRECTORY]`, for
+instance a model of the catalog and the same checkpoint by `gradewire models export`. Texts are EVOUNA's answers and
+references, in batches of unequal lengths as they come. Both take turns within every round, with one thread each.
 """
 
 import argparse

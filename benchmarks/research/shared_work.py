@@ -1,7 +1,8 @@
-"""What all metrics together cost the encoder, beside the union of their texts: `shared_work.py [--data FILE]`.
+"""What all metrics together cost the encoder, compared with the union of their texts.
 
-Every metric that needs the encoder is run over the same rows in one request on a cold engine. Counted are the texts and
-tokens that went through the encoder, by its own counters, and the distinct texts that the metrics asked for.
+`python -m benchmarks.research.shared_work [--data FILE]` runs every metric that needs the encoder over the same rows in
+one request on a cold engine. It counts the texts and tokens that went through the encoder, by the engine's own
+counters, and the distinct texts that the metrics asked for.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """Trains an adapter under which a window's vector in context comes near to the vector that it has alone.
 
-Distillation (LoRA): teacher is the built encoder itself. Passages are one to three sentences of the training texts'
-generator; loss is 1 - cos of a window's vector in context and the teacher's of the window as SMILE normalises it, plus
-what cosines between windows are off, plus 1 - cos for sentence vectors of passages and windows, which are to stay.
-Needs the extra `train`. `gradewire models build all-MiniLM-L6-v2 --adapter OUT --name NAME` makes a model of it, which
-`window_vectors.py --model NAME` reads. The same command gives the same adapter.
+`python -m benchmarks.research.window_training OUT` distils (LoRA); the teacher is the built encoder itself. Passages
+are one to three sentences of the training texts' generator. The loss is 1 - cos of a window's vector in context and the
+teacher's vector of the window as SMILE normalises it, plus the mean squared error of the cosines between windows, plus
+1 - cos for sentence vectors of passages and windows, which are to stay as they are. Needs the extra `train`. `gradewire
+models build all-MiniLM-L6-v2 --adapter OUT --name NAME` makes a model of the adapter, which `python -m
+benchmarks.research.window_vectors --model NAME` reads. The same command gives the same adapter.
 """
 
 import argparse
@@ -17,18 +18,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from benchmarks.research.compare_encoders import Encoder
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
 from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.metrics.text.smile_normalise import normalise, word_spans
-from gradewire_train.adapter import prepare, save_trained
-from gradewire_train.encoder import TrainedEncoder, load_base
-from gradewire_train.recipes.recipe import Training
-from gradewire_train.texts import make_examples
+
+try:
+    import torch
+    from torch.nn import functional
+
+    from gradewire_train.adapter import prepare, save_trained
+    from gradewire_train.encoder import TrainedEncoder, load_base
+    from gradewire_train.recipes.recipe import Training
+    from gradewire_train.texts import make_examples
+except ImportError as error:
+    raise SystemExit(f"this program needs more packages ({error}): pip install 'gradewire[train]'") from error
 
 MODEL = "all-MiniLM-L6-v2"
 WINDOWS_A_PASSAGE = 12

@@ -1,8 +1,9 @@
 """SMILE's keyword windows embedded alone (`v1`), shortlisted (`fast`) or seen in context only (`one_pass`).
 
-Prints agreement with people (mean over data sets and models under test of Pearson's correlation, by half of the
-questions and for NQ301, with paired bootstrap intervals over questions), how far the keyword term moves, and what a
-cold item costs, presets in turn block by block. Any built encoder: `window_vectors.py --data DIR --model NAME`.
+`python -m benchmarks.research.window_vectors --data DIR --model NAME`, for any built encoder, prints agreement with
+people (mean over data sets and models under test of Pearson's correlation, by half of the questions and for NQ301, with
+paired bootstrap intervals over questions), how far the keyword term moves, and what a cold item costs; presets take
+turns block by block.
 """
 
 import argparse
