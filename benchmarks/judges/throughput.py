@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.common.processes import cpu_s
 from benchmarks.judges.vqa_rows import vqa_items
 
 from gradewire_models.judges import default_judge, default_judge_repository, load_judge
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from gradewire_models.judges import BuiltJudge, Form
 
 RATIONALE_TOKENS = 40
-TICKS_S = os.sysconf("SC_CLK_TCK")
 TIMEOUT_S = 600.0
 
 
@@ -161,12 +161,6 @@ def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
     return found
 
 
-def cpu_s(pid: int) -> float:
-    """CPU seconds that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_S
-
-
 async def turn(bench: Bench, way: Way, prompts: Sequence[Prompt]) -> None:
     """Times one turn of one way."""
     before_s, begin_s = cpu_s(bench.worker.pid), time.monotonic()
@@ -221,7 +215,7 @@ async def main() -> None:
         f"{arguments.threads} thread(s), load {os.getloadavg()[0]:.1f} before"
     )
     for bench in benches:
-        # The kept state belongs to all 64 rows and to what comes after them: computed before the clock runs.
+        # The kept state serves all 64 rows and whatever follows: it is computed before the clock starts.
         before_s = cpu_s(bench.worker.pid)
         await bench.rating(prompts[:1])
         print(f"{bench.form}: fixed turns and a first row once: {cpu_s(bench.worker.pid) - before_s:.2f} CPU s")

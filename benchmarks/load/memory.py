@@ -8,13 +8,12 @@ with the variety of shapes.
 import argparse
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import psutil
+from benchmarks.common.servers import start_engine
 
 from gradewire import Client
 
@@ -56,22 +55,12 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        gradewire = str(Path(sys.executable).with_name("gradewire"))
-        command = [gradewire, "serve", "--port", "0", "--http-port", "0"]
-        command += [
-            "--memory-max-bytes",
-            str(arguments.memory_mib << 20),
-            "--disk-directory",
-            cache if arguments.disk else "",
-        ]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert server.stdout is not None
-            address = "127.0.0.1:" + server.stdout.readline().rsplit(":", 1)[1].split()[0]
-            sizes = feed(address, psutil.Process(server.pid), arguments.texts)
-        finally:
-            server.terminate()
-            server.wait(timeout=60)
+        options = {
+            "memory-max-bytes": str(arguments.memory_mib << 20),
+            "disk-directory": cache if arguments.disk else "",
+        }
+        with start_engine("embedded", options) as server:
+            sizes = feed(server.address, server.process, arguments.texts)
     half, end = sizes[len(sizes) // 2 - 1], sizes[-1]
     print(f"after {arguments.texts // 2:,}: {half / 2**20:.1f} MiB; after {arguments.texts:,}: {end / 2**20:.1f} MiB")
     print(

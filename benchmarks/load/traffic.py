@@ -1,4 +1,4 @@
-"""What soak.py sends: requests half of whose texts were never sent before, at full speed or on a schedule."""
+"""What `soak` sends: requests half of whose texts were never sent before, at full speed or on a schedule."""
 
 import asyncio
 import random

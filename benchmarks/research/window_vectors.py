@@ -1,13 +1,12 @@
 """SMILE's keyword windows embedded alone (`v1`), shortlisted (`fast`) or seen in context only (`one_pass`).
 
 `python -m benchmarks.research.window_vectors --data DIR --model NAME`, for any built encoder, prints agreement with
-people (mean over data sets and models under test of Pearson's correlation, by half of the questions and for NQ301, with
-paired bootstrap intervals over questions), how far the keyword term moves, and what a cold item costs; presets take
-turns block by block.
+people (mean over data sets and models under test of Pearson's correlation, by split of the questions and for NQ301,
+with paired bootstrap intervals over questions), how far the keyword term moves, and what a cold item costs; presets
+take turns block by block.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, Row, sample_rows
+from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, WARM_UP, Row, items_of, read_lines, sample_rows
 from numpy.typing import NDArray
 
 from gradewire import Scorer, SmileParts, Status
@@ -31,15 +30,13 @@ from gradewire_models.repository.built import default_repository
 PRESETS = ("v1", "fast", "one_pass")
 ROWS_AT_ONCE = 200
 SAME_KEYWORD = 1e-3
-WARM_UP: Row = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
-FIELDS = ("id", "question", "references", "prediction")
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Graded:
-    """What one preset said of the rows, and whether the verdict is that of people.
+    """What one preset said of the rows.
 
     Attributes:
         scores: float64[rows].
@@ -56,8 +53,7 @@ class Graded:
         """Scores the rows; ends the program where one fails."""
         scores, keywords, verdicts = [], [], []
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            items = [{name: row[name] for name in FIELDS} for row in rows[start : start + ROWS_AT_ONCE]]
-            for item in scorer.score(items, f"smile:{preset}"):
+            for item in scorer.score(items_of(rows[start : start + ROWS_AT_ONCE]), f"smile:{preset}"):
                 (result,) = item.scores.values()
                 if result.status is not Status.OK or result.score is None:
                     raise SystemExit(f"{item.id}: {result.status.name} {result.message}")
@@ -93,7 +89,7 @@ def _pearson(weights: Values, x: Values, y: Values) -> Values:
 
 
 def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: dict[str, object]) -> None:
-    """Agreement of all presets on all rows, on either half of the questions, and on the other file's."""
+    """Agreement of all presets on all rows, on either split of the questions, and on the other file's."""
     every = [*evouna, *others]
     graded = {}
     with Scorer.embedded(**options) as scorer:
@@ -106,8 +102,8 @@ def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: 
     print("|---|---|---|---|---|---|---|---|---|")
     for name, chosen in (
         (f"EVOUNA dev, {' and '.join(HEADLINE_MODELS)}", from_evouna),
-        ("its half a", from_evouna & (halves == "a")),
-        ("its half b", from_evouna & (halves == "b")),
+        ("its fit split", from_evouna & (halves == "a")),
+        ("its held-out split", from_evouna & (halves == "b")),
         ("NQ301 without shared questions", ~from_evouna),
     ):
         rows = [row for row, wanted in zip(every, chosen, strict=True) if wanted]
@@ -119,7 +115,7 @@ def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: 
 
 
 def print_agreement(name: str, rows: Sequence[Row], graded: dict[str, Graded], resamples: int) -> None:
-    """Lines of one set of rows."""
+    """Prints a line for each preset on one set of rows."""
     found = agreement(rows, [graded[preset].scores for preset in PRESETS], resamples)
     first, labels = graded[PRESETS[0]], np.array([row["label"] for row in rows]) >= 0.5
     for preset, values in zip(PRESETS, found, strict=True):
@@ -136,7 +132,7 @@ def print_agreement(name: str, rows: Sequence[Row], graded: dict[str, Graded], r
 
 
 def print_cost(rows: Sequence[Row], blocks: int, options: dict[str, object]) -> None:
-    """Cold seconds and texts of every preset, as it comes and with its references prepared before."""
+    """Cold seconds and texts of every preset, with references that are new and with prepared ones."""
     load, size = os.getloadavg()[0], -(-len(rows) // blocks)
     ways = [Way(preset, prepared=prepared) for preset in PRESETS for prepared in (False, True)]
     with ExitStack() as scorers:
@@ -158,7 +154,7 @@ def print_cost(rows: Sequence[Row], blocks: int, options: dict[str, object]) -> 
 
 
 class Way:
-    """A preset, and what it has taken; with `prepared`, the references' vectors are there before the clock runs."""
+    """A preset and the time it has taken; with `prepared`, references have their vectors before the clock starts."""
 
     def __init__(self, preset: str, *, prepared: bool) -> None:
         self.preset, self.prepared = preset, prepared
@@ -170,22 +166,12 @@ class Way:
         metric = f"smile:{self.preset}"
         if self.prepared:
             scorer.prepare([{name: row[name] for name in ("question", "references")} for row in rows], metric)
-        items = [{name: row[name] for name in FIELDS} for row in rows]
+        items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = scorer.score(items, metric)
         self.wall_s += time.perf_counter() - wall
         self.cpu_s += time.process_time() - cpu
         self.texts += sum(max(result.cache_hits.computed for result in item.scores.values()) for item in report)
-
-
-def _read(path: Path) -> list[Row]:
-    if not path.is_file():
-        sys.stderr.write(
-            f"{path} is not there: these figures need the labelled rows; name their directory with --data\n"
-        )
-        raise SystemExit(2)
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def main() -> None:
@@ -200,12 +186,12 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    labelled = [row for row in _read(given.data / "evouna_dev.jsonl") if row["prediction"].strip()]
+    labelled = [row for row in read_lines(given.data / "evouna_dev.jsonl") if row["prediction"].strip()]
     evouna = [row for row in labelled if row["model"] in HEADLINE_MODELS]
     seen = {question_key(row["question"]) for row in labelled}
     others = [
         {**row, "model": ""}
-        for row in _read(given.data / "nq301_human.jsonl")
+        for row in read_lines(given.data / "nq301_human.jsonl")
         if row["prediction"].strip() and question_key(row["question"]) not in seen
     ]
     options: dict[str, object] = {
