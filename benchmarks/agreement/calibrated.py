@@ -2,8 +2,8 @@
 
 The features are what the served metric says (`calibrated?features_only=true`), and probabilities are evaluated by the
 server's own code. Figures are taken on the held-out split, and on NQ301 without the questions that EVOUNA's development
-rows have too; they go into docs/research/calibrated.md. Scores are kept under --results: a run that was broken off goes
-on. The rows are not part of the project.
+rows have too; they go into docs/research/calibrated.md. Scores are kept under --results: an interrupted run goes on.
+The rows are not part of the project.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Agreement of every metric that needs no LLM with human labels; writes its tables into docs/research/agreement.md.
 
-Scores are kept, with the engine's store, under --results: a run that was broken off goes on, and one without changes
-scores nothing, but says so where the code of the metrics has changed since. The rows are not part of the project.
+Scores are kept, with the engine's store, under --results: an interrupted run goes on, and a run that finds all scores
+computes none; where the code of the metrics has changed since, the block says so. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "research" / "agreement.md"
 EXIT_NO_WORDNET = 2
 
-# One run each: a request holds 16 metrics at most. Aliases of one answer are no ten annotators, so that the VQA metrics
-# count agreeing references instead of leaving each out.
+# One run each: a request holds 16 metrics at most. References here are aliases of one answer, not ten annotators, so
+# the VQA metrics count agreeing references instead of leaving each out.
 METRICS = {
     "encoders": (
         *("smile:v1", "smile:fast", "smile:paper", "smile:reference_code", "sbert", "sfve"),

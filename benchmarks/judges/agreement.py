@@ -1,8 +1,8 @@
 """Agreement of the judge's metrics with human labels; writes its tables into docs/research/judge.md.
 
 600 rows, the same ones every time: 100 of each data set and model. Prompts and thresholds may only be chosen on
-`development_rows`, none of whose questions is among the 600. Scores are kept under --results: a run that was broken
-off goes on. The rows are not part of the project.
+`development_rows`, none of whose questions is among the 600. Scores are kept under --results: an interrupted run goes
+on. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS_OF_A_CELL = 100
 # Every sixth of them is judged with a reason too.
 EVERY = 6
 
-# One run of the command each, so that a run that is broken off has lost little. smile comes first: the others are
+# One run of the command each, so that an interrupted run has lost little. smile comes first: the others are
 # compared with it. Both values of a scale come from the same answer of the judge, which is kept.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (

@@ -1,9 +1,9 @@
-"""What a busy judge costs those who want embedding metrics only: their latency while it works, and while it rests.
+"""What a busy judge costs callers of embedding metrics: their latency while it works, and while it is idle.
 
-The judge's worker has one core, server and load the other. Blocks of both states follow each other, so that a change
-of the machine's load meets both. In every block the same kinds of requests leave on a schedule (open loop): one warm
-item, and answers that nobody has sent before; busy blocks keep the judge's queue full besides, with items that nobody
-has sent before either, so that no verdict comes out of the cache.
+The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that a
+change of the machine's load affects both. In every block the same kinds of requests leave on a schedule (open loop):
+one warm item, and answers that were never sent before. Busy blocks also keep the judge's queue full, with items that
+were never sent before either, so that no verdict comes out of the cache.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _SETTLE_S = 1.0
 
 
 def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
-    """A short item for `lave` that was not there before."""
+    """A short item for `lave` that was not sent before: its question carries `number`."""
     item = types_pb2.Item(
         question=f"{row['question']} ({number})", references=row["references"][:3], prediction=row["prediction"][:200]
     )

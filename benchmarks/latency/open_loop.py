@@ -14,8 +14,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,29 +111,18 @@ class Targets:
         return lambda: asyncio.to_thread(self.bare.run, texts)
 
 
-@asynccontextmanager
-async def channels(addresses: dict[str, str]) -> AsyncIterator[dict[str, grpc.aio.Channel]]:
-    """One channel per server."""
-    opened = {name: grpc.aio.insecure_channel(address) for name, address in addresses.items()}
-    try:
-        yield opened
-    finally:
-        for channel in opened.values():
-            await channel.close()
-
-
-async def measure(arguments: argparse.Namespace, addresses: dict[str, str]) -> dict[str, Samples]:
+async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> dict[str, Samples]:
     """Prepares references, warms up, then sends everything on schedule."""
     rows = pick_rows(arguments.data, arguments.samples)
     loop = OpenLoop(arguments.interval_ms / 1000)
-    async with channels(addresses) as channel:
-        prepare = references_pb2_grpc.ReferencesStub(channel["gradewire"]).Prepare
+    async with grpc.aio.insecure_channel(gradewire) as channel, grpc.aio.insecure_channel(echo) as echo_channel:
+        prepare = references_pb2_grpc.ReferencesStub(channel).Prepare
         for batch in ([rows.warm], *rows.cold.values()):
             async for _ in prepare(prepare_request(batch)):
                 pass
         targets = Targets(
-            scoring_pb2_grpc.ScoringStub(channel["gradewire"]).Score,
-            channel["echo"].unary_unary("/bench.Echo/Echo"),
+            scoring_pb2_grpc.ScoringStub(channel).Score,
+            echo_channel.unary_unary("/bench.Echo/Echo"),
             BareForward(arguments.threads),
         )
         await loop.run(targets.fixed(rows) * 20)
@@ -195,8 +183,7 @@ def main() -> None:
         start_engine("embedded", {"disk-directory": cache}) as gradewire,
         started([sys.executable, "-m", "benchmarks.latency.echo_server"]) as (_, echo_port),
     ):
-        addresses = {"gradewire": gradewire.address, "echo": f"127.0.0.1:{echo_port.strip()}"}
-        samples = asyncio.run(measure(arguments, addresses))
+        samples = asyncio.run(measure(arguments, gradewire.address, f"127.0.0.1:{echo_port.strip()}"))
     report(samples, load_before)
 
 

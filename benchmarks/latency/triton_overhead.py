@@ -1,9 +1,9 @@
 """What Triton costs over the embedded engine: cold items, one and 64 at a time, ways taking turns in one run.
 
-Three ways answer the same texts, one after another, so that a change of the machine's load meets all of them: the bare
-forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one whose
-engine is Triton. Every prediction is sent once to each; references are prepared. Before anything is timed the same 500
-rows go through both servers, both empty, and their scores are compared.
+Three ways answer the same texts, one after another, so that a change of the machine's load affects all of them: the
+bare forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one
+whose engine is Triton. Every prediction is sent once to each; references are prepared. Before anything is timed the
+same 500 rows go through both servers, whose caches are empty, and their scores are compared.
 """
 
 import argparse
@@ -68,7 +68,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Scores the same rows with both engines, both empty, and prints the largest difference."""
+    """Scores the same rows with both engines, whose caches are empty, and prints the largest difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)
@@ -86,7 +86,7 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
 
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
-    """Distinct texts of 4 to 40 words, cut from real predictions and numbered: no cache has met them."""
+    """Distinct texts of 4 to 40 words, cut from real predictions and numbered: they are in no cache."""
     source = random.Random(seed)  # noqa: S311 - a sample, not a secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()

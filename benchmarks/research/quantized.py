@@ -1,7 +1,7 @@
 """Quantized encoders against fp32: speed, scores, agreement with people, and whether a text's batch mates matter.
 
 Builds the default model and every setting into a directory of its own, then runs them in turn, so that a change of the
-machine's load meets all of them. Prints one table. The rows are EVOUNA's, which are not part of the project.
+machine's load affects all of them. Prints one table. The rows are EVOUNA's, which are not part of the project.
 """
 
 import argparse
