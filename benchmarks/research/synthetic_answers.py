@@ -40,13 +40,11 @@ class Tokens:
 
     prefill: int = 0
     decode: int = 0
-    reused: int = 0
 
     def ran(self, run: ModelRun) -> None:
         """Adds a run."""
         self.prefill += run.prefill_tokens
         self.decode += run.decode_tokens
-        self.reused += run.reused_tokens
 
     def restarted(self) -> None:
         """A lost worker ends the benchmark: its figures would be wrong."""

@@ -21,17 +21,13 @@ from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, WARM_UP, Row, 
 from numpy.typing import NDArray
 
 from gradewire import Scorer, SmileParts, Status
-from gradewire.agreement.bootstrap.weighted import correlation
+from gradewire.agreement import JudgedRows, agreement
 from gradewire.agreement.fitting.halves import half_of, question_key
-from gradewire.agreement.parts import rows_by
-from gradewire.agreement.resample import draws, interval, question_clusters, strata_of
 from gradewire_models.repository.built import default_repository
 
 PRESETS = ("v1", "fast", "one_pass")
 ROWS_AT_ONCE = 200
 SAME_KEYWORD = 1e-3
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,8 @@ class Graded:
         verdicts: bool[rows].
     """
 
-    scores: Values
-    keywords: Values
+    scores: NDArray[np.float64]
+    keywords: NDArray[np.float64]
     verdicts: NDArray[np.bool_]
 
     @classmethod
@@ -62,30 +58,6 @@ class Graded:
                 keywords.append(result.parts.keyword)
                 verdicts.append(bool(result.correct))
         return cls(np.array(scores), np.array(keywords), np.array(verdicts))
-
-
-def agreement(rows: Sequence[Row], columns: Sequence[Values], resamples: int) -> list[Values]:
-    """Mean over cells of Pearson's correlation with the label.
-
-    Returns:
-        For each column of scores float64[1 + resamples], the value on the rows first; the draws are the same for all.
-    """
-    datasets = [row["dataset"] for row in rows]
-    labels = np.array([row["label"] for row in rows], float)
-    clusters = question_clusters(datasets, [question_key(row["question"]) for row in rows])
-    cells = rows_by([(row["dataset"], row["model"]) for row in rows]).values()
-    found: list[list[Values]] = [[] for _ in columns]
-    strata = strata_of(datasets, clusters)
-    for weights in (np.ones((1, len(strata))), *draws(strata, resamples=resamples, seed=0)):
-        for scores, values in zip(columns, found, strict=True):
-            values.append(
-                np.mean([_pearson(weights[:, clusters[cell]], scores[cell], labels[cell]) for cell in cells], axis=0)
-            )
-    return [np.concatenate(values) for values in found]
-
-
-def _pearson(weights: Values, x: Values, y: Values) -> Values:
-    return correlation(weights.sum(axis=1), *(weights @ each for each in (x, y, x * y, x * x, y * y)))
 
 
 def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: dict[str, object]) -> None:
@@ -116,17 +88,32 @@ def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: 
 
 def print_agreement(name: str, rows: Sequence[Row], graded: dict[str, Graded], resamples: int) -> None:
     """Prints a line for each preset on one set of rows."""
-    found = agreement(rows, [graded[preset].scores for preset in PRESETS], resamples)
-    first, labels = graded[PRESETS[0]], np.array([row["label"] for row in rows]) >= 0.5
-    for preset, values in zip(PRESETS, found, strict=True):
-        own = graded[preset]
-        gap, difference = np.abs(own.keywords - first.keywords), values - found[0]
-        bounds = interval(difference[1:])
-        assert bounds is not None
+    first, *others = PRESETS
+    labels = np.array([row["label"] for row in rows], float)
+    report = agreement(
+        JudgedRows(
+            scores={preset: own.scores for preset, own in graded.items()},
+            verdicts={preset: own.verdicts.astype(float) for preset, own in graded.items()},
+            labels=labels,
+            datasets=[row["dataset"] for row in rows],
+            models=[row["model"] for row in rows],
+            questions=[question_key(row["question"]) for row in rows],
+        ),
+        compare=[(preset, first) for preset in others],
+        compare_statistics=("pearson",),
+        statistics=("pearson",),
+        resamples=resamples,
+    )
+    gains = {pair.metric: pair.mean_of_cells for pair in report.comparisons}
+    base = graded[first]
+    for metric in report.metrics:
+        own, gain = graded[metric.metric], gains.get(metric.metric)
+        gap = np.abs(own.keywords - base.keywords)
         print(
-            f"| {name} | {len(rows)} | `{preset}` | {values[0]:.4f} | {difference[0]:+.4f} [{bounds[0]:+.4f}, "
-            f"{bounds[1]:+.4f}] | {np.mean(gap < SAME_KEYWORD):.3f} | {gap.mean():.4f} "
-            f"| {np.mean(own.verdicts == first.verdicts):.3f} | {np.mean(own.verdicts == labels):.3f} |",
+            f"| {name} | {len(rows)} | `{metric.metric}` | {metric.headline['pearson'].value:.4f} "
+            f"| {f'{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]' if gain else ''} "
+            f"| {np.mean(gap < SAME_KEYWORD):.3f} | {gap.mean():.4f} "
+            f"| {np.mean(own.verdicts == base.verdicts):.3f} | {np.mean(own.verdicts == (labels >= 0.5)):.3f} |",
             flush=True,
         )
 
