@@ -74,7 +74,7 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    tests/server/scoring tests/server/settings tests/models tests/proto tests/oracle --deselect tests/client/report/test_chromium.py
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo; \
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples; $(BIN)/lint-imports --no-logo; \
 	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
 	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
 

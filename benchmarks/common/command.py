@@ -8,7 +8,7 @@ from typing import Final
 GRADEWIRE: Final = str(Path(sys.executable).with_name("gradewire"))
 
 
-def run_gradewire(*arguments: str | Path) -> None:
-    """Runs the command; where it fails, ends the program with the command's exit code."""
+def run_gradewire(*arguments: object) -> None:
+    """Runs the command, arguments as `str` writes them; where it fails, ends the program with its exit code."""
     if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
         raise SystemExit(code)

@@ -177,8 +177,8 @@ def _agreement(task: Task, results: Path) -> str:
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
     """Makes the judge write the synthetic answers, each once; returns the option that names their set."""
-    command = [GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store"]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store")
+    done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)
     return "--reference-set", done.stdout.strip()

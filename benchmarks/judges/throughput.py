@@ -124,7 +124,7 @@ class Bench:
 
     async def _whole(self, ids: tuple[int, ...], *, labels: tuple[int, ...] = (), tokens: int = 0) -> None:
         # What the last one left is forgotten with this one's first run.
-        drop = (self._state,)
+        drop: tuple[int, ...] = (self._state,)
         self._state += 1
         longest = self.worker.limits.max_row_tokens
         written = -1

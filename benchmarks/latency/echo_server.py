@@ -18,7 +18,7 @@ async def echo(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes])
 async def main() -> None:
     """Serves on a free loopback port until standard input ends."""
     server = grpc.aio.server()
-    method = grpc.unary_unary_rpc_method_handler(echo)
+    method: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(echo)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", {"Echo": method}),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -120,11 +120,8 @@ async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> d
         for batch in ([rows.warm], *rows.cold.values()):
             async for _ in prepare(prepare_request(batch)):
                 pass
-        targets = Targets(
-            scoring_pb2_grpc.ScoringStub(channel).Score,
-            echo_channel.unary_unary("/bench.Echo/Echo"),
-            BareForward(arguments.threads),
-        )
+        call_echo: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = echo_channel.unary_unary("/bench.Echo/Echo")
+        targets = Targets(scoring_pb2_grpc.ScoringStub(channel).Score, call_echo, BareForward(arguments.threads))
         await loop.run(targets.fixed(rows) * 20)
         loop.samples.clear()
         await loop.run(

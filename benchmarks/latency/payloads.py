@@ -1,5 +1,6 @@
 """What `open_loop` sends: rows picked from the data, requests, and the texts that a cold request has to encode."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +104,7 @@ class BareForward:
         self.tokenizer.enable_truncation(built.max_tokens)
         self.tokenizer.enable_padding()
 
-    def run(self, texts: list[str]) -> None:
+    def run(self, texts: Sequence[str]) -> None:
         """Tokenizes and embeds all texts in one batch."""
         encodings = self.tokenizer.encode_batch(texts)
         ids = np.array([encoding.ids for encoding in encodings], np.int64)

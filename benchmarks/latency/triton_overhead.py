@@ -25,6 +25,7 @@ from benchmarks.latency.payloads import BareForward
 
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 
+Call = Callable[[Sequence[str]], None]
 _REFERENCE = "a reference that every item shares"
 _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
@@ -93,9 +94,7 @@ def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
         yield " ".join([*words[: source.randint(4, 40)], str(number)])
 
 
-def measure(
-    calls: dict[str, Callable[[Sequence[str]], None]], texts: Iterator[str], rounds: int
-) -> dict[str, list[float]]:
+def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
     """Seconds of every call, by kind; each round asks every way, in a new order, for the same new texts."""
     taken: dict[str, list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
@@ -153,7 +152,7 @@ def main() -> None:
         for way in ways.values():
             way.prepare()
         bare = BareForward(arguments.threads)
-        calls = {"bare": bare.run, **{name: way.send for name, way in ways.items()}}
+        calls: dict[str, Call] = {"bare": bare.run, **{name: way.send for name, way in ways.items()}}
         taken = measure(calls, cold_texts(rows, seed=2), arguments.rounds)
     print(f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     report(taken)

@@ -70,7 +70,7 @@ class Soak:
 
     def _note(self, phase: str, tally: Tally, rate: float | None = None) -> None:
         latency = np.array(tally.latency_s or [np.nan])
-        line = {
+        line: dict[str, Any] = {
             "phase": phase,
             "at_s": round(time.monotonic() - self._started_s, 1),
             "items": tally.items,

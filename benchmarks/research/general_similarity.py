@@ -163,7 +163,7 @@ def _correlations(
 
 def report(name: str, encoders: dict[str, Encode], pairs: SimilaritySet) -> list[str]:
     """Lines of the table: one a model, those after the first with their difference to it."""
-    lines = []
+    lines: list[str] = []
     base: tuple[float, NDArray[np.float64]] | None = None
     for model, encode in encoders.items():
         found = cosines(encode, pairs)

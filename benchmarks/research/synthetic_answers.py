@@ -20,6 +20,7 @@ from benchmarks.common.processes import cpu_s
 from benchmarks.common.rows import DEFAULT_DATA, read_rows
 
 from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_server.domain.judge import Generate
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
@@ -92,6 +93,7 @@ async def write(judge: EmbeddedJudge, writing: Writing, attempt: Attempt, room: 
             except StopIteration as stop:
                 attempt.written = stop.value
                 return
+            assert isinstance(need, Generate)
             answer = (await judge.generate(need, deadline_s=None)).answer
             if isinstance(answer, Failure):
                 raise SystemExit(f"{attempt.reference}: {answer.message}")
@@ -119,6 +121,7 @@ async def main() -> None:
     writing, room = Writing(arguments.judge, prompt), asyncio.Semaphore(SENTENCES_AT_ONCE)
     # The kept state of the fixed turns serves all that follow: it is computed before the clock starts.
     await write(judge, writing, Attempt("Who waits?", "the reader"), room)
+    assert judge.worker_pid is not None, "the judge has no process"
     load, began_s, before_s = os.getloadavg()[0], time.monotonic(), cpu_s(judge.worker_pid)
     start = (tokens.prefill, tokens.decode)
     await asyncio.gather(*(write(judge, writing, attempt, room) for attempt in drawn))
