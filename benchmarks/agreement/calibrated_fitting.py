@@ -21,7 +21,7 @@ METRIC_VERSION = 1
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit.
+    """A fit of `calibrated`, as it is stored and as a server reads it.
 
     Attributes:
         form: As it is stored.
@@ -39,7 +39,7 @@ class Fitted:
 
 
 def fitted(rows: ScoredRows, model: str, date: str) -> Fitted:
-    """Fits to all of the rows.
+    """Fits `calibrated` to all of the rows.
 
     Args:
         rows: The fit split.

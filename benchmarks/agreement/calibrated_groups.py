@@ -40,7 +40,7 @@ def ablation_table(rows: ScoredRows) -> str:
 
 
 def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
-    """Mean over data sets and the two headline models."""
+    """Mean of Pearson's correlation with the labels over the cells of data set and headline model."""
     cells = {(row["dataset"], row["model"]) for row in rows.rows if row["model"] in HEADLINE_MODELS}
     found = []
     for cell in sorted(cells):

@@ -31,7 +31,7 @@ SMILE_CUT = 2 / 3
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Rows that scored.
+    """Labelled rows, each with what the server says of it.
 
     Attributes:
         rows: As they stand in the file.
@@ -49,7 +49,7 @@ class ScoredRows:
 
     @classmethod
     def read(cls, data: Path, scores: Path) -> ScoredRows:
-        """Rows and what `gradewire score` wrote for them.
+        """Reads rows and what `gradewire score` wrote for them.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
@@ -66,7 +66,7 @@ class ScoredRows:
         return cls(rows, np.array(values, np.float64), np.array(smile, np.float64), results[0]["line"])
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
-        """Some of the rows."""
+        """The rows for which `wanted` is true."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}

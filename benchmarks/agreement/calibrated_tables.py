@@ -30,7 +30,7 @@ COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 def figures_block(
     fit: Fitted, fit_split: ScoredRows, held_out_split: ScoredRows, nq301: ScoredRows, *, ablation: bool
 ) -> str:
-    """All tables.
+    """All tables, in Markdown.
 
     Args:
         fit: Made on `fit_split`.

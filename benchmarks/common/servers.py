@@ -43,7 +43,7 @@ class Server:
         return _sum(f"{self.http}/metrics", name, labels)
 
     def triton_metric(self, name: str) -> float:
-        """The same of Triton's."""
+        """Sum of a metric's samples of Triton."""
         return _sum(self.triton_metrics, name, {})
 
 

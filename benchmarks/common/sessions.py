@@ -10,7 +10,7 @@ from gradewire_models.runtime import onnxruntime
 
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:
-    """So many threads, which do not spin while they wait."""
+    """Options for `threads` threads, which do not spin while they wait."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -18,7 +18,7 @@ def session_options(threads: int) -> onnxruntime.SessionOptions:
 
 
 def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """A graph with so many threads."""
+    """Opens a graph that runs on `threads` threads."""
     return onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])
 
 

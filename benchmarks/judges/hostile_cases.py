@@ -20,7 +20,7 @@ Status = Literal["OK", "EMPTY_PREDICTION", "INVALID_INPUT"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One item and what has to come of it.
+    """One item and the result that it must have.
 
     Attributes:
         name: Unique.

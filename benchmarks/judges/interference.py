@@ -39,7 +39,7 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 
 
 class Load:
-    """Requests of both kinds, and what they took.
+    """Requests for the encoder and for the judge, and how long the encoder's took.
 
     Args:
         score: Scoring.Score.
@@ -84,7 +84,7 @@ class Load:
             self.verdicts += reply.items[0].results[0].status == types_pb2.STATUS_OK
 
     async def wake(self) -> None:
-        """Loads encoder and judge, and makes the warm item warm."""
+        """Loads encoder and judge, and puts the warm item's vectors into the cache."""
         reply = await self._score(judge_request(self._warm, next(self._numbers)), timeout=300)
         result = reply.items[0].results[0]
         if result.status != types_pb2.STATUS_OK:
@@ -93,7 +93,7 @@ class Load:
 
 
 async def measure(address: str, arguments: argparse.Namespace, server: psutil.Process) -> Load:
-    """Wakes everything up, gives the judge's worker its core, then runs the blocks in turn."""
+    """Loads everything, pins the judge's worker to its core, then runs the blocks in turn."""
     rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)

@@ -53,7 +53,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Spent:
-    """Sums of one way."""
+    """What one way has taken so far."""
 
     items: int = 0
     cpu_s: float = 0.0
@@ -61,7 +61,7 @@ class Spent:
 
     @property
     def items_per_cpu_s(self) -> float:
-        """Rate."""
+        """Rows per CPU second."""
         return self.items / self.cpu_s
 
 
@@ -86,7 +86,7 @@ class Bench:
         self._queue = EmbeddedQueue(limits, worker.limits)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
-        """All four, each with what it is given in one turn."""
+        """All four ways, each with the number of rows that it is given in one turn."""
         return {
             "rating": Way(self.rating, each),
             "own tokens": Way(self.own_tokens, each),
@@ -99,16 +99,16 @@ class Bench:
         await self._batched([(prompt.fixed, prompt.item, prompt.labels) for prompt in prompts])
 
     async def own_tokens(self, prompts: Sequence[Prompt]) -> None:
-        """The items alone."""
+        """The items' own tokens alone, batched."""
         await self._batched([((), prompt.item, prompt.labels) for prompt in prompts])
 
     async def full_prefill(self, prompts: Sequence[Prompt]) -> None:
-        """Whole prompts, one by one, and a token."""
+        """Whole prompts, one by one, each with one token."""
         for prompt in prompts:
             await self._whole(prompt.fixed + prompt.item, labels=prompt.labels)
 
     async def naive(self, prompts: Sequence[Prompt]) -> None:
-        """Whole prompts, one by one, and a rationale."""
+        """Whole prompts, one by one, each with a rationale."""
         for prompt in prompts:
             await self._whole(prompt.rationale, tokens=RATIONALE_TOKENS)
 

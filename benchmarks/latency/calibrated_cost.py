@@ -40,7 +40,7 @@ class Way:
         scorer.score([WARM_UP], metrics)
 
     def run(self, rows: list[Row]) -> None:
-        """One block, cold and then warm."""
+        """Scores one block, cold and then warm, and adds up what that took."""
         items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = self.scorer.score(items, self.metrics)

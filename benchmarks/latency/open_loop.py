@@ -78,14 +78,14 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class Targets:
-    """What the calls go to."""
+    """Both servers and the bare forward, and the calls that go to them."""
 
     score: Callable[[scoring_pb2.ScoreRequest], Awaitable[scoring_pb2.ScoreResponse]]
     echo: Callable[[bytes], Awaitable[bytes]]
     bare: BareForward
 
     def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
-        """The kinds that can be sent again and again."""
+        """Calls that can be repeated: an echo, an empty request, and one item that is always cached."""
         return [
             ("echo", lambda: self.echo(b"")),
             ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
@@ -93,7 +93,7 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Every pool with both presets, each followed by the bare forward of the same texts."""
+        """Calls of one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
         calls: list[tuple[str, Call]] = []
         for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):

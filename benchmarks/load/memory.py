@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def feed(address: str, process: psutil.Process, count: int) -> list[int]:
-    """Resident sizes in bytes, one per twentieth of the texts."""
+    """Sends all texts; returns the server's resident size in bytes after each twentieth of them."""
     sizes, started, made = [], time.monotonic(), texts(count, seed=0)
     step = max(1, count // 20)
     with Client(address, deadline_s=600) as client:

@@ -60,7 +60,7 @@ class Soak:
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Sends `share` of capacity for `minutes`; probes of capacity are told apart from it."""
+        """Sends `share` of capacity for `minutes`; probes of capacity are noted as a phase of their own."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -124,7 +124,7 @@ def report(lines: list[dict[str, Any]]) -> bool:
 
 
 async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> list[dict[str, Any]]:
-    """Fills, then soaks."""
+    """Fills the cache, then soaks the server; returns the lines that were written."""
     async with grpc.aio.insecure_channel(server.address) as channel:
         soak = Soak(server, Sender(channel, Requests()), out)
         await soak.fill(arguments.fill_s)

@@ -42,7 +42,7 @@ METRICS: dict[str, tuple[Any, Any]] = {
 
 
 class Asked:
-    """Embeddings that note which texts are asked for."""
+    """Passes on to embeddings, and notes which texts are asked for."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -50,12 +50,12 @@ class Asked:
         self.texts: set[str] = set()
 
     async def embed(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> EmbedReply:
-        """As `Embeddings.embed`."""
+        """Notes the texts, then has them embedded."""
         self.texts.update(texts)
         return await self._embeddings.embed(model, texts, tiers, **given)
 
     async def embed_tokens(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> TokensReply:
-        """As `Embeddings.embed_tokens`."""
+        """Notes the texts, then has their tokens embedded."""
         self.texts.update(texts)
         return await self._embeddings.embed_tokens(model, texts, tiers, **given)
 

@@ -83,7 +83,7 @@ def draw(path: Path, count: int, seed: int) -> list[Attempt]:
 
 
 async def write(judge: EmbeddedJudge, writing: Writing, attempt: Attempt, room: asyncio.Semaphore) -> None:
-    """Runs the program of one reference."""
+    """Has the judge write the sentence of one reference."""
     program = write_sentence(attempt.question, attempt.reference, writing)
     answers: Any = None
     async with room:

@@ -149,7 +149,7 @@ class Way:
         self.texts = 0
 
     def run(self, rows: Sequence[Row], scorer: Scorer) -> None:
-        """One block."""
+        """Scores one block, and adds up what that took."""
         metric = f"smile:{self.preset}"
         if self.prepared:
             scorer.prepare([{name: row[name] for name in ("question", "references")} for row in rows], metric)
