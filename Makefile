@@ -74,12 +74,12 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    tests/server/scoring tests/server/settings tests/models tests/proto tests/oracle --deselect tests/client/report/test_chromium.py
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo; \
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples; $(BIN)/lint-imports --no-logo; \
 	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
 	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures)
-	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop
+bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures; DATA=DIR: the labelled rows)
+	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
@@ -90,8 +90,8 @@ bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory
 
-bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run
-	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead
+bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run (DATA=DIR: the labelled rows)
+	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton)
 	@$(TIMED); $(BIN)/python -m benchmarks.load.soak --engine $(or $(ENGINE),embedded)
@@ -104,9 +104,10 @@ $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run
+bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \
-	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2
+	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2 \
+	    --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py

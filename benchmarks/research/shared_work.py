@@ -1,7 +1,8 @@
-"""What all metrics together cost the encoder, beside the union of their texts: `shared_work.py [--data FILE]`.
+"""What all metrics together cost the encoder, compared with the union of their texts.
 
-Every metric that needs the encoder is run over the same rows in one request on a cold engine. Counted are the texts and
-tokens that went through the encoder, by its own counters, and the distinct texts that the metrics asked for.
+`python -m benchmarks.research.shared_work [--data FILE]` runs every metric that needs the encoder over the same rows in
+one request on a cold engine. It counts the texts and tokens that went through the encoder, by the engine's own
+counters, and the distinct texts that the metrics asked for.
 """
 
 import argparse
@@ -42,7 +43,7 @@ METRICS: dict[str, tuple[Any, Any]] = {
 
 
 class Asked:
-    """Embeddings that note which texts are asked for."""
+    """Passes on to embeddings, and notes which texts are asked for."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -50,12 +51,12 @@ class Asked:
         self.texts: set[str] = set()
 
     async def embed(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> EmbedReply:
-        """As `Embeddings.embed`."""
+        """Notes the texts, then has them embedded."""
         self.texts.update(texts)
         return await self._embeddings.embed(model, texts, tiers, **given)
 
     async def embed_tokens(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> TokensReply:
-        """As `Embeddings.embed_tokens`."""
+        """Notes the texts, then has their tokens embedded."""
         self.texts.update(texts)
         return await self._embeddings.embed_tokens(model, texts, tiers, **given)
 
