@@ -5,10 +5,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from queue import SimpleQueue
 
-# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when whoever started it is gone.
+# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when its parent is gone.
 _LAUNCH = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -28,7 +28,7 @@ def start_child(
     Raises:
         OSError: The log cannot be written.
     """
-    started: SimpleQueue[subprocess.Popen[bytes] | OSError] = SimpleQueue()
+    started: Future[subprocess.Popen[bytes]] = Future()
 
     def start_and_stay() -> None:
         try:
@@ -42,14 +42,11 @@ def start_child(
                     start_new_session=True,
                 )
         except OSError as error:
-            started.put(error)
+            started.set_exception(error)
             return
-        started.put(child)
+        started.set_result(child)
         child.wait()
 
     # To the kernel the parent is a thread, not a process: this one lives as long as the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
-    child = started.get()
-    if isinstance(child, OSError):
-        raise child
-    return child
+    return started.result()

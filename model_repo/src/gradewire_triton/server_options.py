@@ -14,7 +14,7 @@ class ServerOptions:
     Attributes:
         repository: Triton model repository.
         models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
-        host: Address to listen on. Triton asks nobody who they are: keep it on the loopback, or behind a firewall.
+        host: Address to listen on. Triton authenticates nobody: keep it on the loopback, or behind a firewall.
         grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
         http_port: Port of HTTP.
         metrics_port: Port of Prometheus metrics.
@@ -36,8 +36,8 @@ class ServerOptions:
         """Models that are loaded at start.
 
         Raises:
-            ValueError: A config.pbtxt is none.
-            OSError: One cannot be read.
+            ValueError: A config.pbtxt cannot be parsed.
+            OSError: A config.pbtxt cannot be read.
         """
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
         return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
@@ -50,13 +50,7 @@ def _needs_gpu(config_path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports of one run.
-
-    Attributes:
-        grpc: Of gRPC.
-        http: Of HTTP.
-        metrics: Of Prometheus metrics.
-    """
+    """Ports of one run: of gRPC, of HTTP and of the Prometheus metrics."""
 
     grpc: int
     http: int
@@ -68,7 +62,7 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
 
     Args:
         options: How it is to run.
-        ports: Where it is to listen.
+        ports: Free ports to listen on.
         backends: Backend directory.
         shm_prefix: How the names of its shared memory begin.
     """

@@ -32,7 +32,7 @@ def run_in_foreground(
         environment: What it runs in.
         options: How it is to run.
         state: Its directory.
-        ready: Told where it listens once it and its models are ready.
+        ready: Called with its addresses once it and its models are ready.
 
     Raises:
         TritonStartError: It did not start, or ended by itself.
@@ -43,26 +43,25 @@ def run_in_foreground(
             with _signals_raise():
                 process.start()
                 process.wait_until_ready()
-                addresses = Addresses(process.grpc_url, process.http_url, process.metrics_url, str(process.log_path))
-                state.announce(addresses)
-                ready(addresses)
+                state.announce(process.addresses)
+                ready(process.addresses)
                 code = process.wait()
         except _StopRequestedError:
             return
         finally:
             process.stop()
-        raise TritonStartError(f"Triton ended by itself with exit code {code}; {process.last_words()}")
+        raise TritonStartError(f"Triton ended by itself with exit code {code}; {process.end_of_log()}")
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
     """Starts ``gradewire triton up ARGUMENTS`` as a process of its own and waits until its server is ready.
 
     Raises:
-        TritonStartError: It did not start; the message ends with what it said.
+        TritonStartError: It did not start; the message is what it printed.
     """
     state.path.mkdir(parents=True, exist_ok=True)
-    said = state.path / "up.log"
-    with said.open("wb") as log:
+    output = state.path / "up.log"
+    with output.open("wb") as log:
         command = [sys.executable, "-m", "gradewire_triton", "up", *arguments]
         process = subprocess.Popen(  # noqa: S603 - our own arguments
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -72,11 +71,11 @@ def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
         if addresses is not None and state.user() == process.pid:
             return addresses
         time.sleep(_POLL_S)
-    raise TritonStartError(said.read_text(encoding="utf-8", errors="replace").strip().removeprefix("Error: "))
+    raise TritonStartError(output.read_text(encoding="utf-8", errors="replace").strip().removeprefix("Error: "))
 
 
 def stop_detached(state: StateDirectory) -> bool:
-    """Ends the process that runs a server in `state` and waits for it.
+    """Ends the process that runs a server in `state`, and waits for its end.
 
     Returns:
         Whether there was one.

@@ -1,4 +1,4 @@
-# noqa: INP001 - Triton loads this file by its place
+# noqa: INP001 - Triton loads this file by its path
 """Runs ONNX models inside Triton's Python backend, where NVIDIA's ONNX Runtime backend is not at hand.
 
 Triton loads this file for every model whose config.pbtxt says ``backend: "onnxruntime"``: it lies in a directory of

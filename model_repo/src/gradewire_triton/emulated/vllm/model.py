@@ -1,4 +1,4 @@
-# noqa: INP001 - Triton loads this file by its place
+# noqa: INP001 - Triton loads this file by its path
 """Answers the tensors of Triton's vLLM backend with llama.cpp on CPUs, where there is no GPU for the real one.
 
 Triton loads this file for every model whose config.pbtxt says ``backend: "vllm"``: it lies in a directory of that name
@@ -24,7 +24,7 @@ try:
     import xllamacpp
 except ImportError as error:
     raise pb_utils.TritonModelException(
-        f"the stand-in for vLLM needs llama.cpp: pip install 'gradewire[judge]' beside gradewire ({error})"
+        f"the emulated vLLM backend needs llama.cpp: pip install 'gradewire[judge]' beside gradewire ({error})"
     ) from error
 
 ENGINE_FILE = "model.json"
@@ -56,7 +56,7 @@ class TritonPythonModel:
         engine = json.loads((directory / args["model_version"] / ENGINE_FILE).read_text(encoding="utf-8"))
         weights = directory / engine["model"]
         if not weights.is_file():
-            raise pb_utils.TritonModelException(f"the stand-in for vLLM runs GGUF files: {weights} is none")
+            raise pb_utils.TritonModelException(f"the emulated vLLM backend runs GGUF files: {weights} is none")
         slots = int(engine.get("max_num_seqs", 1))
         self._server = xllamacpp.Server(_parameters(weights, engine, slots))
         self._threads = ThreadPoolExecutor(slots, "vllm")
