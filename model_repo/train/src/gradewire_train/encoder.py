@@ -11,6 +11,7 @@ import torch
 import transformers
 from safetensors import safe_open
 from tokenizers import Tokenizer
+from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.build.fetch.download import download_wheels, find_wheels
 from gradewire_models.build.fetch.unpack import unpack
@@ -80,16 +81,10 @@ class TrainedEncoder:
         parts = []
         for start in range(0, len(order), chunk):
             batch = [ids[index] for index in order[start : start + chunk]]
-            width = max(len(each) for each in batch)
-            padded = torch.zeros((len(batch), width), dtype=torch.int64)
-            mask = torch.zeros((len(batch), width), dtype=torch.int64)
-            for row, each in enumerate(batch):
-                padded[row, : len(each)] = torch.tensor(each)
-                mask[row, : len(each)] = 1
+            padded = pad_sequence([torch.tensor(each, dtype=torch.int64) for each in batch], batch_first=True)
+            mask = pad_sequence([torch.ones(len(each), dtype=torch.int64) for each in batch], batch_first=True)
             parts.append(pooled(padded, mask)[0])
-        back = torch.empty(len(order), dtype=torch.int64)
-        back[torch.tensor(order)] = torch.arange(len(order))
-        return torch.cat(parts)[back]
+        return torch.cat(parts)[torch.argsort(torch.tensor(order))]
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:

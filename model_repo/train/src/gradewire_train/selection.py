@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import question_text
-from gradewire_train.well_formed import well_formed
+from gradewire_train.json_lines import json_objects, well_formed
 
 _CHUNK_TEXTS = 64
 _LABELS = ("label", "grade")
@@ -51,15 +51,8 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     Raises:
         TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
     """
-    rows = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    row = _row(line, f"{path}, line {number}", half)
-                    rows += [row] if row is not None else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrainingError(f"cannot read {path}: {error}") from error
+    lines = json_objects(path, "question, references, prediction and label")
+    rows = [row for where, found in lines if (row := _row(found, where, half)) is not None]
     if len(rows) < 2:
         raise TrainingError(f"{path} has {len(rows)} rows; two at least are needed to rank")
     return rows
@@ -81,13 +74,7 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
         )
 
 
-def _row(line: str, where: str, half: str | None) -> LabelledRow | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TrainingError(f"{where}: no JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise TrainingError(f"{where}: should be an object with question, references, prediction and label")
+def _row(found: Mapping[str, Any], where: str, half: str | None) -> LabelledRow | None:
     if half is not None and found.get("half") != half:
         if "half" not in found:
             raise TrainingError(f"{where}: has no half, and only rows of one half are wanted")
@@ -103,7 +90,7 @@ def _row(line: str, where: str, half: str | None) -> LabelledRow | None:
     read = {"question": [found["question"]], "prediction": [found["prediction"]], "references": references}
     for name, each in {**read, "part": [part]}.items():
         if not all(map(well_formed, each)):
-            raise TrainingError(f"{where}: {name} has half a surrogate pair, which is no character")
+            raise TrainingError(f"{where}: {name} has a lone surrogate, which is no character")
     return LabelledRow(found["question"], tuple(references), found["prediction"], _number(label, where), part)
 
 
@@ -137,9 +124,13 @@ class Selection:
     Args:
         rows: At least two.
         encoder: Whose tokenizer is used.
+
+    Attributes:
+        digest: `labelled_digest` of the rows.
     """
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
+        self.digest = labelled_digest(rows)
         place: dict[str, int] = {}
         pairs = []
         for row in rows:

@@ -2,18 +2,26 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gradewire_models.errors import ModelError
-from gradewire_train.cli.texts import COLUMN_OPTION, texts
+from gradewire_train.cli.texts import (
+    COLUMN_OPTION,
+    FILE,
+    NLI_OPTION,
+    QUESTIONS_OPTION,
+    SKIP_OPTION,
+    WORDNET_OPTION,
+    texts,
+)
 from gradewire_train.examples import GROUPS, TASKS
 from gradewire_train.recipes.recipe import CHOICES, SECTIONS, specs
 from gradewire_train.recipes.recipe_file import option, shipped_recipes
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _KINDS: dict[type, Any] = {int: int, float: float, str: str, tuple: str}
 
 
@@ -67,23 +75,13 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
     "An option overrules it.",
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit.")
-@click.option(
-    "--questions", type=_FILE, multiple=True, help="Your own VQA or QA set in JSON lines: question, answer or answers."
-)
-@click.option("--nli-pairs", "nli_files", type=_FILE, multiple=True, help="Your own pairs in JSON lines.")
-@click.option("--skip-bad-lines", is_flag=True, help="Go on where a line of them cannot be read; they are counted.")
+@QUESTIONS_OPTION
+@NLI_OPTION
+@SKIP_OPTION
 @COLUMN_OPTION
-@click.option(
-    "--wordnet",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of WordNet's files; without it $WNSEARCHDIR, $WNHOME/dict, else /usr/share/wordnet.",
-)
-@click.option(
-    "--examples", "examples_path", type=_FILE, help="Ready examples in JSON lines; nothing else is read then."
-)
-@click.option(
-    "--dev", type=_FILE, help="JSON lines with question, references, prediction, label: they select the step."
-)
+@WORDNET_OPTION
+@click.option("--examples", "examples_path", type=FILE, help="Ready examples in JSON lines; nothing else is read then.")
+@click.option("--dev", type=FILE, help="JSON lines with question, references, prediction, label: they select the step.")
 @click.option("--dev-half", type=click.Choice(["a", "b"]), help="Only those dev rows whose field half says so.")
 @click.option("--dev-rows", type=click.IntRange(min=0), default=600, show_default=True, help="At most so many; 0: all.")
 @click.option("--evaluate-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
@@ -111,7 +109,7 @@ def sfve(**given: Any) -> None:
         from gradewire_train.run.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
     except ImportError as error:
         raise click.ClickException(f"training needs more packages ({error}): pip install 'gradewire[train]'") from error
-    own = {name: given.pop(name) for name in _REQUEST}
+    own = {each.name: given.pop(each.name) for each in fields(Request) if each.name != "settings"}
     # An option that may be repeated is an empty tuple where nobody said it.
     settings = {name: value for name, value in given.items() if value is not None and value != ()}
     try:
@@ -120,9 +118,3 @@ def sfve(**given: Any) -> None:
         raise click.ClickException(str(error)) from error
     if not finished:
         raise click.exceptions.Exit(130)
-
-
-_REQUEST = (
-    "directory", "recipe_path", "resume", "questions", "nli_files", "skip_bad_lines", "columns", "wordnet",
-    "examples_path", "dev", "dev_half", "dev_rows", "evaluate_every", "checkpoint_every", "wheels",
-)  # fmt: skip

@@ -1,8 +1,9 @@
 """Recipes as TOML: read with errors that name the line, written so that they are read back as the same."""
 
+import json
 import re
 import tomllib
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +109,5 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, str):
-        escaped = "".join(
-            f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else {"\\": "\\\\", '"': '\\"'}.get(each, each)
-            for each in value
-        )
-        return f'"{escaped}"'
-    return repr(value)
-
-
-def setting_names() -> tuple[str, ...]:
-    """Every setting's name, in the order of the tables."""
-    return tuple(spec.name for kind in SECTIONS.values() for spec in fields(kind))
+    # Numbers, texts and lists of texts are written in TOML as in JSON, but for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,17 @@ class Checkpoint:
     """
 
     identity: str
-    step: int
-    weights: Mapping[str, Any]
-    optimizer: Mapping[str, Any]
-    best_step: int
-    best: Mapping[str, Any]
-    curve: list[dict[str, float]]
-    seconds: float
+    step: int = 0
+    weights: Mapping[str, Any] = field(default_factory=dict)
+    optimizer: Mapping[str, Any] = field(default_factory=dict)
+    best_step: int = 0
+    best: Mapping[str, Any] = field(default_factory=dict)
+    curve: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0
 
 
-def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> Path:
-    """Writes it whole or not at all, in the place of the one before.
+def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
+    """Writes it whole or not at all, and replaces the one before.
 
     Raises:
         OSError: The directory cannot be written.
@@ -54,7 +54,6 @@ def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> Path:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
-    return path
 
 
 def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
@@ -78,9 +77,9 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
         checkpoint = Checkpoint(**found)
     # torch raises whatever its reader meets in a broken file.
     except Exception as error:
-        raise TrainingError(f"--resume: {path} cannot be read ({error}); start anew without --resume") from error
+        raise TrainingError(f"--resume: {path} cannot be read ({error}); start again without --resume") from error
     if written_as != _FORMAT:
-        raise TrainingError(f"--resume: {path} was written by another version; start anew without --resume")
+        raise TrainingError(f"--resume: {path} was written by another version; start again without --resume")
     if checkpoint.identity != identity:
         raise TrainingError(
             f"--resume: {path} belongs to another training (recipe, base, texts or dev rows differ); give what it was "

@@ -21,7 +21,7 @@ from gradewire_train.recipes.recipe_file import read_recipe, with_settings
 from gradewire_train.run.card import Account, write_account
 from gradewire_train.run.checkpoint import CHECKPOINT_FILE
 from gradewire_train.run.console import TrainingConsole
-from gradewire_train.run.interrupt import Interrupt
+from gradewire_train.run.interrupt import first_interrupt
 from gradewire_train.run.loop import Plan, train
 from gradewire_train.run.staged import remove_unfinished, staged
 from gradewire_train.selection import (
@@ -81,7 +81,7 @@ def run(request: Request) -> bool:
     remove_unfinished(request.directory)
     checkpoint = request.directory / CHECKPOINT_FILE
     if checkpoint.exists() and not request.resume:
-        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start anew")
+        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
     console.print("making the texts", highlight=False)
     examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
     with ConsoleProgress(console, recipe.training.base) as progress:
@@ -94,13 +94,12 @@ def run(request: Request) -> bool:
         examples=examples,
         directory=request.directory,
         selection=selection,
-        selection_digest=labelled_digest(rows) if rows else "",
         evaluate_every=request.evaluate_every,
         checkpoint_every=request.checkpoint_every,
         resume=request.resume,
     )
-    with TrainingConsole(console, recipe.training.steps) as shown, Interrupt(shown.stopping) as interrupt:
-        outcome = train(encoder, plan, shown.report, interrupt.asked)
+    with TrainingConsole(console, recipe.training.steps) as shown, first_interrupt(shown.stopping) as stop:
+        outcome = train(encoder, plan, shown.report, stop)
     if not outcome.finished:
         console.print(
             f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
@@ -153,7 +152,7 @@ def _options_of_texts(request: Request) -> str:
 
 
 def _options_of_dev(request: Request) -> str:
-    # They decide which step is kept, so whoever makes it again needs them.
+    # They decide which step is kept, so they are needed to make it again.
     if request.dev is None:
         return ""
     half = f" --dev-half {request.dev_half}" if request.dev_half else ""

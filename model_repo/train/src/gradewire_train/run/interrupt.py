@@ -1,46 +1,37 @@
-"""Ctrl-C that waits for the step under way, so that a checkpoint never holds half of one."""
+"""Ctrl-C that waits for the step under way, so that a checkpoint never holds a part of one."""
 
 import signal
 import threading
-from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 
-class Interrupt:
-    """Context in which the first Ctrl-C only asks to stop; another one does what it did before.
+@contextmanager
+def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Makes the first Ctrl-C a request to stop; another one has its usual effect.
 
     Outside the main thread, which alone may handle signals, it does nothing.
 
     Args:
-        tell: Called at the first Ctrl-C.
+        notify: Called at the first Ctrl-C.
+
+    Yields:
+        Whether a stop is requested.
     """
+    requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield requested.is_set
+        return
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
-        self._before: Callable[[int, FrameType | None], object] | int | None = None
-        self._asked = False
+    def request(_number: int, _frame: FrameType | None) -> None:
+        requested.set()
+        signal.signal(signal.SIGINT, before)
+        notify()
 
-    def asked(self) -> bool:
-        """Whether somebody wants it to stop."""
-        return self._asked
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._ask)
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._restore()
-
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        self._asked = True
-        self._restore()
-        self._tell()
-
-    def _restore(self) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+    # None: the handler was not installed from Python, and cannot be put back.
+    before = signal.signal(signal.SIGINT, request) or signal.SIG_DFL
+    try:
+        yield requested.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

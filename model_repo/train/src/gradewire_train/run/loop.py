@@ -5,7 +5,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,6 @@ class Plan:
         examples: On what; all of them are used.
         directory: Where checkpoints go; it is there.
         selection: What selects the best step; None keeps the last.
-        selection_digest: Of its rows.
         evaluate_every: Steps between two looks at `selection`.
         checkpoint_every: Steps between two checkpoints.
         resume: Go on from the checkpoint in `directory`.
@@ -63,7 +62,6 @@ class Plan:
     examples: Sequence[Example]
     directory: Path
     selection: Selection | None = None
-    selection_digest: str = ""
     evaluate_every: int = 100
     checkpoint_every: int = 100
     resume: bool = False
@@ -71,7 +69,8 @@ class Plan:
     def identity(self, base_sha256: str) -> str:
         """Digest of all that decides what comes out, the base's weights among it."""
         texts_sha256 = examples_digest(self.examples)
-        parts = [asdict(self.recipe), base_sha256, texts_sha256, self.selection_digest, self.evaluate_every]
+        rows_sha256 = self.selection.digest if self.selection is not None else ""
+        parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.evaluate_every]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -130,48 +129,46 @@ class _Run:
         self.optimizer = torch.optim.AdamW(
             self.weights, lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings.weight_decay
         )
-        self.step, self.seconds, self.best_step = 0, 0.0, 0
-        self.best: dict[str, Any] = {}
-        self.curve: list[dict[str, float]] = []
-        self.identity = plan.identity(encoder.base.weights_sha256)
+        # As a checkpoint has it, but for weights and optimiser: those are taken when one is saved.
+        self.state = Checkpoint(plan.identity(encoder.base.weights_sha256))
         if plan.resume:
-            self._restore(load_checkpoint(plan.directory, self.identity))
+            self._restore(load_checkpoint(plan.directory, self.state.identity))
 
     def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
-        settings = self.plan.recipe.training
-        started, first = time.perf_counter() - self.seconds, self.step
-        spent = self.seconds
-        if self.step == 0 and self.plan.selection is not None:
+        settings, state = self.plan.recipe.training, self.state
+        started, first = time.perf_counter() - state.seconds, state.step
+        spent = state.seconds
+        if state.step == 0 and self.plan.selection is not None:
             figures = self._evaluate()
-            self.curve.append({"step": 0.0, **figures})
+            state.curve.append({"step": 0.0, **figures})
             report(StepReport(0, settings.steps, figures, 0.0, math.nan))
-        while self.step < settings.steps:
+        while state.step < settings.steps:
             figures = self._one_step()
-            self.step += 1
-            last = self.step == settings.steps
-            if last or self.step % self.plan.evaluate_every == 0:
+            state.step += 1
+            last = state.step == settings.steps
+            if last or state.step % self.plan.evaluate_every == 0:
                 figures.update(self._evaluate())
-            self.seconds = time.perf_counter() - started
-            self.curve.append({"step": float(self.step), **figures})
-            pace = (self.step - first) / max(self.seconds - spent, 1e-9)
-            left_s = (settings.steps - self.step) / pace
-            report(StepReport(self.step, settings.steps, figures, pace * settings.batch_size, left_s))
+            state.seconds = time.perf_counter() - started
+            state.curve.append({"step": float(state.step), **figures})
+            pace = (state.step - first) / max(state.seconds - spent, 1e-9)
+            left_s = (settings.steps - state.step) / pace
+            report(StepReport(state.step, settings.steps, figures, pace * settings.batch_size, left_s))
             if not last and stop():
                 self._save()
-                return Outcome(self.best_step, self.curve, self.seconds, finished=False)
-            if not last and self.step % self.plan.checkpoint_every == 0:
+                return Outcome(state.best_step, state.curve, state.seconds, finished=False)
+            if not last and state.step % self.plan.checkpoint_every == 0:
                 self._save()
         self._save()
-        if self.best_step and self.best_step != self.step:
-            set_weights(self.encoder.model, self.best)
-        return Outcome(self.best_step or self.step, self.curve, self.seconds, finished=True)
+        if state.best_step and state.best_step != state.step:
+            set_weights(self.encoder.model, state.best)
+        return Outcome(state.best_step or state.step, state.curve, state.seconds, finished=True)
 
     def _one_step(self) -> dict[str, float]:
         settings, objective = self.plan.recipe.training, self.plan.recipe.objective
         # What dropout draws in a step does not depend on how the run came there.
-        torch.manual_seed(settings.seed * 1_000_003 + self.step)
+        torch.manual_seed(settings.seed * 1_000_003 + self.state.step)
         self.encoder.model.train()
-        examples = self.batches[self.step]
+        examples = self.batches[self.state.step]
         read = [texts(example) for example in examples]
         ordered = [*(each[0] for each in read), *(each[1] for each in read), *(t for each in read for t in each[2:])]
         vectors = self._vectors(ordered)
@@ -190,7 +187,7 @@ class _Run:
                 positives, negatives, temperature=objective.temperature
             )
         if self.before is not None:
-            chosen = plain_of_step(self.tokens, count=objective.keep_texts, seed=settings.seed, step=self.step)
+            chosen = plain_of_step(self.tokens, count=objective.keep_texts, seed=settings.seed, step=self.state.step)
             now = self._vectors([self.tokens.plain[index] for index in chosen])
             terms["keep"] = objective.keep_weight * keeping(now, self.before[torch.from_numpy(chosen)])
         return self._descend(terms)
@@ -202,9 +199,9 @@ class _Run:
         loss = torch.stack(list(terms.values())).sum()
         figures = {"loss": loss.item(), **{name: term.item() for name, term in terms.items()}}
         if not math.isfinite(figures["loss"]):
-            raise TrainingError(f"step {self.step + 1}: the loss is {figures['loss']}; lower learning_rate")
+            raise TrainingError(f"step {self.state.step + 1}: the loss is {figures['loss']}; lower learning_rate")
         for each in self.optimizer.param_groups:
-            each["lr"] = settings.learning_rate * schedule(self.step, settings.steps, settings.warmup)
+            each["lr"] = settings.learning_rate * schedule(self.state.step, settings.steps, settings.warmup)
         self.optimizer.zero_grad()
         loss.backward()
         if settings.gradient_norm:
@@ -226,35 +223,23 @@ class _Run:
         found = self.plan.selection.spearman(self.encoder)
         if math.isnan(found[MEAN]):
             raise TrainingError(
-                f"step {self.step}: the dev rows cannot be ranked: within every part all labels or all cosines are "
-                "equal; give other rows, or train without them"
+                f"step {self.state.step}: the dev rows cannot be ranked: within every part all labels or all cosines "
+                "are equal; give other rows, or train without them"
             )
-        known = [row[MEAN] for row in self.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
-        # The base itself (step 0) is no candidate: whoever trains wants what was trained, and sees both in the card.
-        if self.step and found[MEAN] > max(known, default=-2.0):
-            self.best_step, self.best = self.step, trained_weights(self.encoder.model)
+        known = [row[MEAN] for row in self.state.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
+        # The base itself (step 0) is no candidate: trained weights are what was asked for, and the card shows both.
+        if self.state.step and found[MEAN] > max(known, default=-2.0):
+            self.state.best_step, self.state.best = self.state.step, trained_weights(self.encoder.model)
         return found
 
     def _save(self) -> None:
-        save_checkpoint(
-            Checkpoint(
-                self.identity,
-                self.step,
-                trained_weights(self.encoder.model),
-                self.optimizer.state_dict(),
-                self.best_step,
-                self.best,
-                self.curve,
-                self.seconds,
-            ),
-            self.plan.directory,
-        )
+        weights, optimizer = trained_weights(self.encoder.model), self.optimizer.state_dict()
+        save_checkpoint(replace(self.state, weights=weights, optimizer=optimizer), self.plan.directory)
 
     def _restore(self, found: Checkpoint) -> None:
         set_weights(self.encoder.model, found.weights)
         self.optimizer.load_state_dict(found.optimizer)
-        self.step, self.seconds, self.best_step = found.step, found.seconds, found.best_step
-        self.best, self.curve = dict(found.best), list(found.curve)
+        self.state = replace(found, weights={}, optimizer={})
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
@@ -268,5 +253,5 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 def _base_vectors(encoder: TrainedEncoder, tokens: Tokens) -> Any:
     with torch.inference_mode():
         found = encoder.vectors([tokens.ids[text] for text in tokens.plain], chunk=_CHUNK_TEXTS)
-    # Made anew: what inference mode made may not stand in a graph of gradients.
+    # Copied: what inference mode made may not stand in a graph of gradients.
     return found.clone().detach() if not found.is_inference() else torch.from_numpy(found.numpy().copy())

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
+from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
-from gradewire_train.texts.errors import TextsError
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.user import Files, user_examples
 from gradewire_train.texts.wordnet import WordNet, usual_directory
 
-__all__ = ["TextsError", "examples_digest", "make_examples"]
+__all__ = ["examples_digest", "make_examples"]
 
 
 def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
@@ -42,10 +42,10 @@ def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
         only: Tasks to make, the same examples as if all were made.
 
     Raises:
-        TextsError: WordNet's files or the user's cannot be read or used; the message says where and what to do.
+        TrainingError: WordNet's files or the user's cannot be read or used; the message says where and what to do.
     """
     if unknown := set(counts) - set(TASKS):
-        raise TextsError(f"there is no task {', '.join(sorted(unknown))}; tasks: {', '.join(TASKS)}")
+        raise TrainingError(f"there is no task {', '.join(sorted(unknown))}; tasks: {', '.join(TASKS)}")
 
     @cache
     def lexicon() -> Lexicon:

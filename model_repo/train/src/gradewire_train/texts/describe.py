@@ -2,6 +2,8 @@
 
 from random import Random
 
+from gradewire_train.texts.style import capitalised
+
 _SENTENCES = (
     "The answer is {}.",
     "It is {}.",
@@ -107,15 +109,13 @@ def sentence(rng: Random, statement: str) -> str:
 
 def filled(template: str, answer: str) -> str:
     """The sentence with the answer in it, beginning with a capital."""
-    text = template.replace("{}", answer)
-    return f"{text[:1].upper()}{text[1:]}"
+    return capitalised(template.replace("{}", answer))
 
 
 def contrast(rng: Random, right: str, wrong: str) -> tuple[str, str]:
     """A sentence that prefers `right` to `wrong`, and the same one with the two exchanged."""
     template = rng.choice(_CONTRASTS)
-    texts = (template.format(right, wrong), template.format(wrong, right))
-    return f"{texts[0][:1].upper()}{texts[0][1:]}", f"{texts[1][:1].upper()}{texts[1][1:]}"
+    return capitalised(template.format(right, wrong)), capitalised(template.format(wrong, right))
 
 
 def refusal(rng: Random) -> str:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
@@ -59,7 +59,7 @@ def checked(draw: Draw) -> Draw | None:
     looser = tuple(each for each in unique(draw.looser) if each != draw.answer and each not in same)
     if not wrong or not draw.answer.strip():
         return None
-    return Draw(draw.question, draw.statement, draw.answer, same, looser, wrong)
+    return replace(draw, same=same, looser=looser, wrong=wrong)
 
 
 def unique(texts: Iterable[str]) -> list[str]:

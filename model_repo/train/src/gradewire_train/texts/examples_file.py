@@ -1,14 +1,15 @@
 """Examples as JSON lines, one an example, with the fields of `Example`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
+from gradewire_train.json_lines import json_objects, well_formed
 from gradewire_train.texts.sound import contradiction
-from gradewire_train.well_formed import well_formed
 
 
 def read_examples(path: Path) -> list[Example]:
@@ -18,26 +19,14 @@ def read_examples(path: Path) -> list[Example]:
         TrainingError: The file cannot be read, a line is no example or teaches the opposite of what it should (the
             message names it), or there is none.
     """
-    found = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    found.append(_example(line, f"{path}, line {number}"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrainingError(f"cannot read {path}: {error}") from error
+    lines = json_objects(path, "task, question, anchor, positive and negatives")
+    found = [_example(raw, where) for where, raw in lines]
     if not found:
         raise TrainingError(f"{path} holds no example")
     return found
 
 
-def _example(line: str, where: str) -> Example:
-    try:
-        raw = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TrainingError(f"{where}: no JSON ({error})") from error
-    if not isinstance(raw, dict):
-        raise TrainingError(f"{where}: should be an object")
+def _example(raw: Mapping[str, Any], where: str) -> Example:
     for name in ("task", "question", "anchor", "positive"):
         if not isinstance(raw.get(name), str):
             raise TrainingError(f"{where}: {name} should be a text")
@@ -48,7 +37,7 @@ def _example(line: str, where: str) -> Example:
         raise TrainingError(f"{where}: task should be one of {', '.join(TASKS)}")
     example = Example(raw["task"], raw["question"], raw["anchor"], raw["positive"], tuple(negatives))
     if not all(map(well_formed, (example.question, *example.answers))):
-        raise TrainingError(f"{where}: half a surrogate pair, which is no character, is in it")
+        raise TrainingError(f"{where}: a lone surrogate, which is no character, is in it")
     if wrong := contradiction(example):
         raise TrainingError(f"{where}: {wrong}")
     return example

@@ -5,9 +5,9 @@ from random import Random
 from types import MappingProxyType
 from typing import Final
 
+from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.texts.draw import Draw, checked
-from gradewire_train.texts.errors import TextsError
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.sentences import Sentences
 from gradewire_train.texts.sound import sound
@@ -66,7 +66,7 @@ class Generator:
         """One example, the same whenever it is asked for.
 
         Raises:
-            TextsError: WordNet's files hold too little to make one from.
+            TrainingError: WordNet's files hold too little to make one from.
         """
         rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - texts, not secrets
         for _ in range(_TRIES):
@@ -75,13 +75,13 @@ class Generator:
                 example = self._made(rng, task, draw)
                 if sound(example):
                     return example
-        raise TextsError(f"WordNet's files hold too little to make examples of {task}: are they whole?")
+        raise TrainingError(f"WordNet's files hold too little to make examples of {task}: are they whole?")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
         """The first `count` examples of a task that differ from one another; fewer where there are no more.
 
         Raises:
-            TextsError: As `example`.
+            TrainingError: As `example`.
         """
         seen: set[Example] = set()
         for number in range(_ATTEMPTS * count):

@@ -36,7 +36,7 @@ class Lexicon:
 
     def mates(self, word: str) -> frozenset[str]:
         """All words that share a sense with `word`, lower-cased, itself included."""
-        synsets = self.wordnet.of(self.keys_of(word))
+        synsets = map(self.synset, self.keys_of(word))
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
     def siblings(self, synset: Synset, rng: Random, most: int) -> list[str]:
@@ -60,13 +60,9 @@ class Lexicon:
             return False
         return not any(key in around or synset.key in self.ancestors(key) for key in self.keys_of(word))
 
-    def antonyms(self, synset: Synset, word_number: int) -> list[str]:
-        """Antonyms of one of the synset's words, counted from 1."""
-        return [
-            self.synset(link.target).words[max(link.target_word, 1) - 1].text
-            for link in synset.links
-            if link.symbol == "!" and link.source_word in {0, word_number}
-        ]
+    def antonyms(self, synset: Synset) -> list[str]:
+        """Antonyms of the synset's first word."""
+        return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
         """What the synset is part of, the nearest first: Milan, Lombardy, Italy, Europe."""

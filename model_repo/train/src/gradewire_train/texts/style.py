@@ -2,8 +2,6 @@
 
 from random import Random
 
-from gradewire_train.texts.draw import Draw
-
 _SEARCHED = 0.45
 """Share of questions as they are typed into a search box: lower-cased, without a question mark."""
 
@@ -13,14 +11,14 @@ def question_style(rng: Random, question: str) -> str:
     bare = question.strip().rstrip("?")
     if rng.random() < _SEARCHED:
         return bare.lower()
-    return f"{bare[:1].upper()}{bare[1:]}?"
+    return f"{capitalised(bare)}?"
 
 
 def answer_style(rng: Random, answer: str) -> str:
     """Now and then with a capital, in capitals, with a full stop, in quotation marks or in small letters."""
     drawn = rng.random()
     if drawn < 0.10:
-        return f"{answer[:1].upper()}{answer[1:]}"
+        return capitalised(answer)
     if drawn < 0.14 and len(answer) < 30:
         return answer.upper()
     if drawn < 0.20:
@@ -32,11 +30,11 @@ def answer_style(rng: Random, answer: str) -> str:
     return answer
 
 
+def capitalised(text: str) -> str:
+    """The text beginning with a capital."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def with_article(noun: str) -> str:
     """The noun behind "a" or "an"; by its first letter, which is wrong for few words."""
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
-
-
-def styled(rng: Random, draw: Draw) -> Draw:
-    """The draw with its question in a style; answers get theirs where an example is made."""
-    return Draw(question_style(rng, draw.question), draw.statement, draw.answer, draw.same, draw.looser, draw.wrong)

@@ -6,7 +6,7 @@ from random import Random
 from gradewire_train.examples import Example
 from gradewire_train.texts.describe import contrast, filled, refusal, sentence
 from gradewire_train.texts.draw import Draw, some
-from gradewire_train.texts.style import answer_style, styled
+from gradewire_train.texts.style import answer_style, question_style
 
 _NEGATIVES = 2
 _DESCRIPTION_CHARACTERS = 90
@@ -22,9 +22,9 @@ def contrasted(rng: Random, task: str, draw: Draw) -> Example:
     anchor = draw.answer
     if not loose and rng.random() < 0.4:
         anchor, positive = positive, anchor
-    drawn = styled(rng, draw) if draw.question else draw
+    question = question_style(rng, draw.question) if draw.question else ""
     negatives = [answer_style(rng, wrong) for wrong in some(rng, draw.wrong, _NEGATIVES)]
-    return Example(task, drawn.question, anchor, answer_style(rng, positive), tuple(negatives))
+    return Example(task, question, anchor, answer_style(rng, positive), tuple(negatives))
 
 
 def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
@@ -35,8 +35,8 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
     pool = draw.looser if draw.looser and rng.random() < 0.75 else draw.same or draw.looser
     positive = rng.choice(pool) if pool else draw.answer
     negatives = [rng.choice(draw.wrong), elsewhere]
-    drawn = styled(rng, draw)
-    return Example("candidates", drawn.question, draw.answer, answer_style(rng, positive), tuple(negatives))
+    question = question_style(rng, draw.question)
+    return Example("candidates", question, draw.answer, answer_style(rng, positive), tuple(negatives))
 
 
 def described(rng: Random, draw: Draw) -> Example:
@@ -62,4 +62,4 @@ def described(rng: Random, draw: Draw) -> Example:
     elif drawn < 0.12:
         negatives = (negatives[0], refusal(rng))
     anchor = draw.answer if rng.random() < 0.9 else filled(sentence(rng, ""), draw.answer)
-    return Example("descriptions", styled(rng, draw).question, anchor, positive, negatives)
+    return Example("descriptions", question_style(rng, draw.question), anchor, positive, negatives)

@@ -48,7 +48,7 @@ def user_examples(
         only: Tasks to make.
 
     Raises:
-        TextsError: A file or a line is not as it should be.
+        TrainingError: A file or a line is not as it should be.
     """
     found: dict[str, list[Example]] = {}
     most = max((counts.get(task, 0) for task in _TASKS), default=0)

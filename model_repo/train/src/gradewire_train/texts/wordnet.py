@@ -7,14 +7,14 @@ that Debian leaves out.
 import gc
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gradewire_train.texts.errors import TextsError
+from gradewire_train.errors import TrainingError
 
 ADVICE: Final = (
     "name the directory with --wordnet or in the variable WNSEARCHDIR (Debian: apt-get install wordnet-base puts it "
@@ -53,15 +53,6 @@ class Word(NamedTuple):
     met: int
 
 
-class Link(NamedTuple):
-    """From a synset, or one of its words, to another: WordNet's pointer symbol, "@" for a broader one."""
-
-    symbol: str
-    target: Key
-    source_word: int
-    target_word: int
-
-
 @dataclass(frozen=True, slots=True)
 class Synset:
     """Words of one meaning.
@@ -70,7 +61,8 @@ class Synset:
         key: See `Key`.
         topic: Number of the lexicographer's file: 5 animals, 6 artefacts, 18 people (lexnames(5WN)).
         words: The most usual first, as a rule.
-        pointers: The file's fields for `links`, four a link, all in one.
+        pointers: The file's fields for links, four each: symbol ("@" leads to a broader synset), offset, part of
+            speech, and the numbers of the two words that it links, two hexadecimal digits each.
         definition: The gloss without its examples.
     """
 
@@ -79,14 +71,6 @@ class Synset:
     words: tuple[Word, ...]
     pointers: tuple[str, ...]
     definition: str
-
-    @property
-    def links(self) -> Iterator[Link]:
-        """Links to other synsets, in the file's order. Word numbers count from 1; 0 means the whole synset."""
-        return (
-            Link(symbol, _key(part, offset), int(ends[:2], 16), int(ends[-2:], 16))
-            for symbol, offset, part, ends in self._quadruples()
-        )
 
     @property
     def met(self) -> int:
@@ -102,6 +86,14 @@ class Synset:
         """Synsets that links with one of these symbols lead to."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
+    def antonyms(self) -> tuple[tuple[Key, int], ...]:
+        """Antonyms of its first word: synset and number of the word there, counted from 1; 0 is the whole synset."""
+        return tuple(
+            (_key(part, offset), int(ends[-2:], 16))
+            for symbol, offset, part, ends in self._quadruples()
+            if symbol == "!" and ends[:2] in {"00", "01"}
+        )
+
     def _quadruples(self) -> Iterator[tuple[str, str, str, str]]:
         each = iter(self.pointers)
         return zip(each, each, each, each, strict=True)
@@ -111,7 +103,7 @@ class WordNet:
     """All synsets, by key, in the files' order.
 
     Raises:
-        TextsError: A file is missing or is not in WordNet's format.
+        TrainingError: A file is missing or is not in WordNet's format.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -122,11 +114,7 @@ class WordNet:
                     synset.key: synset for part in _PARTS for synset in _synsets(directory, part, counts)
                 }
         except OSError as error:
-            raise TextsError(f"WordNet's files cannot be read in {directory}: {error.strerror}; {ADVICE}") from error
-
-    def of(self, keys: Iterable[Key]) -> Iterator[Synset]:
-        """The synsets of these keys, in their order."""
-        return (self.synsets[key] for key in keys)
+            raise TrainingError(f"WordNet's files cannot be read in {directory}: {error.strerror}; {ADVICE}") from error
 
     @cached_property
     def senses(self) -> Mapping[str, tuple[Key, ...]]:
@@ -160,7 +148,9 @@ def _synsets(directory: Path, part: str, counts: Mapping[str, int]) -> Iterator[
             try:
                 yield _synset(line, part, counts)
             except (IndexError, ValueError) as error:
-                raise TextsError(f"{path}, line {number}, is not in WordNet's format (wndb(5WN)); {ADVICE}") from error
+                raise TrainingError(
+                    f"{path}, line {number}, is not in WordNet's format (wndb(5WN)); {ADVICE}"
+                ) from error
 
 
 def _synset(line: str, part: str, counts: Mapping[str, int]) -> Synset:
@@ -197,5 +187,5 @@ def _counts(path: Path) -> Mapping[str, int]:
                 lemma, _, sense = key.partition("%")
                 counts[f"{lemma}%{':'.join(sense.split(':')[:3])}"] = int(count)
             except ValueError as error:
-                raise TextsError(f"{path}, line {number}: three fields expected (cntlist(5WN)); {ADVICE}") from error
+                raise TrainingError(f"{path}, line {number}: three fields expected (cntlist(5WN)); {ADVICE}") from error
     return counts

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from gradewire_train.texts.errors import TextsError
+from gradewire_train.errors import TrainingError
+from gradewire_train.json_lines import well_formed
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
 """Of a text; encoders read some 500 characters of it at most."""
 _MOST_NAMES: Final = 10
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
         skip_bad_lines: Leaves such lines out, and logs at the end how many and what was wrong with the first.
 
     Raises:
-        TextsError: The file cannot be read, or a line is bad and is not to be skipped, or no line is good.
+        TrainingError: The file cannot be read, or a line is bad and is not to be skipped, or no line is good.
     """
     skipped, first, good = 0, "", 0
     try:
@@ -46,7 +46,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
                     parsed = parse(_object(line))
                 except FieldError as error:
                     if not skip_bad_lines:
-                        raise TextsError(
+                        raise TrainingError(
                             f"{path}, line {number}: {error}; mend the line, or leave such lines out with "
                             "--skip-bad-lines"
                         ) from error
@@ -56,11 +56,11 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
                 if parsed is not None:
                     yield number, parsed
     except OSError as error:
-        raise TextsError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
+        raise TrainingError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
     if skipped:
         _log.warning("%s: %d bad lines left out; the first: %s", path, skipped, first)
     if not good:
-        raise TextsError(f"{path} holds no line that can be used; {first or 'it is empty'}")
+        raise TrainingError(f"{path} holds no line that can be used; {first or 'it is empty'}")
 
 
 def text(row: Row, field: str) -> str:
@@ -81,8 +81,8 @@ def clean(value: object, field: str) -> str:
         raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
         raise FieldError(f'field "{field}": {len(value)} characters, at most {_MOST_CHARACTERS} are read')
-    if _LONE.search(value):
-        raise FieldError(f'field "{field}": half a surrogate pair, which is no character')
+    if not well_formed(value):
+        raise FieldError(f'field "{field}": a lone surrogate, which is no character')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
     if not cleaned:
         raise FieldError(f'field "{field}" is blank')

@@ -37,7 +37,7 @@ def read_nli(
     Premises without a contradiction get another premise's hypothesis as negative.
 
     Raises:
-        TextsError: A file or a line is not as it should be.
+        TrainingError: A file or a line is not as it should be.
     """
     sample: Sample[Pair] = Sample(most, seed=seed)
     for path in paths:

@@ -38,7 +38,7 @@ def read_questions(
     `answer`; other fields are ignored. `columns` says which of the file's fields stand for these.
 
     Raises:
-        TextsError: A file or a line is not as it should be.
+        TrainingError: A file or a line is not as it should be.
     """
     sample: Sample[Question] = Sample(most, seed=seed)
     for path in paths:
@@ -63,7 +63,7 @@ def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int
         answer, *others = question.answers
         senses = [lexicon.synset(key) for key in lexicon.keys_of(answer)[:1]]
         same = [word.text for synset in senses for word in synset.words if word.text.lower() != answer.lower()]
-        against = [antonym for synset in senses for antonym in lexicon.antonyms(synset, 1)]
+        against = [antonym for synset in senses for antonym in lexicon.antonyms(synset)]
         own = {normal(each) for each in (*question.answers, *same)} | {normal(mate) for mate in lexicon.mates(answer)}
         pool = alike[_opening(question.text)]
         for _ in range(_TRIES):

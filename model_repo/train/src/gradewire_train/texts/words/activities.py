@@ -34,7 +34,7 @@ class Activities:
         tag = "VBD" if past else "VBG"
         names = [word.text for word in verb.words if _one(word.text)]
         answer = _form(names[0], tag)
-        others = [*self._lexicon.antonyms(verb, 1), *self._lexicon.siblings(verb, rng, 1)]
+        others = [*self._lexicon.antonyms(verb), *self._lexicon.siblings(verb, rng, 1)]
         others += [other.words[0].text for other in rng.sample(self._verbs, 3)]
         wrong = [_form(name, tag) for name in others if _one(name) and self._lexicon.differs(name, verb)][:_WRONG]
         same = [_form(name, tag) for name in names[1:]]

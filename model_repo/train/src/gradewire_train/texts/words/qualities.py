@@ -21,7 +21,7 @@ class Qualities:
         self._heads = [
             synset
             for synset in lexicon.decent
-            if synset.key[0] == "a" and lexicon.antonyms(synset, 1) and plain(synset.words[0].text)
+            if synset.key[0] == "a" and lexicon.antonyms(synset) and plain(synset.words[0].text)
         ]
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
@@ -37,13 +37,13 @@ class Qualities:
         near = [synset for synset in self._similar(head) if plain(synset.words[0].text)]
         far = [
             word.text
-            for name in self._lexicon.antonyms(head, 1)
+            for name in self._lexicon.antonyms(head)
             for key in self._lexicon.keys_of(name)
             if key[0] == "a"
             for synset in some(rng, self._similar(self._lexicon.synset(key)), 1)
             for word in synset.words[:1]
         ]
-        wrong = [*self._lexicon.antonyms(head, 1), *(name for name in far if self._lexicon.differs(name, head))]
+        wrong = [*self._lexicon.antonyms(head), *(name for name in far if self._lexicon.differs(name, head))]
         same = [word.text for word in head.words[1:]]
         chosen = some(rng, near, 2)
         looser = [*(synset.words[0].text for synset in chosen), f"the {subject} is {answer}", f"{answer} {subject}"]

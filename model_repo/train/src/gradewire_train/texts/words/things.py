@@ -81,7 +81,7 @@ class Things:
         met, every = self._topics[synset.topic]
         others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]
         distant = [other for other in others if self._lexicon.differs(other, synset)]
-        return [*self._lexicon.antonyms(synset, 1), *siblings, *distant][:_WRONG]
+        return [*self._lexicon.antonyms(synset), *siblings, *distant][:_WRONG]
 
     def _looser(self, rng: Random, synset: Synset, name: str) -> tuple[str, ...]:
         """Right with more or less detail: a kind of it, what it is a kind of, a detail, half of its name, an aside."""
