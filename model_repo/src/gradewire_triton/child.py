@@ -17,13 +17,9 @@ _LAUNCH = (
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that gets SIGINT when this process ends; Ctrl-C at the terminal is not for it.
+    """Starts a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
 
-    Args:
-        program: Absolute path.
-        arguments: Of the program.
-        variables: Its environment.
-        log: Where its output goes; overwritten.
+    `variables` are its whole environment; its output overwrites `log`.
 
     Raises:
         OSError: The log cannot be written.

@@ -9,7 +9,6 @@ import time
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from gradewire_triton.child import start_child
@@ -67,9 +66,7 @@ class TritonProcess:
         self.wait_until_ready()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:

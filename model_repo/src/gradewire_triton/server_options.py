@@ -6,6 +6,9 @@ from pathlib import Path
 from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
 from gradewire_models.repository.config import CONFIG_FILE, read_config
 
+_EXIT_TIMEOUT_S = 10
+"""What requests in flight are given when it stops."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
@@ -20,7 +23,6 @@ class ServerOptions:
         metrics_port: Port of Prometheus metrics.
         poll_s: Seconds between looks for changes in the repository, whose models are all loaded then; 0 loads and
             unloads on request only.
-        exit_timeout_s: Seconds that requests in flight are given when it stops.
     """
 
     repository: Path
@@ -30,7 +32,6 @@ class ServerOptions:
     http_port: int = 0
     metrics_port: int = 0
     poll_s: int = 0
-    exit_timeout_s: int = 10
 
     def model_names(self) -> tuple[str, ...]:
         """Models that are loaded at start.
@@ -58,14 +59,7 @@ class Ports:
 
 
 def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Arguments of ``tritonserver``.
-
-    Args:
-        options: How it is to run.
-        ports: Free ports to listen on.
-        backends: Backend directory.
-        shm_prefix: How the names of its shared memory begin.
-    """
+    """Arguments of ``tritonserver``; the names of its shared memory will begin with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -78,7 +72,7 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
         # Completing a configuration starts every model once more, and ours are complete.
         "--disable-auto-complete-config",
         "--allow-gpu-metrics=false",
-        f"--exit-timeout-secs={options.exit_timeout_s}",
+        f"--exit-timeout-secs={_EXIT_TIMEOUT_S}",
         f"--grpc-address={options.host}",
         f"--http-address={options.host}",
         f"--metrics-address={options.host}",

@@ -16,7 +16,7 @@ from gradewire_train.recipes.recipe import Training
 
 
 def prepare(encoder: TrainedEncoder, training: Training) -> None:
-    """Makes of `encoder` what is trained: with an adapter, only its matrices want gradients.
+    """Puts the adapter into `encoder`, whose matrices alone get gradients then; or lets all weights get them.
 
     Raises:
         TrainingError: No layer has such a name, or there are fewer layers.
@@ -47,13 +47,13 @@ def prepare(encoder: TrainedEncoder, training: Training) -> None:
     )
     # The matrices are drawn here, whatever was drawn before.
     torch.manual_seed(training.seed)
-    with _unalarmed():
+    with _without_warnings():
         encoder.model = peft.get_peft_model(model, shape)
 
 
 @contextmanager
-def _unalarmed() -> Iterator[None]:
-    # PEFT looks at a property that transformers is about to rename, and misses a file that tells of a grown vocabulary.
+def _without_warnings() -> Iterator[None]:
+    # PEFT reads a property that transformers is about to rename, and expects a file about added tokens.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)
@@ -87,23 +87,19 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -> None:
     """Writes what was trained.
 
-    An adapter in PEFT's format, its matrices in float16; all weights as a folder of transformers with what
-    sentence-transformers keeps beside, which ``gradewire models export`` reads.
-
-    Args:
-        encoder: As it was trained.
-        training: How.
-        directory: Made when it is not there.
+    An adapter in PEFT's format, its matrices in float16; all weights as a folder of transformers with the files of
+    sentence-transformers, which ``gradewire models export`` reads. The directory is made when it is not there.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if training.method == "adapter":
-        halves = _half_precision(encoder.model)
-        with _unalarmed():
-            encoder.model.save_pretrained(directory, state_dict=halves, safe_serialization=True)
-        # safetensors lets nobody but its writer read what it writes.
+        with _without_warnings():
+            matrices = peft.get_peft_model_state_dict(encoder.model)
+            weights = {name: each.to(torch.float16).contiguous() for name, each in matrices.items()}
+            encoder.model.save_pretrained(directory, state_dict=weights, safe_serialization=True)
+        # safetensors makes the file readable by its owner only.
         (directory / "adapter_model.safetensors").chmod(0o644)
         _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
-        # PEFT's empty card names where the base lay on this machine.
+        # PEFT's empty card has the base's path on this machine.
         (directory / "README.md").unlink(missing_ok=True)
         return
     encoder.model.save_pretrained(directory)
@@ -124,14 +120,8 @@ def save_trained(encoder: TrainedEncoder, training: Training, directory: Path) -
     _write(directory / "1_Pooling" / "config.json", {"pooling_mode": mode})
 
 
-def _half_precision(model: Any) -> dict[str, Any]:
-    with _unalarmed():
-        found = peft.get_peft_model_state_dict(model)
-    return {name: each.to(torch.float16).contiguous() for name, each in found.items()}
-
-
 def _plain_adapter_config(path: Path, base: str) -> None:
-    # PEFT writes a set in no order, and where the base lay on this machine.
+    # PEFT writes a set in no order, and the base's path on this machine.
     found = json.loads(path.read_text(encoding="utf-8"))
     found["target_modules"] = sorted(found["target_modules"])
     found["base_model_name_or_path"] = base

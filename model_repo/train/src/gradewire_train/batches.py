@@ -15,12 +15,7 @@ _TOKENIZE_AT_ONCE = 4096
 
 
 def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[str]) -> list[Example]:
-    """The examples of the tasks that are wanted.
-
-    Args:
-        examples: Of any tasks.
-        only: Tasks or groups of tasks; none: all.
-        without: Tasks or groups to leave out.
+    """The examples of the tasks that `only` and `without` leave.
 
     Raises:
         TrainingError: There is no such task, or nothing is left.
@@ -33,7 +28,7 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
 
 
 def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
-    """The tasks that `only` and `without` leave.
+    """The tasks that are in `only` (none: all) and not in `without`; both may name groups of tasks.
 
     Raises:
         TrainingError: There is no such task.
@@ -54,7 +49,7 @@ class Tokens:
     """The examples as an encoder reads them.
 
     Attributes:
-        examples: With the negatives that are read, at most so many.
+        examples: With those negatives only that are read.
         ids: Token ids of every distinct text.
         plain: Distinct bare answers and sentences, sorted: what the keep term reads.
     """
@@ -65,14 +60,7 @@ class Tokens:
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenizes every distinct text once.
-
-    Args:
-        examples: What is trained on.
-        encoder: Whose tokenizer is used.
-        negatives: Hard negatives read of each example, at most.
-        plain: Whether bare answers are wanted as well.
-    """
+    """Tokenizes every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     distinct = sorted({text for example in cut for text in texts(example)} | set(bare))
@@ -84,12 +72,9 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
 
 
 class Batches:
-    """Batches of like length, in an order of their own in every epoch.
+    """Batches of examples of similar length, in an order of their own in every epoch, which `seed` decides.
 
-    Args:
-        tokens: What there is.
-        batch_size: Examples a batch; fewer where there are not so many.
-        seed: Of the order.
+    There are `batch_size` examples in each, or all where there are fewer.
     """
 
     def __init__(self, tokens: Tokens, *, batch_size: int, seed: int) -> None:
@@ -109,10 +94,10 @@ class Batches:
 
     def __getitem__(self, step: int) -> list[Example]:
         """The examples of a step, counted from 0."""
-        epoch, place = divmod(step, self.per_epoch)
+        epoch, batch = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, self._shuffled(epoch)
-        return [self._tokens.examples[index] for index in self._order[place]]
+        return [self._tokens.examples[index] for index in self._order[batch]]
 
     def _shuffled(self, epoch: int) -> NDArray[np.int64]:
         generator = np.random.default_rng([self._seed, epoch])

@@ -65,7 +65,7 @@ class TrainedEncoder:
         """Token ids of texts, cut at the longest that is read."""
         return [tuple(encoding.ids) for encoding in self.tokenizer.encode_batch(list(texts))]
 
-    def vectors(self, ids: Sequence[TokenIds], *, chunk: int) -> Any:
+    def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
         """Vectors of unit length.
 
         Args:

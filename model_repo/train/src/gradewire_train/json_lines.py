@@ -1,4 +1,4 @@
-"""JSON lines of which every one has to be right, and texts that tokenizers can read."""
+"""JSON lines that all have to be right, and texts that tokenizers can read."""
 
 import json
 import re
@@ -12,14 +12,10 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def json_objects(path: Path, fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the object of each line that is not blank, behind its place for messages: "FILE, line 3".
-
-    Args:
-        path: The file, in UTF-8.
-        fields: What an object should have, for the message about a line that is none.
+    """Yields each line's place ("FILE, line 3") and object; blank lines are left out.
 
     Raises:
-        TrainingError: The file cannot be read, or a line is no object.
+        TrainingError: The file cannot be read, or a line is no object; the message says that it should have `fields`.
     """
     try:
         with path.open(encoding="utf-8") as lines:

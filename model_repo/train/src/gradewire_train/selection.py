@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gradewire_train.encoder import TrainedEncoder
@@ -16,7 +17,6 @@ from gradewire_train.errors import TrainingError
 from gradewire_train.examples import question_text
 from gradewire_train.json_lines import json_objects, well_formed
 
-_CHUNK_TEXTS = 64
 _LABELS = ("label", "grade")
 MEAN = "dev"
 """Name of the figure that selects."""
@@ -24,15 +24,7 @@ MEAN = "dev"
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """A graded answer.
-
-    Attributes:
-        question: What was asked.
-        references: Right answers, at least one.
-        prediction: What was answered.
-        label: The grade; higher is better.
-        part: Rows of one part are ranked among themselves.
-    """
+    """An answer with its label, which is higher for a better one; rows of one `part` are ranked among themselves."""
 
     question: str
     references: tuple[str, ...]
@@ -46,7 +38,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
     Args:
         path: The file.
-        half: Only rows whose field half says so; None takes all.
+        half: The split to take, by the rows' field "half"; None takes all rows.
 
     Raises:
         TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
@@ -59,7 +51,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Looks whether there is anything to rank before hours are spent on it.
+    """Checks before the training that the rows can be ranked.
 
     Raises:
         TrainingError: Within every part all labels are equal.
@@ -175,11 +167,9 @@ def _average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[np.float32]:
-    import torch  # noqa: PLC0415 - reading labelled rows needs no torch
-
     training = encoder.model.training
     encoder.model.eval()
     with torch.inference_mode():
-        vectors: NDArray[np.float32] = encoder.vectors(ids, chunk=_CHUNK_TEXTS).numpy()
+        vectors: NDArray[np.float32] = encoder.vectors(ids).numpy()
     encoder.model.train(training)
     return vectors

@@ -22,8 +22,6 @@ from gradewire_train.examples import GROUPS, TASKS
 from gradewire_train.recipes.recipe import CHOICES, SECTIONS, specs
 from gradewire_train.recipes.recipe_file import option, shipped_recipes
 
-_KINDS: dict[type, Any] = {int: int, float: float, str: str, tuple: str}
-
 
 def _recipe_file(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
     if value is None or Path(value).is_file():
@@ -43,7 +41,7 @@ train.add_command(texts)
 
 
 def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
-    # One option a setting of the recipe, from the same words that document it.
+    # One option for each setting of the recipe, with its explanation as help.
     for kind in reversed(SECTIONS.values()):
         for name, spec in reversed(specs(kind).items()):
             kept = type(spec.default)
@@ -51,7 +49,7 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
             command = click.option(
                 option(name),
                 name,
-                type=click.Choice(CHOICES[name]) if name in CHOICES else _KINDS[kept],
+                type=click.Choice(CHOICES[name]) if name in CHOICES else str if kept is tuple else kept,
                 multiple=kept is tuple,
                 help=f"{spec.metadata['help']}  [recipe: {kind.__name__.lower()}.{name}, default {shown}]",
             )(command)
@@ -110,7 +108,7 @@ def sfve(**given: Any) -> None:
     except ImportError as error:
         raise click.ClickException(f"training needs more packages ({error}): pip install 'gradewire[train]'") from error
     own = {each.name: given.pop(each.name) for each in fields(Request) if each.name != "settings"}
-    # An option that may be repeated is an empty tuple where nobody said it.
+    # An option that may be repeated is an empty tuple where it is not given.
     settings = {name: value for name, value in given.items() if value is not None and value != ()}
     try:
         finished = run(Request(**own, settings=settings))

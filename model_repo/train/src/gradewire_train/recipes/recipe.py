@@ -1,6 +1,6 @@
-"""What a training does: two runs of a recipe on the same texts are equal bit for bit on one kind of machine.
+"""The settings of a training: two runs of a recipe on the same texts are equal bit for bit on one kind of machine.
 
-Labelled rows that select a step, and how often they are looked at, are no part of a recipe: the card tells them.
+Labelled rows that select a step, and how often they are evaluated, are no part of a recipe; the card names them.
 """
 
 import hashlib
@@ -15,23 +15,13 @@ CHOICES = {"method": ("adapter", "full"), "precision": ("float32", "bfloat16")}
 
 
 def setting(default: Any, explanation: str, *, minimum: float | None = None, maximum: float | None = None) -> Any:
-    """A field of a recipe: what the flag, the key of the TOML file and the model card say of it.
-
-    Args:
-        default: Its value where nobody says otherwise.
-        explanation: What it does, with its unit.
-        minimum: Lowest value allowed.
-        maximum: Highest value allowed.
-    """
+    """A field of a recipe, with the range of its values; the explanation is the help of the command's option."""
     return field(default=default, metadata={"help": explanation, "minimum": minimum, "maximum": maximum})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """How the weights are moved.
-
-    Attributes are explained where they are defined: the same words are the command's help.
-    """
+    """How the weights are optimised."""
 
     base: str = setting("all-MiniLM-L6-v2", "Encoder to start from: a model of the catalog, or a folder of its files.")
     method: str = setting("adapter", "adapter: low-rank matrices beside the weights (PEFT's LoRA). full: all weights.")
@@ -89,12 +79,9 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Everything that decides the weights, but a user's own files: texts and labelled rows, which the card tells.
+    """Everything that decides the weights, but a user's own files of texts and labelled rows, which the card names.
 
     Attributes:
-        training: How the weights are moved.
-        objective: What is minimised.
-        texts: What is trained on.
         only: Tasks or groups to train on alone; empty: all.
         without: Tasks or groups to leave out.
     """
@@ -116,15 +103,10 @@ SECTIONS: dict[str, type] = {"training": Training, "objective": Objective, "text
 
 
 def check_value(name: str, value: Any, spec: Any) -> Any:
-    """Checks a setting and gives it in its own type.
-
-    Args:
-        name: As it is called where it came from.
-        value: What was given.
-        spec: The dataclass field.
+    """Checks the value of a setting, a field of a dataclass, and converts it to the setting's own type.
 
     Raises:
-        TrainingError: It is of another kind, or outside its range.
+        TrainingError: It is of another type, or outside its range; the message begins with `name`.
     """
     kind = type(spec.default)
     if kind is tuple and isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):

@@ -16,18 +16,18 @@ _FORMAT = 2
 
 @dataclass(slots=True)
 class Checkpoint:
-    """What a training is made of besides its recipe and texts.
+    """The state of a training after a step.
 
-    What is drawn (order of examples, dropout) is a function of seed and step, so no generator's state is kept.
+    Order of examples and dropout are functions of seed and step, so no generator's state is kept.
 
     Attributes:
-        identity: Digest of recipe, base, texts and what selects; only the same training may go on from here.
+        identity: `Plan.identity`; only a training with the same one may go on from here.
         step: Steps done.
         weights: What is trained, by name.
         optimizer: As torch gives it.
-        best_step: The step whose weights are the best by what selects; 0 where there is none yet.
+        best_step: The step that the selection ranks highest so far; 0 before the first evaluation.
         best: Its weights.
-        curve: One row a report: step, loss and its terms, or the figure that selects.
+        curve: One row a step: step, loss and its terms, the figures of the selection where it was evaluated.
         seconds: Time spent so far.
     """
 
@@ -61,12 +61,8 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
 
     Only tensors and plain values are read: a checkpoint cannot bring code.
 
-    Args:
-        directory: Where the training writes.
-        identity: As the training that goes on computes it.
-
     Raises:
-        TrainingError: There is none, it is broken, or it is another training's.
+        TrainingError: There is none, it is broken, or its identity is another.
     """
     path = directory / CHECKPOINT_FILE
     if not path.is_file():

@@ -1,6 +1,5 @@
 """Draws a training's progress: a live line on a terminal, one line a report anywhere else."""
 
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -30,9 +29,7 @@ class TrainingConsole:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

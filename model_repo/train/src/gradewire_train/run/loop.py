@@ -22,19 +22,17 @@ from gradewire_train.run.checkpoint import Checkpoint, load_checkpoint, save_che
 from gradewire_train.selection import MEAN, Selection
 from gradewire_train.texts import examples_digest
 
-_CHUNK_TEXTS = 64
-
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """How far it is.
+    """Progress after a step.
 
     Attributes:
-        step: Steps done; 0 is the base as the labelled rows see it.
+        step: Steps done; 0 is the base, before any.
         steps: Steps in all.
         figures: loss, its terms, and what `Selection.spearman` gives where the labelled rows were ranked.
         examples_per_s: Since the training was started or resumed.
-        remaining_s: At that pace; NaN before the first step.
+        remaining_s: At that rate; NaN before the first step.
     """
 
     step: int
@@ -49,11 +47,11 @@ class Plan:
     """One training.
 
     Attributes:
-        recipe: How.
-        examples: On what; all of them are used.
-        directory: Where checkpoints go; it is there.
-        selection: What selects the best step; None keeps the last.
-        evaluate_every: Steps between two looks at `selection`.
+        recipe: Its settings.
+        examples: What it reads; all of them are used.
+        directory: Of checkpoints; has to exist.
+        selection: Selects the best step; None keeps the last.
+        evaluate_every: Steps between two evaluations of `selection`.
         checkpoint_every: Steps between two checkpoints.
         resume: Go on from the checkpoint in `directory`.
     """
@@ -80,9 +78,9 @@ class Outcome:
 
     Attributes:
         best_step: The step whose weights the encoder now has.
-        curve: As the checkpoint has it.
+        curve: See `Checkpoint`.
         seconds: In all, resumed parts included.
-        finished: False where it was stopped: a checkpoint is there.
+        finished: False where it was stopped, and left a checkpoint.
     """
 
     best_step: int
@@ -94,13 +92,9 @@ class Outcome:
 def train(
     encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Trains `encoder` in place, and leaves the best step's weights in it.
+    """Trains `encoder`, as `load_base` gives it, in place, and leaves the best step's weights in it.
 
-    Args:
-        encoder: As `load_base` gave it.
-        plan: What to do.
-        report: Told how far it is after every step.
-        stop: Asked after every step whether to stop there and leave a checkpoint.
+    After every step `report` is called, and `stop`, which says whether to stop there and leave a checkpoint.
 
     Deterministic: what is drawn depends on seed and step only, torch's deterministic algorithms are asked for, and the
     number of threads is the recipe's.
@@ -211,11 +205,11 @@ class _Run:
 
     def _vectors(self, ordered: Sequence[str]) -> Any:
         # The same text twice in a batch goes through the encoder once.
-        place = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
-        ids = [self.tokens.ids[text] for text in place]
+        rows = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
+        ids = [self.tokens.ids[text] for text in rows]
         with torch.autocast("cpu", torch.bfloat16, enabled=self.plan.recipe.training.precision == "bfloat16"):
-            found = self.encoder.vectors(ids, chunk=_CHUNK_TEXTS)
-        return found.float()[torch.tensor([place[text] for text in ordered])]
+            found = self.encoder.vectors(ids)
+        return found.float()[torch.tensor([rows[text] for text in ordered])]
 
     def _evaluate(self) -> dict[str, float]:
         if self.plan.selection is None:
@@ -251,7 +245,6 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 def _base_vectors(encoder: TrainedEncoder, tokens: Tokens) -> Any:
-    with torch.inference_mode():
-        found = encoder.vectors([tokens.ids[text] for text in tokens.plain], chunk=_CHUNK_TEXTS)
-    # Copied: what inference mode made may not stand in a graph of gradients.
-    return found.clone().detach() if not found.is_inference() else torch.from_numpy(found.numpy().copy())
+    # Not in inference mode, whose tensors may not stand in a graph of gradients.
+    with torch.no_grad():
+        return encoder.vectors([tokens.ids[text] for text in tokens.plain])

@@ -26,11 +26,7 @@ Weighted = tuple[tuple[Kind, float], ...]
 
 
 class Generator:
-    """Makes examples of all tasks.
-
-    Args:
-        lexicon: Over WordNet's synsets.
-    """
+    """Makes examples of all tasks."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         things, places, people = Things(lexicon), Places(lexicon), People(lexicon)

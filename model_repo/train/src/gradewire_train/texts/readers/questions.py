@@ -18,12 +18,7 @@ _MOST_ANSWERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its answers.
-
-    Attributes:
-        text: The question.
-        answers: The most common first, each form once.
-    """
+    """A question with its answers, the most common first, each form once."""
 
     text: str
     answers: tuple[str, ...]
