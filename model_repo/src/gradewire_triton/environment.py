@@ -28,13 +28,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TritonEnvironment:
-    """An installed environment.
-
-    Attributes:
-        directory: The virtual environment.
-        site_packages: Where its packages lie.
-        libpython_directory: Holds the shared library of the interpreter it was made with.
-    """
+    """An installed virtual environment; `libpython_directory` holds the shared library of its interpreter."""
 
     directory: Path
     site_packages: Path
@@ -57,7 +51,7 @@ class TritonEnvironment:
         return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
 
     def variables(self) -> dict[str, str]:
-        """This process's variables, changed so that the server finds its libraries and its stubs this interpreter."""
+        """This process's variables, changed so that the server finds its libraries, and its stubs this interpreter."""
         # The interpreter's own library first: a stub that finds the system's loads another standard library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
         changed = {

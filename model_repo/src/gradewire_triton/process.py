@@ -1,4 +1,4 @@
-"""One running Triton server: started, waited for, stopped, and nothing of it left behind."""
+"""One Triton server: starts it, waits for it, stops it, and removes what is left of it."""
 
 import hashlib
 import shutil
@@ -26,11 +26,8 @@ _EMULATED = ("onnxruntime", "vllm")
 class TritonProcess:
     """`with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    Args:
-        environment: What it runs in.
-        options: How it is to run.
-        state: Directory for its log and backends; made when it is not there. One server at a time may use it. What an
-            earlier, killed one left behind is removed at start.
+    `state` is the directory for its log and backends; made when it is not there. One server at a time may use it. What
+    an earlier, killed one left behind is removed at start.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -70,7 +67,7 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Starts it and does not wait; on the ports it had before, if it ran before.
+        """Starts it and does not wait; on the ports of its first start, if it ran before.
 
         When this process ends, however it ends, the server gets a signal at which it cleans up and ends.
         """
@@ -102,7 +99,7 @@ class TritonProcess:
             time.sleep(_POLL_S)
 
     def is_ready(self) -> bool:
-        """Whether it says that it and its models are ready."""
+        """Whether the server and its models are ready."""
         return not why_not_ready(self.addresses, timeout_s=2.0)
 
     def stub_pids(self) -> list[int]:
@@ -110,11 +107,11 @@ class TritonProcess:
         return stub_pids(self._shm_prefix)
 
     def shared_memory(self) -> list[Path]:
-        """Files of shared memory that are its own."""
+        """Its files of shared memory."""
         return shared_memory(self._shm_prefix)
 
     def is_running(self) -> bool:
-        """Whether the server's process is there."""
+        """Whether the server's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:

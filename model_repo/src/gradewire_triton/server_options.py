@@ -1,4 +1,4 @@
-"""How a Triton server is to run, and its command line."""
+"""Options of a Triton server, and its command line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ _EXIT_TIMEOUT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a Triton server is to run.
+    """Options of a Triton server.
 
     Attributes:
         repository: Triton model repository.
@@ -21,8 +21,8 @@ class ServerOptions:
         grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
         http_port: Port of HTTP.
         metrics_port: Port of Prometheus metrics.
-        poll_s: Seconds between looks for changes in the repository, whose models are all loaded then; 0 loads and
-            unloads on request only.
+        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads
+            and unloads on request only.
     """
 
     repository: Path

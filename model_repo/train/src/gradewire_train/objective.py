@@ -1,4 +1,4 @@
-"""What is minimised: SFVE's contrastive loss, a ranking across questions, and what keeps the encoder what it was.
+"""What is minimised: SFVE's contrastive loss, a ranking across questions, and the change of the base's cosines.
 
 Vectors are of unit length throughout, so a dot product is a cosine.
 """
@@ -19,7 +19,7 @@ class Group:
     """How the texts of a batch belong together; candidates are all positives, then all hard negatives.
 
     Attributes:
-        owner: int64 [negatives]: the example each hard negative belongs to.
+        owner: int64 [negatives]: index of the example that each hard negative belongs to.
         allowed: bool [examples, examples + negatives]: candidates that may stand against an example's positive. Its own
             positive is always among them.
     """
@@ -29,7 +29,7 @@ class Group:
 
 
 def group(examples: Sequence[Example]) -> Group:
-    """Finds what may be held against what.
+    """Finds which candidates may stand against which positives.
 
     Not allowed: a candidate whose text is the anchor's or the positive's own (it would be punished for being right),
     and another example's candidate to the same question (it may mean the same in other words).

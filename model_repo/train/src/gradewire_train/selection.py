@@ -1,4 +1,4 @@
-"""What selects the step that is kept: how well cosines of the form `sfve` rank labelled answers."""
+"""Selection of the step that is kept: how well cosines as `sfve` takes them rank labelled answers."""
 
 import hashlib
 import json
@@ -69,7 +69,7 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
 def _row(found: Mapping[str, Any], where: str, half: str | None) -> LabelledRow | None:
     if half is not None and found.get("half") != half:
         if "half" not in found:
-            raise TrainingError(f"{where}: has no half, and only rows of one half are wanted")
+            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
         return None
     for name in ("question", "prediction"):
         if not isinstance(found.get(name), str):
@@ -123,13 +123,15 @@ class Selection:
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)
-        place: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         pairs = []
         for row in rows:
-            prediction = place.setdefault(question_text(row.question, row.prediction), len(place))
-            references = [place.setdefault(question_text(row.question, each), len(place)) for each in row.references]
+            prediction = numbers.setdefault(question_text(row.question, row.prediction), len(numbers))
+            references = [
+                numbers.setdefault(question_text(row.question, each), len(numbers)) for each in row.references
+            ]
             pairs.append((prediction, references))
-        self._ids = encoder.tokenize(list(place))
+        self._ids = encoder.tokenize(list(numbers))
         self._pairs = pairs
         self._labels = np.array([row.label for row in rows])
         self._parts = np.array([row.part for row in rows])
@@ -161,9 +163,9 @@ def spearman(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
 
 
 def _average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    return (last - (counts - 1) / 2)[rank]
 
 
 def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[np.float32]:

@@ -73,7 +73,7 @@ class TritonPythonModel:
     def _answer(self, request: Any, sender: Any) -> None:
         try:
             response = self._response(request, sender)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for an answer
+        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
             response = _failure(f"Error generating stream: {error}", pb_utils.TritonError.INTERNAL)
         sender.send(response, flags=FINAL)
 
@@ -93,7 +93,7 @@ class TritonPythonModel:
         return _success(completion, "" if exclude else prompt, flags)
 
     def _complete(self, prompt: str, request: dict[str, Any], sender: Any) -> dict[str, Any] | None:
-        """One completion, its pieces put together; None where the caller has left before its end."""
+        """One completion, its pieces put together; None where the caller cancelled before its end."""
         pieces: list[dict[str, Any]] = []
 
         def take(piece: dict[str, Any]) -> bool:  # llama.cpp's thread keeps what is raised here to itself
@@ -129,13 +129,13 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
     parameters.verbosity = 1  # errors
     parameters.warmup = False
     parameters.ui = False
-    # The library listens on the loopback, asked or not: nobody knows this key.
+    # The library always listens on the loopback; a random key keeps others out.
     parameters.api_keys = [secrets.token_hex(32)]
     return parameters
 
 
 def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Turns the sampling parameters that judges are asked with into llama.cpp's."""
+    """Translates the sampling parameters of a judge's request into llama.cpp's."""
     known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
     if set(sampling) - known:
         raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")

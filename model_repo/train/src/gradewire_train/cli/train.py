@@ -80,7 +80,11 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
 @WORDNET_OPTION
 @click.option("--examples", "examples_path", type=FILE, help="Ready examples in JSON lines; nothing else is read then.")
 @click.option("--dev", type=FILE, help="JSON lines with question, references, prediction, label: they select the step.")
-@click.option("--dev-half", type=click.Choice(["a", "b"]), help="Only those dev rows whose field half says so.")
+@click.option(
+    "--dev-half",
+    type=click.Choice(["a", "b"]),
+    help="Only dev rows whose field half is this: a, the fit split, or b, held out.",
+)
 @click.option("--dev-rows", type=click.IntRange(min=0), default=600, show_default=True, help="At most so many; 0: all.")
 @click.option("--evaluate-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
 @click.option("--checkpoint-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")

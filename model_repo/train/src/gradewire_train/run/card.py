@@ -1,4 +1,4 @@
-"""What lies beside trained weights: the model card, the recipe and the curve."""
+"""Files beside trained weights: the model card, the recipe, the curve, the metadata."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from gradewire_train.recipes.recipe_file import recipe_text
 from gradewire_train.run.loop import Outcome
 from gradewire_train.selection import MEAN
 
-FACTS_FILE = "gradewire.json"
+METADATA_FILE = "gradewire.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +22,10 @@ class Account:
     """What the card says of a training besides its recipe.
 
     Attributes:
-        examples: What was trained on.
-        data_sha256: Of them.
-        outcome: How it ended.
-        dev: Where the dev rows come from, with their number, digest and how often they were looked at; "" without.
-        options: What the command was told besides the recipe: of the texts and of the dev rows.
-        versions: Of what computed it.
+        data_sha256: `examples_digest` of the examples.
+        dev: Number, file and digest of the dev rows; "" without.
+        options: The command's options besides the recipe: of the texts and of the dev rows.
+        versions: Of the packages that computed it.
         files: Names of the user's files that were read, with their SHA-256.
     """
 
@@ -41,7 +39,7 @@ class Account:
 
 
 def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, account: Account) -> None:
-    """Writes README.md, recipe.toml, curve.jsonl and the facts that ``gradewire models build --adapter`` reads."""
+    """Writes README.md, recipe.toml, curve.jsonl and the metadata that ``gradewire models build --adapter`` reads."""
     (directory / "README.md").write_text(card(encoder, recipe, account), encoding="utf-8")
     (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
     # JSON has no NaN: a part of the dev rows that cannot be ranked has no figure.
@@ -50,7 +48,7 @@ def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, acco
     ]
     curve = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     (directory / "curve.jsonl").write_text(curve, encoding="utf-8")
-    facts = {
+    metadata = {
         "base": encoder.base.name,
         "base_sha256": encoder.base.weights_sha256,
         "data_sha256": account.data_sha256,
@@ -59,7 +57,7 @@ def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, acco
         "recipe_sha256": recipe.digest,
         "text_form": "sfve",
     }
-    (directory / FACTS_FILE).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (directory / METADATA_FILE).write_text(json.dumps(metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
@@ -108,15 +106,15 @@ def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
 
 
 def _figures(account: Account) -> list[str]:
-    looked = [row for row in account.outcome.curve if MEAN in row]
-    if not looked:
+    evaluated = [row for row in account.outcome.curve if MEAN in row]
+    if not evaluated:
         return []
-    names = [name for name in looked[0] if name.startswith(MEAN)]
+    names = [name for name in evaluated[0] if name.startswith(MEAN)]
     rows = [
         f"| {row['step']:.0f} | {_number(row.get('loss', math.nan))} | "
         + " | ".join(_number(row[name]) for name in names)
         + " |"
-        for row in looked
+        for row in evaluated
     ]
     return [
         f"Spearman of the cosines with the labels of {account.dev}; step 0 is the base. They selected the step, so",

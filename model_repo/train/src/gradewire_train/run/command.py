@@ -1,4 +1,4 @@
-"""What ``gradewire models train sfve`` does: reads, trains, shows how it goes, writes."""
+"""What ``gradewire models train sfve`` does: reads, trains, shows progress, writes."""
 
 import shlex
 from collections.abc import Mapping
@@ -36,6 +36,7 @@ from gradewire_train.texts import examples_digest, make_examples
 from gradewire_train.texts.examples_file import read_examples
 
 _PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
+_SPLITS = {"a": " (fit split)", "b": " (held-out split)", None: ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +62,10 @@ class Request:
 
 
 def run(request: Request) -> bool:
-    """Trains, and writes what comes out into the directory.
+    """Trains, and writes the result into the directory.
 
     Returns:
-        False where it was interrupted: a checkpoint is there.
+        False where it was interrupted, and left a checkpoint.
 
     Raises:
         ModelError: Something cannot be read, fetched or trained; the message says what to do.
@@ -109,7 +110,7 @@ def run(request: Request) -> bool:
         examples=examples,
         data_sha256=examples_digest(examples),
         outcome=outcome,
-        dev=_said_of_dev(request, rows),
+        dev=_dev_rows(request, rows),
         options=_options_of_texts(request) + _options_of_dev(request),
         versions={name: version(name) for name in _PACKAGES},
         files={path.name: file_sha256(path) for path in _own_files(request)},
@@ -134,11 +135,10 @@ def _labelled(request: Request, recipe: Recipe) -> list[LabelledRow]:
     return rows
 
 
-def _said_of_dev(request: Request, rows: list[LabelledRow]) -> str:
+def _dev_rows(request: Request, rows: list[LabelledRow]) -> str:
     if request.dev is None:
         return ""
-    half = f" (half {request.dev_half})" if request.dev_half else ""
-    return f"{len(rows)} rows of {request.dev.name}{half}, SHA-256 {labelled_digest(rows)[:12]}"
+    return f"{len(rows)} rows of {request.dev.name}{_SPLITS[request.dev_half]}, SHA-256 {labelled_digest(rows)[:12]}"
 
 
 def _options_of_texts(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Draws a training's progress: a live line on a terminal, one line a report anywhere else."""
+"""Shows a training's progress: a live line on a terminal, one line every 20 steps anywhere else."""
 
 from typing import Self
 
@@ -39,8 +39,8 @@ class TrainingConsole:
 
     def report(self, step: StepReport) -> None:
         """Shows one step."""
-        looked = MEAN in step.figures
-        if looked:
+        evaluated = MEAN in step.figures
+        if evaluated:
             self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"
         if not step.step:
             self._console.print(f"base{self._dev}", highlight=False)
@@ -49,7 +49,7 @@ class TrainingConsole:
         line = f"{terms}{self._dev}, {step.examples_per_s:.0f} examples/s, {_clock(step.remaining_s)} left"
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=step.step, description=line)
-        elif looked or step.step % _PLAIN_EVERY == 0 or step.step == step.steps:
+        elif evaluated or step.step % _PLAIN_EVERY == 0 or step.step == step.steps:
             self._console.print(f"step {step.step}/{step.steps}: {line}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""Files that appear in a folder together: what is there is whole, or is not there."""
+"""Files that appear in a folder together, each of them complete."""
 
 import shutil
 import tempfile
@@ -16,29 +16,25 @@ _FILES = "files"
 
 @contextmanager
 def staged(directory: Path) -> Iterator[Path]:
-    """A fresh folder whose files move into `directory` at the end; after an error nothing of them is there.
+    """A new folder below `directory`, whose files move into that at the end, beside others; after an error none does.
 
-    Weights are taken away first and come last: a folder without them is no model to anybody who builds one from it.
-
-    Args:
-        directory: Where they go; other files in it stay.
+    Old weights are removed first and new ones come last: no build takes a folder without weights for a model.
 
     Yields:
-        The fresh folder, below `directory`, of a name that nobody else has. What a killed process leaves of it is for
-        `remove_unfinished`.
+        The new folder. What a killed process leaves of it, `remove_unfinished` removes.
 
     Raises:
         OSError: The directory cannot be written.
     """
-    place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
-    with exclusive(place / _LOCK, ignore):
+    workspace = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
+    with exclusive(workspace / _LOCK, ignore):
         try:
-            fresh = place / _FILES
+            fresh = workspace / _FILES
             fresh.mkdir()
             yield fresh
             _move(fresh, directory)
         finally:
-            shutil.rmtree(place)
+            shutil.rmtree(workspace)
 
 
 def remove_unfinished(directory: Path) -> None:
@@ -47,12 +43,12 @@ def remove_unfinished(directory: Path) -> None:
     Raises:
         OSError: Something of it cannot be removed.
     """
-    for place in directory.glob(f"{_PREFIX}*"):
-        # Without a lock file it is not ours, or its owner is about to write one, as it is about to make the folder of
-        # its files: what holds nothing yet is left alone. One that is gone has just been finished or removed.
-        with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(place / _LOCK) as dead:
-            if dead and (place / _FILES).is_dir():
-                shutil.rmtree(place)
+    for workspace in directory.glob(f"{_PREFIX}*"):
+        # Without a lock file or the folder of files it is not ours, or a process is just making it: it stays. One that
+        # is not found has just been finished or removed.
+        with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
+            if dead and (workspace / _FILES).is_dir():
+                shutil.rmtree(workspace)
 
 
 def _move(fresh: Path, directory: Path) -> None:

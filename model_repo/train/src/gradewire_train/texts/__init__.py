@@ -61,7 +61,7 @@ def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
     for task, count in counts.items():
         own = brought.get(task, [])
         examples += own
-        # Who brings all that is asked for needs no WordNet.
+        # Where the user's files suffice, no WordNet is needed.
         if task in only and count > len(own):
             examples += generator().examples(task, count - len(own), seed=seed)
     return examples

@@ -1,4 +1,4 @@
-"""Sentences around an answer, as models that chat write them; "{}" is the answer's place."""
+"""Sentences around an answer, as models that chat write them; "{}" stands for the answer."""
 
 from random import Random
 
@@ -87,7 +87,7 @@ _ASIDES = (
     "It is a popular topic.",
 )
 _CONTRASTS = ("It is {}, not {}.", "It is {} rather than {}.", "{}, and certainly not {}.", "{} instead of {}.")
-_REFUSALS = (
+REFUSALS = (
     "I do not know.",
     "I'm not sure.",
     "It is not possible to say.",
@@ -97,6 +97,7 @@ _REFUSALS = (
     "unknown",
     "It is hard to tell.",
 )
+"""Replies that give no answer."""
 
 
 def sentence(rng: Random, statement: str) -> str:
@@ -116,8 +117,3 @@ def contrast(rng: Random, right: str, wrong: str) -> tuple[str, str]:
     """A sentence that prefers `right` to `wrong`, and the same one with the two exchanged."""
     template = rng.choice(_CONTRASTS)
     return capitalised(template.format(right, wrong)), capitalised(template.format(wrong, right))
-
-
-def refusal(rng: Random) -> str:
-    """A reply that gives no answer."""
-    return rng.choice(_REFUSALS)

@@ -25,7 +25,7 @@ def misspelt(rng: Random, text: str) -> str:
 def _slip(rng: Random, word: str) -> str:
     ways = [_DOUBLED.sub(r"\1", word, count=1)]
     ways += [word[0] + word[1:].replace(old, new, 1) for old, new in _SOUNDS]
-    place = rng.randrange(1, len(word) - 2)
-    ways.append(f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}")
+    at = rng.randrange(1, len(word) - 2)
+    ways.append(f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}")
     changed = [way for way in ways if way != word]
     return rng.choice(changed) if changed else word

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from gradewire_train.examples import Example
-from gradewire_train.texts.describe import contrast, filled, refusal, sentence
+from gradewire_train.texts.describe import REFUSALS, contrast, filled, sentence
 from gradewire_train.texts.draw import Draw, some
 from gradewire_train.texts.style import answer_style, question_style
 
@@ -60,6 +60,6 @@ def described(rng: Random, draw: Draw) -> Example:
         positive, turned = contrast(rng, said, wrong)
         negatives = (turned, wrong)
     elif drawn < 0.12:
-        negatives = (negatives[0], refusal(rng))
+        negatives = (negatives[0], rng.choice(REFUSALS))
     anchor = draw.answer if rng.random() < 0.9 else filled(sentence(rng, ""), draw.answer)
     return Example("descriptions", question_style(rng, draw.question), anchor, positive, negatives)

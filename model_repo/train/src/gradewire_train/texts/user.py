@@ -19,11 +19,9 @@ _TASKS = ("candidates", "synonyms", "descriptions")
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What the user brings.
+    """The user's files in JSON lines: questions with answers, and sentence pairs.
 
     Attributes:
-        questions: Files of questions with answers, in JSON lines.
-        nli: Files of sentence pairs, in JSON lines.
         columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
             `positive`, `negative`, `negatives`, where they are named otherwise.
         skip_bad_lines: Leaves bad lines out, with a warning.
@@ -38,14 +36,10 @@ class Files:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Examples by task, at most `counts` of each; a task that the files give nothing for is left out.
+    """Examples of the tasks in `only`, at most `counts` of each; a task that the files give nothing for is left out.
 
-    Args:
-        files: What the user brings.
-        counts: By task; the largest decides how many questions are read.
-        lexicon: Asked for where questions are read: it knows synonyms of their answers.
-        seed: Of what is drawn.
-        only: Tasks to make.
+    The largest count decides how many questions are read. The lexicon, which knows synonyms of their answers, is asked
+    for only where there are questions.
 
     Raises:
         TrainingError: A file or a line is not as it should be.

@@ -46,7 +46,7 @@ class Word(NamedTuple):
 
     Attributes:
         text: As WordNet writes it, blanks for its underscores: "Albert Einstein".
-        met: How often it was met in this sense in WordNet's tagged texts; 0 for most.
+        met: How often it occurs in this sense in WordNet's tagged texts; 0 for most.
     """
 
     text: str
@@ -74,7 +74,7 @@ class Synset:
 
     @property
     def met(self) -> int:
-        """How often any of its words was met in this sense."""
+        """How often its words occur in this sense."""
         return sum(word.met for word in self.words)
 
     @property
@@ -129,7 +129,7 @@ class WordNet:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keeps the garbage collector from looking, again and again, through what is being read: half of the time."""
+    """Without garbage collections, which would take half of the time of reading."""
     collecting = gc.isenabled()
     gc.disable()
     try:

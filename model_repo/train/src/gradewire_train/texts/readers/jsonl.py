@@ -1,4 +1,4 @@
-"""JSON lines read one by one; what is wrong is told with the file, the line and the field."""
+"""JSON lines read one by one; errors name the file, the line and the field."""
 
 import json
 import logging

@@ -33,7 +33,7 @@ def read_nli(
     """At most `most` examples, one for a premise, drawn by seed from all files.
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2; lines whose label
-    is "-" or -1, which nobody agreed on, are left out), or `anchor`, `positive` and `negative` or `negatives`.
+    is "-" or -1, on which annotators disagreed, are left out), or `anchor`, `positive` and `negative` or `negatives`.
     Premises without a contradiction get another premise's hypothesis as negative.
 
     Raises:

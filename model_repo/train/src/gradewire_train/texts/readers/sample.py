@@ -8,13 +8,9 @@ T = TypeVar("T")
 
 
 class Sample(Generic[T]):
-    """Keeps all entries of the `size` keys whose hashes are smallest.
+    """Keeps all entries of the `size` keys, at least 1, whose hashes with the seed are smallest.
 
-    Which keys are kept depends on the seed and the keys alone, not on their order, and what is kept of a key is whole.
-
-    Args:
-        size: Keys to keep, at least 1.
-        seed: Of the hashes.
+    Which keys are kept depends on the seed and the keys alone, not on their order, and all entries of a key are kept.
     """
 
     def __init__(self, size: int, *, seed: int) -> None:

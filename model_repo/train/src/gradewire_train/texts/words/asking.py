@@ -1,4 +1,4 @@
-"""Questions and the sentences that answer them, by topic of WordNet (lexnames(5WN)); "{}" is the answer's place."""
+"""Questions and the sentences that answer them, by topic of WordNet (lexnames(5WN)); "{}" stands for the answer."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
