@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# This checkout: gradewire, and gradewire-train, a distribution of its own.
+OURS := --no-deps --no-build-isolation -e . -e ./model_repo/train
+PYPROJECTS := pyproject.toml model_repo/train/pyproject.toml
 TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
 
 # A user's settings (another model repository, tokens, addresses) must not leak into what runs here.
@@ -20,11 +23,11 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
 
-$(VENV)/.run-installed: requirements/run.lock pyproject.toml
+$(VENV)/.run-installed: requirements/run.lock $(PYPROJECTS)
 	@echo "installing what gradewire runs on into $(VENV) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/run.lock
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(PIP) $(OURS)
 	@touch $@
 
 $(VENV)/.dev-installed: requirements/dev.lock $(VENV)/.run-installed
@@ -54,12 +57,12 @@ test: ## everything that CI runs: lint, types, import rules, unit and end-to-end
 	$(MAKE) --no-print-directory test-export
 
 # TORCH as for the peers below; nothing is compiled to byte code, of which a run needs little: that halves the set-up.
-$(VENV)-export/.installed: requirements/export.lock pyproject.toml
+$(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@echo "installing torch and transformers into $(VENV)-export …"
 	@test -x $(VENV)-export/bin/python || $(PYTHON) -m venv $(VENV)-export
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r requirements/export.lock
-	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet $(OURS)
 	@touch $@
 
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
@@ -116,11 +119,11 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge -o requirements/run.lock; \
 	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra judge --extra calibrate -o requirements/dev.lock; \
-	unemitted="$$(printf -- '--no-emit-package %s ' torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+	unemitted="$$(printf -- '--no-emit-package %s ' gradewire torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
 	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
-	$$compile pyproject.toml requirements/export.in --extra export --extra train -o requirements/export.lock $$unemitted
+	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
 	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -66,8 +66,8 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
             backend = TritonProcess(environment, ServerOptions(default_repository(), (default_model().name,)), state)
             stack.enter_context(backend)
             triton.append(psutil.Process(backend.pid))
-            triton_metrics = backend.metrics_url
-            flags |= {"backend": "triton", "triton-url": backend.grpc_url}
+            triton_metrics = backend.addresses.metrics
+            flags |= {"backend": "triton", "triton-url": backend.addresses.grpc}
         command = [GRADEWIRE, "serve", *(text for name, value in flags.items() for text in (f"--{name}", value))]
         process, line = stack.enter_context(started(command))
         yield Server(
