@@ -9,7 +9,7 @@ from typing import Literal
 from gradewire_models.catalog.adapters import AdapterSource
 from gradewire_models.catalog.calibration import StoredCalibration
 from gradewire_models.catalog.facts import Bertscore, EncoderFacts
-from gradewire_models.catalog.variants import Acceptance, Limits, Recipe
+from gradewire_models.catalog.variants import Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
@@ -70,7 +70,6 @@ class CatalogModel:
         base: Name of the model of which this is a variant; empty for a model of its own.
         recipe: How a variant is made of its base's weights; None for a model of its own.
         limits: What its vectors have to keep to.
-        acceptance: What a variant does to scores, where that was measured.
         adapter: What is merged into the weights before the graph is written, or None.
     """
 
@@ -101,7 +100,6 @@ class CatalogModel:
     base: str = ""
     recipe: Recipe | None = None
     limits: Limits = field(default_factory=Limits)
-    acceptance: Acceptance | None = None
     adapter: AdapterSource | None = None
 
     @property

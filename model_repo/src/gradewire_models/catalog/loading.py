@@ -16,7 +16,7 @@ from gradewire_models.catalog.adapted import read_adapted
 from gradewire_models.catalog.calibrations import read_calibrations
 from gradewire_models.catalog.entries import MODEL_NAME, Architecture, CatalogModel, Pooling, Source
 from gradewire_models.catalog.facts import Bertscore
-from gradewire_models.catalog.variants import Acceptance, Limits, read_figures, read_recipe
+from gradewire_models.catalog.variants import read_limits, read_recipe
 from gradewire_models.errors import CatalogError
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BASELINE_VALUES = 3
-_VARIANT_FIELDS = ("name", "base", "title", "numeric_class", "digest", "recipe", "limits", "acceptance")
+_VARIANT_FIELDS = ("name", "base", "title", "numeric_class", "digest", "recipe", "limits")
 
 
 @cache
@@ -110,9 +110,7 @@ def _read_variant(entry: dict[str, Any], models: Mapping[str, CatalogModel], pat
     try:
         values["recipe"] = read_recipe(values["recipe"])
         if "limits" in values:
-            values["limits"] = read_figures(Limits, values["limits"])
-        if "acceptance" in values:
-            values["acceptance"] = read_figures(Acceptance, values["acceptance"])
+            values["limits"] = read_limits(values["limits"])
         # All else is the base's: another value there would be another model, not a variant.
         variant = replace(base, default=False, **{name: values.pop(name) for name in _VARIANT_FIELDS if name in values})
         if missing := [name for name in ("name", "title", "numeric_class", "digest") if name not in entry]:

@@ -5,8 +5,8 @@ Light: standard library only, as `catalog`, which reads them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType, UnionType
-from typing import Any, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -40,33 +40,6 @@ class Limits:
     max_batch_effect: float = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """What a variant does to scores, as measured when it entered the catalog.
-
-    Attributes:
-        rows: Question, references and answer each.
-        rows_sha256: Digest of the file they came from, 64 hex characters.
-        max_sbert_change: Largest change of `sbert` against the base.
-        max_sfve_change: Largest change of an SFVE-style score (largest cosine to a reference) against the base.
-        rank_correlation: Spearman's, of the variant's scores with the base's.
-        throughput_ratio: Tokens a second over the base's in the same run; above 1 is faster.
-        measured_on: Processor, threads, date.
-    """
-
-    rows: int
-    rows_sha256: str
-    max_sbert_change: float
-    max_sfve_change: float
-    rank_correlation: float
-    throughput_ratio: float
-    measured_on: str
-
-
-_FIGURES: Mapping[object, type | UnionType] = {int: int, float: int | float, str: str}
-
-FiguresT = TypeVar("FiguresT", Limits, Acceptance)
-
 
 def read_recipe(entry: Mapping[str, Any]) -> Recipe:
     """Reads a ``[variant.recipe]``.
@@ -81,18 +54,18 @@ def read_recipe(entry: Mapping[str, Any]) -> Recipe:
     return Recipe(entry["method"], MappingProxyType(settings))
 
 
-def read_figures(kind: type[FiguresT], entry: Mapping[str, Any]) -> FiguresT:
-    """Reads a ``[variant.limits]`` or ``[variant.acceptance]``.
+def read_limits(entry: Mapping[str, Any]) -> Limits:
+    """Reads a ``[variant.limits]``.
 
     Raises:
         TypeError: A field is missing, unknown or of a wrong kind.
     """
-    figures = kind(**entry)
-    for field in fields(figures):
-        value, wanted = getattr(figures, field.name), _FIGURES[field.type]
-        if isinstance(value, bool) or not isinstance(value, wanted):
-            raise TypeError(f"{field.name} should be a {wanted}, not {value!r}")
-    return figures
+    limits = Limits(**entry)
+    for field in fields(limits):
+        value = getattr(limits, field.name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{field.name} should be a number, not {value!r}")
+    return limits
 
 
 def _setting(name: str, value: object) -> Setting:
