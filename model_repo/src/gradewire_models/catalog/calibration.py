@@ -8,11 +8,11 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
+
+from gradewire_models.catalog.table import SHA256
 
 Origin = Literal["catalog", "user"]
-
-_SHA256_CHARS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,9 @@ class StoredCalibration:
                 raise ValueError(rule)
         if not self.metric.isidentifier():
             raise ValueError(f"metric is a name, not {self.metric!r}")
-        if not _is_sha256(self.model_digest) or not (self.rows_sha256 == "" or _is_sha256(self.rows_sha256)):
+        if not SHA256.fullmatch(self.model_digest) or not (
+            self.rows_sha256 == "" or SHA256.fullmatch(self.rows_sha256)
+        ):
             raise ValueError("model_digest and rows_sha256 are 64 lower-case hex characters")
         if self.fit and not isinstance(json.loads(self.fit), dict):
             raise ValueError("fit is a JSON object")
@@ -138,7 +140,3 @@ def _is_count(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_sha256(text: str) -> bool:
-    return len(text) == _SHA256_CHARS and set(text) <= set("0123456789abcdef")

@@ -1,6 +1,5 @@
 """One entry of the catalog, as a typed value."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,8 +12,6 @@ from gradewire_models.catalog.variants import Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
-
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)

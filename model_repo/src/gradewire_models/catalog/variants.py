@@ -4,9 +4,8 @@ Light: standard library only, as `catalog`, which reads them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -38,39 +37,3 @@ class Limits:
     min_cosine: float = 0.99999
     max_token_error: float = 1e-3
     max_batch_effect: float = 1e-5
-
-
-
-def read_recipe(entry: Mapping[str, Any]) -> Recipe:
-    """Reads a ``[variant.recipe]``.
-
-    Raises:
-        KeyError: There is no method.
-        TypeError: A setting is neither a string, a number, a boolean nor a list of strings.
-    """
-    settings = {name: _setting(name, value) for name, value in entry.items() if name != "method"}
-    if not isinstance(entry["method"], str):
-        raise TypeError(f"method should be str, not {entry['method']!r}")
-    return Recipe(entry["method"], MappingProxyType(settings))
-
-
-def read_limits(entry: Mapping[str, Any]) -> Limits:
-    """Reads a ``[variant.limits]``.
-
-    Raises:
-        TypeError: A field is missing, unknown or of a wrong kind.
-    """
-    limits = Limits(**entry)
-    for field in fields(limits):
-        value = getattr(limits, field.name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"{field.name} should be a number, not {value!r}")
-    return limits
-
-
-def _setting(name: str, value: object) -> Setting:
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return tuple(value)
-    raise TypeError(f"{name} should be a string, a number, a boolean or a list of strings, not {value!r}")

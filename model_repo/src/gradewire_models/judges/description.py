@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gradewire_models.judges.entries import FORMS, Form
+from gradewire_models.catalog.table import read_table
+from gradewire_models.judges.entries import Form
 
 DESCRIPTION_FILE = "judge.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -124,29 +125,15 @@ def read_description(directory: Path) -> Description:
         OSError: There is none, or it cannot be read.
         ValueError: It is no description, one of another format, or was changed after the build.
     """
+    values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     try:
-        values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
         if values.pop("format") != _FORMAT:
-            raise ValueError(f"{DESCRIPTION_FILE} is of another format")
+            raise ValueError("it is of another format")
         digests = values.pop("digests")
-        forms = {
-            form: {path: FileFacts(**facts) for path, facts in values["forms"][form].items()}
-            for form in FORMS
-            if form in values["forms"]
-        }
-        facts = JudgeFacts(**{**values["facts"], "eos_ids": tuple(values["facts"]["eos_ids"])})
-        description = Description(
-            **{
-                **values,
-                "remarks": tuple(values["remarks"]),
-                "facts": facts,
-                "tokenizer": FileFacts(**values["tokenizer"]),
-                "forms": forms,
-            }
-        )
-        found = {form: description.digest(form) for form in forms}
-    except (KeyError, TypeError, AttributeError) as error:
+        description = read_table(Description, values)
+        found = {form: description.digest(form) for form in description.forms}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{DESCRIPTION_FILE} is not what a build writes: {error}") from error
-    if not forms or found != digests:
+    if not found or found != digests:
         raise ValueError(f"{DESCRIPTION_FILE} was changed after the build: its digests do not fit its values")
     return description

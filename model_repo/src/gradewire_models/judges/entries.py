@@ -1,7 +1,7 @@
 """One judge of the catalog, as a typed value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Form: TypeAlias = Literal["int8", "gguf"]
@@ -25,7 +25,7 @@ class JudgeSource:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogJudge:
     """One judge as the catalog describes it.
 
@@ -58,17 +58,17 @@ class CatalogJudge:
     architecture: str
     chat_template: str
     context_tokens: int
-    default: bool
-    test_only: bool
+    default: bool = False
+    test_only: bool = False
     remarks: tuple[str, ...]
-    sources: tuple[JudgeSource, ...]
-    file: str
-    sha256: str
-    bytes: int
-    download_bytes: int
-    eos_tokens: tuple[str, ...]
-    digests: Mapping[Form, str]
-    numeric_classes: Mapping[Form, str]
+    sources: tuple[JudgeSource, ...] = ()
+    file: str = ""
+    sha256: str = ""
+    bytes: int = 0
+    download_bytes: int = 0
+    eos_tokens: tuple[str, ...] = ()
+    digests: Mapping[Form, str] = field(default_factory=dict)
+    numeric_classes: Mapping[Form, str] = field(default_factory=dict)
 
     @property
     def buildable(self) -> bool:

@@ -15,7 +15,7 @@ from gradewire_models.judges.description import (
     Description,
     read_description,
 )
-from gradewire_models.judges.entries import Form
+from gradewire_models.judges.entries import FORMS, Form
 from gradewire_models.repository.built import default_repository
 from gradewire_models.repository.digest import file_sha256
 
@@ -166,7 +166,7 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
         name=described.name,
         title=entry.title if entry else described.title,
         directory=directory,
-        forms=tuple(described.forms),
+        forms=tuple(form for form in FORMS if form in described.forms),
         onnx_path=directory / ONNX_FILE if "int8" in described.forms else None,
         gguf_path=directory / GGUF_FILE if "gguf" in described.forms else None,
         tokenizer_path=directory / TOKENIZER_FILE,

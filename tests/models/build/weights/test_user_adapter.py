@@ -249,7 +249,7 @@ def test_an_entry_of_the_catalog_is_its_base_with_other_weights(tmp_path: Path) 
         ("max_tokens = 128\ntext", "max_tokens = 257\ntext", "max_tokens should be at most 256"),
         ('licence = "MIT"\n', "", "licence is missing"),
         ('licence = "MIT"\n', 'licence = "MIT"\ndims = 3\n', "unknown dims"),
-        ('text_form = "sfve"', "text_form = 1", "strings only"),
+        ('text_form = "sfve"', "text_form = 1", "text_form should be str"),
         ('name = "mine"', 'name = "all-mpnet-base-v2"', "listed twice"),
         ('name = "mine"', 'name = "../mine"', "a name is letters"),
         ('"adapter_config.json" = "0', '"adapter_config.json" = "x', "64 lower-case hex"),
