@@ -11,6 +11,7 @@ from gradewire_models.build.fetch.unpack import unpack
 from gradewire_models.build.graph.fingerprint import seal
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
+from gradewire_models.build.publish.fitted import Fitted
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.build.publish.publish import place, workspace
 from gradewire_models.build.publish.renew import renew
@@ -19,7 +20,6 @@ from gradewire_models.build.recipes import make_graph, serving_of
 from gradewire_models.build.reference.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.weights.encoder import read_encoder
 from gradewire_models.build.weights.user_adapter import bring_adapter
-from gradewire_models.catalog.calibration import StoredCalibration
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import (
     BuildError,
@@ -29,7 +29,6 @@ from gradewire_models.errors import (
     VerificationError,
 )
 from gradewire_models.repository.built import BuiltModel, load_built
-from gradewire_models.repository.calibration_records import UnreadableCalibration
 from gradewire_models.repository.config import TOKENIZER_FILE
 from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
 
@@ -50,7 +49,7 @@ class BuildResult:
     built: bool
     renewed: bool
     checks: tuple[Check, ...]
-    dropped: tuple[StoredCalibration | UnreadableCalibration, ...] = ()
+    dropped: tuple[Fitted, ...] = ()
 
 
 def downloads_directory() -> Path:
@@ -103,15 +102,13 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
             failed = [check for check in checks if not check.passed]
             if failed:
                 raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
-            carried = place(directory / model.name, repository)
+            dropped = place(directory / model.name, repository)
     except OSError as error:
         raise BuildError(
             f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
             "are needed while it is built; nothing was changed"
         ) from error
-    return BuildResult(
-        load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=carried.dropped
-    )
+    return BuildResult(load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=dropped)
 
 
 def _download_and_unpack(model: CatalogModel, source: Path, *, keep_downloads: bool, report: Report) -> None:

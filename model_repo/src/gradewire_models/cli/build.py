@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
+from gradewire_models.cli.errors import needs, told
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import REPOSITORY_OPTION
-from gradewire_models.errors import ModelError
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
@@ -64,6 +64,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @FORM_OPTION
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
+@told()
 def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     names: tuple[str, ...],
     every: bool,  # noqa: FBT001 - as above
@@ -88,16 +89,12 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
 
     With --adapter a model of your own: that of the catalog with your adapter in its weights.
     """
-    # Imports that take a second and need the server's packages, which listing does not.
-    try:
+    # Imports that take a second, which listing does without.
+    with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
         from gradewire_models.build import build_model, renew_exported  # noqa: PLC0415
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
-    except ImportError as error:
-        raise click.ClickException(
-            f"building needs more packages ({error}): pip install 'gradewire[server]'"
-        ) from error
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
@@ -106,10 +103,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     if form and not judges:
         raise click.UsageError("--form belongs to a judge")
     _check_adapter(adapter, own_name, alone=not (every or judges or len(encoders) > 1 or target != "cpu"))
-    try:
-        build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
+    build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
     if judges and not encoders:
         return
     copies = Copies(instances, threads)
@@ -119,25 +113,22 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     listed = [name for name in encoders if name not in exported]
     if exported and target != "cpu":
         raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
-    try:
-        models = _choose(listed, every=every) if listed or every or not exported else []
-        chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
-        for name in exported:
-            standing, written = renew_exported(repository, name, copies)
-            _tell_standing(standing, renewed=written)
-        for model in chosen:
-            with ConsoleProgress(console, model.name) as progress:
-                result = build_model(
-                    model,
-                    repository,
-                    wheels=wheels,
-                    keep_downloads=keep_downloads,
-                    copies=copies,
-                    report=progress.report,
-                )
-            _tell(result)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
+    models = _choose(listed, every=every) if listed or every or not exported else []
+    chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
+    for name in exported:
+        standing, written = renew_exported(repository, name, copies)
+        _tell_standing(standing, renewed=written)
+    for model in chosen:
+        with ConsoleProgress(console, model.name) as progress:
+            result = build_model(
+                model,
+                repository,
+                wheels=wheels,
+                keep_downloads=keep_downloads,
+                copies=copies,
+                report=progress.report,
+            )
+        _tell(result)
 
 
 def _check_adapter(adapter: Path | None, own_name: str, *, alone: bool) -> None:

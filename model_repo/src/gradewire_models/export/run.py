@@ -72,11 +72,11 @@ def export_model(
         repository.mkdir(parents=True, exist_ok=True)
         with workspace(repository, plan.name, report) as directory:
             checks, notes = _write(folder, plan, directory, report)
-            carried = place(directory / plan.name, repository)
+            dropped = place(directory / plan.name, repository)
     except OSError as error:
         raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
-    dropped = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in carried.dropped]
-    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *dropped))
+    told = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in dropped]
+    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *told))
 
 
 def _write(

@@ -88,6 +88,14 @@ class Description:
     forms: Mapping[Form, Files]
     numeric_classes: Mapping[Form, str]
 
+    @property
+    def files(self) -> Files:
+        """All files, by path in the judge's directory."""
+        return {
+            TOKENIZER_FILE: self.tokenizer,
+            **{path: each for files in self.forms.values() for path, each in files.items()},
+        }
+
     def digest(self, form: Form) -> str:
         """Digest of all that decides an answer of `form`, 64 hex characters; judges of one digest answer alike.
 

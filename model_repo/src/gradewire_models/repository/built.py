@@ -1,6 +1,5 @@
 """What is built: reads a Triton model repository without any of the packages that build or run models."""
 
-import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +25,11 @@ from gradewire_models.repository.config import (
     read_config,
 )
 from gradewire_models.repository.digest import DigestParts, file_sha256
+from gradewire_models.repository.listing import find_directory, list_sound
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
 _OTHER_OUTPUTS = {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT}
-
-_log = logging.getLogger(__name__)
-_told_of: dict[Path, str] = {}
-"""What was logged last about each broken model: repositories are listed again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +135,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
     thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
     `graphs` these need not be here: whoever runs the models has them.
     """
-    models = []
-    for config in sorted(repository.glob(f"*/{CONFIG_FILE}")):
-        if config.parent.name.startswith("."):
-            continue
-        try:
-            models.append(_describe(config.parent, graph=graphs)[0])
-        except ModelBrokenError as error:
-            if _told_of.get(config.parent) != str(error):
-                _told_of[config.parent] = str(error)
-                _log.warning("%s", error)
-        else:
-            _told_of.pop(config.parent, None)
-    return models
+    return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 
 
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
@@ -166,8 +150,8 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
         ModelNotBuiltError: It is not there; the message says how to build it.
         ModelBrokenError: Files and description disagree; the message says how to replace it.
     """
-    directory = repository / name
-    if not name or Path(name).name != name or not (directory / CONFIG_FILE).is_file():
+    directory = find_directory(repository, name, CONFIG_FILE)
+    if directory is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
     while True:
         stamp = _stamp(directory)

@@ -185,5 +185,5 @@ def test_what_cannot_be_read_of_other_vectors_is_dropped_with_a_word(directory: 
 
 
 def test_nothing_is_carried_from_what_is_not_there(directory: Path, tmp_path: Path) -> None:
-    assert carry_calibrations(tmp_path / "nowhere", directory).dropped == ()
+    assert carry_calibrations(tmp_path / "nowhere", directory) == ()
     assert "calibration" not in " ".join(read_config(directory / "config.pbtxt")[1])

@@ -2,7 +2,6 @@
 
 import re
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from gradewire_models.repository.calibration_records import (
     to_parameters,
 )
 from gradewire_models.repository.config import CONFIG_FILE, PREFIX, facts_in, read_config, write_config
+from gradewire_models.repository.listing import find_directory
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
@@ -108,25 +108,15 @@ def forget_calibrations(
     return gone
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What became of users' calibrations when their model was made anew.
-
-    Attributes:
-        kept: They were fitted on this very model.
-        dropped: They were fitted on one of another digest: they would hold for none of its scores.
-    """
-
-    kept: tuple[Fitted, ...] = ()
-    dropped: tuple[Fitted, ...] = ()
-
-
-def carry_calibrations(standing: Path, made: Path) -> Carried:
+def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
     """Puts what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
 
     Args:
         standing: The model's directory in the repository; need not be there, nor be whole.
         made: Its directory in the workspace.
+
+    Returns:
+        What was dropped: fitted on a model of another digest, it would hold for none of this one's scores.
 
     Raises:
         OSError: The description in `made` cannot be read or written.
@@ -135,7 +125,7 @@ def carry_calibrations(standing: Path, made: Path) -> Carried:
         before = read_config(standing / CONFIG_FILE)[1]
         found = calibrations_in(before)
     except (OSError, ValueError, KeyError):
-        return Carried()
+        return ()
     facts = read_config(made / CONFIG_FILE)[1]
     users = of_users(found.readable)
     readable = fitting(users, facts["digest"])
@@ -143,8 +133,7 @@ def carry_calibrations(standing: Path, made: Path) -> Carried:
     if readable or unreadable:
         _write(made / CONFIG_FILE, Described(merge(calibrations_in(facts).readable, readable), unreadable))
     there: tuple[Fitted, ...] = (*users, *found.unreadable)
-    kept: tuple[Fitted, ...] = (*readable, *unreadable)
-    return Carried(kept, tuple(each for each in there if each not in kept))
+    return tuple(each for each in there if each not in (*readable, *unreadable))
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
@@ -154,7 +143,7 @@ def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
 
 
 def _alone(repository: Path, name: str, report: Report) -> AbstractContextManager[None]:
-    if not name or Path(name).name != name or not (repository / name / CONFIG_FILE).is_file():
+    if find_directory(repository, name, CONFIG_FILE) is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; build it with: gradewire models build")
     return exclusive(repository / f".{name}.lock", report)
 

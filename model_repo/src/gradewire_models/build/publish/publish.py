@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gradewire_models.build.progress import Report
 from gradewire_models.build.publish.exchange import exchange
-from gradewire_models.build.publish.fitted import Carried, carry_calibrations
+from gradewire_models.build.publish.fitted import Fitted, carry_calibrations
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.repository.built import newest_version
 from gradewire_models.repository.config import CONFIG_FILE, FIRST_VERSION, read_config
@@ -41,7 +41,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
             shutil.rmtree(path)
 
 
-def place(target: Path, repository: Path) -> Carried:
+def place(target: Path, repository: Path) -> tuple[Fitted, ...]:
     """Puts a finished model in the place of its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
@@ -53,17 +53,17 @@ def place(target: Path, repository: Path) -> Carried:
         repository: Where it goes.
 
     Returns:
-        What became of users' calibrations.
+        What users had fitted that holds no more, as it was fitted on a model of another digest.
 
     Raises:
         OSError: The disk is full or cannot be written; the model that was there is still there.
     """
     standing = repository / target.name
-    carried = carry_calibrations(standing, target)
+    dropped = carry_calibrations(standing, target)
     version = _next_version(standing, _digest(target))
     (target / FIRST_VERSION).rename(target / version)
     settle(target, repository)
-    return carried
+    return dropped
 
 
 def settle(target: Path, repository: Path) -> None:

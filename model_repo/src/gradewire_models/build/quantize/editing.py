@@ -23,10 +23,6 @@ class GraphEditor:
         self._producers = {name: node for node in model.graph.node for name in node.output}
         self.new = Nodes()
 
-    def old_nodes(self) -> list[onnx.NodeProto]:
-        """The nodes as they were, in order."""
-        return list(self._model.graph.node)
-
     def value(self, name: str) -> Constant:
         """A constant of the graph as it was, float32."""
         return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
@@ -34,10 +30,6 @@ class GraphEditor:
     def producer(self, name: str) -> onnx.NodeProto:
         """The node of the graph as it was that computes `name`."""
         return self._producers[name]
-
-    def keep(self, node: onnx.NodeProto) -> None:
-        """Copies a node as it is."""
-        self.new.nodes.append(node)
 
     def finish(self) -> None:
         """Puts the new nodes into the model."""
