@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.hub import Source
 from gradewire_models.export.plan import ExportOptions, check_options, make_plan

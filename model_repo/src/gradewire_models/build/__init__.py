@@ -2,7 +2,7 @@
 
 from gradewire_models.build.check.quality_gate import check_acceptance
 from gradewire_models.build.check.verify import Check, verify_built
-from gradewire_models.build.install import BuildResult, build_model, downloads_directory
+from gradewire_models.build.install import BuildResult, build_model
 from gradewire_models.build.progress import Progress, Report
 from gradewire_models.build.publish.fitted import forget_calibrations, store_calibration
 from gradewire_models.build.publish.renew import renew_exported
@@ -15,7 +15,6 @@ __all__ = [
     "Report",
     "build_model",
     "check_acceptance",
-    "downloads_directory",
     "forget_calibrations",
     "renew_exported",
     "store_calibration",

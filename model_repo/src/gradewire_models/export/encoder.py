@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import transformers
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.modules import Pooling
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.modules import Pooling, read_json, read_modules
 from gradewire_models.repository.digest import file_sha256
 

@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.errors import DownloadError
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import DownloadError, ExportError
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")

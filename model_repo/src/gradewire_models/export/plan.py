@@ -1,20 +1,18 @@
 """What an export is to make: the folder's own settings, what the caller overrides, and what was decided for neither."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradewire_models.catalog.loading import load_catalog
-from gradewire_models.export.errors import ExportError
+from gradewire_models.catalog.table import NAME
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.hub import Source
 from gradewire_models.export.modules import POOLINGS, Pooling
 
 DEFAULT_MAX_TOKENS = 512
 """Where a folder allows more and nobody asked for it: answers are short, and memory grows with the square."""
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +139,7 @@ def _command(options: ExportOptions, source: Source) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ExportError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise ExportError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradewire_models.build.check.verify import Check, verify_built
+from gradewire_models.build.check.verify import Check, require, verify_built
 from gradewire_models.build.graph.fingerprint import seal
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
 from gradewire_models.build.publish.publish import place, workspace
 from gradewire_models.build.reference.golden import GOLDEN_FILE, save_golden
 from gradewire_models.catalog.facts import EncoderFacts
-from gradewire_models.errors import BuildError, VerificationError
+from gradewire_models.errors import BuildError, ExportError
 from gradewire_models.export.encoder import PooledEncoder, load_encoder
-from gradewire_models.export.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder, read_folder
 from gradewire_models.export.hub import find_source
 from gradewire_models.export.parity import check_parity
@@ -107,10 +106,7 @@ def _write(
 
     report(Progress("verifying"))
     checks = (*check_parity(target / ONNX_FILE, golden, vocabulary), *verify_built(directory, plan.name, None))
-    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
-    if failed:
-        raise VerificationError("the graph does not compute what torch computes: " + "; ".join(failed))
-    return checks, notes
+    return require(checks, "the graph does not compute what torch computes: "), notes
 
 
 def _facts(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderFacts:

