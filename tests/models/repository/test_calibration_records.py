@@ -18,8 +18,6 @@ from gradewire_models.repository.calibration_records import calibrations_in, to_
 from gradewire_models.repository.config import make_config, read_config, write_config
 from gradewire_models.repository.serving import Serving
 
-OLD_NAMES = ("smile_threshold", "smile_sentence_weight")
-
 
 @settings(max_examples=60, deadline=None)
 @given(found=st.lists(stored_calibrations(), max_size=4))
@@ -68,57 +66,6 @@ def test_equal_fits_have_equal_texts_however_they_were_written() -> None:
         for text in ('{"b": 1.0, "a": []}', '{"a":[],\n"b":1.0}')
     )
     assert one == two
-
-
-def test_what_a_description_before_version_6_said_is_read() -> None:
-    said = {"smile_threshold": "0.6", "smile_sentence_weight": "0.3", "digest": "1" * 64}
-    (found,) = calibrations_in(said).readable
-    assert (found.threshold, found.sentence_weight, found.origin) == (0.6, 0.3, "user")
-    assert found.place == SMILE.place
-    (unreadable,) = calibrations_in(said | {"smile_threshold": "many"}).unreadable
-    assert (unreadable.metric, unreadable.parameter) == ("smile", "smile_threshold")
-
-
-def test_an_old_record_that_cannot_be_read_loses_nothing() -> None:
-    said = {"smile_threshold": "0.6", "smile_sentence_weight": "x"}
-    digest = {"digest": "1" * 64}
-    found = calibrations_in(said | digest)
-    assert to_parameters(found.readable, found.unreadable) == said
-    # Nor does it when another metric is fitted, and the description is written and read once more.
-    with_sbert = to_parameters((calibration(metric="sbert"),), found.unreadable)
-    again = calibrations_in(with_sbert | digest)
-    assert again.unreadable == found.unreadable
-    assert to_parameters(again.readable, again.unreadable) == with_sbert
-
-
-@pytest.mark.parametrize(("name", "missing"), [OLD_NAMES, OLD_NAMES[::-1]])
-def test_half_of_an_old_record_is_told_and_kept(name: str, missing: str) -> None:
-    found = calibrations_in({name: "0.6", "digest": "1" * 64})
-    (unreadable,) = found.unreadable
-    assert (unreadable.metric, unreadable.parameter, unreadable.text) == ("smile", name, "0.6")
-    assert f"gradewire.{missing}, which belongs to it, is not there" in unreadable.told
-    assert to_parameters(found.readable, found.unreadable) == {name: "0.6"}
-
-
-def test_an_old_record_without_a_digest_is_kept() -> None:
-    said = dict.fromkeys(OLD_NAMES, "0.6")
-    found = calibrations_in(said)
-    assert (found.readable, to_parameters((), found.unreadable)) == ((), said)
-
-
-def test_an_old_record_outlives_new_ones_of_its_metric() -> None:
-    """Of a catalog that brings one, or for other parameters; a user's new one for the same parameters counts."""
-    said = dict.fromkeys(OLD_NAMES, "x") | to_parameters((SMILE,))
-    found = calibrations_in(said | {"digest": SMILE.model_digest})
-    assert found.readable == (SMILE,)
-    assert to_parameters(found.readable, found.unreadable) == said
-    paper = calibration(parameters=(("preset", "paper"), ("synthetic", "none")))
-    readable = {**dict.fromkeys(OLD_NAMES, "0.5"), "digest": SMILE.model_digest}
-    both = calibrations_in(readable | to_parameters((paper,))).readable
-    assert {each.place: each.threshold for each in both} == {paper.place: paper.threshold, SMILE.place: 0.5}
-    ((old,), newer) = calibrations_in(readable | to_parameters((SMILE,))).readable, calibration(origin="user")
-    assert (old.threshold, old.origin) == (0.5, "user")
-    assert calibrations_in(readable | to_parameters((newer,))).readable == (newer,)
 
 
 def test_one_for_another_version_of_the_metric_stands_beside_it() -> None:

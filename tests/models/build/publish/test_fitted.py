@@ -161,21 +161,6 @@ def test_what_cannot_be_read_is_kept_until_somebody_takes_it_away(directory: Pat
     assert path.read_text() == before
 
 
-@pytest.mark.parametrize("name", ["smile_threshold", "smile_sentence_weight"])
-def test_half_of_an_old_record_outlives_every_rewrite(directory: Path, bert: Package, name: str) -> None:
-    """Which descriptions before version 6 may have, where somebody took the other half out by hand."""
-    with (directory / "config.pbtxt").open("a") as file:
-        file.write(f'parameters {{ key: "gradewire.{name}" value {{ string_value: "0.6" }} }}\n')
-    (half,) = load_built(directory.parent, NAME).unreadable
-    assert (half.metric, half.parameter, half.text) == ("smile", name, "0.6")
-    store_calibration(directory.parent, NAME, users(directory, metric="sbert", parameters=(), sentence_weight=None))
-    build_model(replace(bert.model, calibrations=(SMILE,)), directory.parent, wheels=bert.wheels)
-    (directory / "1" / "model.onnx").write_bytes(b"torn")
-    assert build_model(bert.model, directory.parent, wheels=bert.wheels).built
-    assert read_config(directory / "config.pbtxt")[1][name] == "0.6"
-    assert forget_calibrations(directory.parent, NAME, "smile") == (half,)
-
-
 def test_what_cannot_be_read_of_other_vectors_is_dropped_with_a_word(directory: Path, bert: Package) -> None:
     spoil(directory, "smile")
     made = replace(bert.model, max_tokens=bert.model.max_tokens - 50, digest="")
