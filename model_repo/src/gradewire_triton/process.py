@@ -21,7 +21,7 @@ from gradewire_triton.server_options import Ports, ServerOptions, command_line
 
 _POLL_S = 0.05
 _SHOWN_LINES = 12
-_STAND_INS = ("onnxruntime", "vllm")
+_EMULATED = ("onnxruntime", "vllm")
 
 
 class TritonProcess:
@@ -176,7 +176,7 @@ class TritonProcess:
         shutil.rmtree(backends, ignore_errors=True)
         shutil.copytree(self._environment.python_backend, backends / "python", ignore=shutil.ignore_patterns("*.pyc"))
         shutil.copy2(self._environment.python_stub, backends / "python")
-        for name in _STAND_INS:
+        for name in _EMULATED:
             (backends / name).mkdir()
             program = files("gradewire_triton").joinpath("emulated", name, "model.py")
             (backends / name / "model.py").write_bytes(program.read_bytes())

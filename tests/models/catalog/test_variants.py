@@ -43,7 +43,7 @@ def test_a_variant_is_its_base_in_another_arithmetic(tmp_path: Path) -> None:
     assert (variant.files, variant.sources, variant.dims) == (base.files, base.sources, base.dims)
     assert variant.default is False
     assert variant.build_hint == "gradewire models build half"
-    assert (variant.facts.base, variant.facts.build_command) == (base.name, "gradewire models build half")
+    assert (variant.metadata.base, variant.metadata.build_command) == (base.name, "gradewire models build half")
 
 
 def test_recipe_and_limits_are_read(tmp_path: Path) -> None:

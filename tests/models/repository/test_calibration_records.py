@@ -25,7 +25,7 @@ def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibrati
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "config.pbtxt"
         kept = merge([replace(each, origin="catalog") for each in found], ())
-        write_config(path, make_config(replace(bert.model.facts, calibrations=kept), FILES, Serving()))
+        write_config(path, make_config(replace(bert.model.metadata, calibrations=kept), FILES, Serving()))
         assert calibrations_in(read_config(path)[1]).readable == kept
 
 
@@ -33,20 +33,20 @@ def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibrati
 @given(below=st.lists(stored_calibrations(), max_size=4), above=st.lists(stored_calibrations(), max_size=4))
 def test_the_one_above_takes_the_place(below: list[StoredCalibration], above: list[StoredCalibration]) -> None:
     merged = merge(below, above)
-    assert len({each.place for each in merged}) == len(merged)
-    assert {each.place for each in merged} == {each.place for each in [*below, *above]}
-    last = {each.place: each for each in [*below, *above]}
-    assert all(each == last[each.place] for each in merged)
+    assert len({each.key for each in merged}) == len(merged)
+    assert {each.key for each in merged} == {each.key for each in [*below, *above]}
+    last = {each.key: each for each in [*below, *above]}
+    assert all(each == last[each.key] for each in merged)
     assert calibrations_in(to_parameters(merged)).readable == merged
 
 
 def test_a_users_fit_holds_for_the_vectors_it_was_fitted_on(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, make_config(bert.model.facts, FILES, Serving()))
+    write_config(path, make_config(bert.model.metadata, FILES, Serving()))
     digest = read_config(path)[1]["digest"]
     own, other = (calibration(origin="user", model_digest=each) for each in (digest, "f" * 64))
     elsewhere = replace(other, parameters=(("preset", "paper"),))
-    write_config(path, make_config(replace(bert.model.facts, calibrations=(own, elsewhere)), FILES, Serving()))
+    write_config(path, make_config(replace(bert.model.metadata, calibrations=(own, elsewhere)), FILES, Serving()))
     assert calibrations_in(read_config(path)[1]).readable == (own,)
     # A variant has its base's from the catalog.
     assert fitting((SMILE, elsewhere), digest) == (SMILE,)
@@ -54,8 +54,8 @@ def test_a_users_fit_holds_for_the_vectors_it_was_fitted_on(bert: Package, tmp_p
 
 
 def test_the_digest_is_that_of_the_vectors_alone(bert: Package) -> None:
-    plain = make_config(bert.model.facts, FILES, Serving())
-    fitted = make_config(replace(bert.model.facts, calibrations=(SMILE,)), FILES, Serving())
+    plain = make_config(bert.model.metadata, FILES, Serving())
+    fitted = make_config(replace(bert.model.metadata, calibrations=(SMILE,)), FILES, Serving())
     assert plain != fitted
     assert plain.parameters["gradewire.digest"] == fitted.parameters["gradewire.digest"]
 

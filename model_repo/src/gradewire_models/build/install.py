@@ -6,11 +6,11 @@ from pathlib import Path
 from gradewire_models.build.check.verify import Check, require, verify_built
 from gradewire_models.build.fetch.download import wheels_of
 from gradewire_models.build.fetch.unpack import unpack
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
 from gradewire_models.build.publish.fitted import Fitted
-from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.publish.publish import publish_model, workspace
 from gradewire_models.build.publish.renew import renew
 from gradewire_models.build.publish.tokenizer import write_tokenizer
 from gradewire_models.build.recipes import make_graph, serving_of
@@ -89,7 +89,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
             _write(model, unpacked, directory / model.name, serving, report)
             report(Progress("verifying"))
             checks = require(verify_built(directory, model.name, model))
-            dropped = place(directory / model.name, repository)
+            dropped = publish_model(directory / model.name, repository)
     except OSError as error:
         raise BuildError(
             f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
@@ -106,9 +106,9 @@ def _write(model: CatalogModel, source: Path, target: Path, serving: Serving, re
         bring_adapter(model.adapter, source)
     encoder = read_encoder(source / "model.safetensors", model)
     vocabulary = len(encoder.word_table)
-    graph = seal(make_graph(encoder, model, source))
+    graph = add_fingerprint(make_graph(encoder, model, source))
     del encoder
-    digest = write_model(target, model.facts, graph, serving)
+    digest = write_model(target, model.metadata, graph, serving)
     del graph
     if model.digest and digest != model.digest:
         raise DigestMismatchError(
@@ -128,7 +128,7 @@ def _find_built(repository: Path, model: CatalogModel) -> BuiltModel | None:
     if model.digest:
         return found if found.digest == model.digest else None
     # Of an adapter that no catalog pins: the same one gives the same model.
-    same = found.adapter == model.facts.adapter and found.max_tokens == model.max_tokens
+    same = found.adapter == model.metadata.adapter and found.max_tokens == model.max_tokens
     return found if same or model.adapter is None else None
 
 

@@ -23,7 +23,7 @@ GPU_METHOD = "gpu"
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Writes the graph of `model`, not sealed yet.
+    """Writes the graph of `model`, without its fingerprint.
 
     Args:
         encoder: Its weights.

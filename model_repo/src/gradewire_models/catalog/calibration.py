@@ -89,7 +89,7 @@ class StoredCalibration:
             raise ValueError("fit is a JSON object")
 
     @property
-    def place(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
+    def key(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
         """What it is for; a later one for the same takes its place, one for another version of the metric does not."""
         return self.metric, self.metric_version, self.parameters
 
@@ -112,8 +112,8 @@ class StoredCalibration:
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
     """Both, where those `above` take the place of those `below`; by metric, version and parameters."""
-    places = {each.place: each for each in below} | {each.place: each for each in above}
-    return tuple(places[place] for place in sorted(places))
+    by_key = {each.key: each for each in (*below, *above)}
+    return tuple(by_key[key] for key in sorted(by_key))
 
 
 def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gradewire_models.catalog.adapters import AdapterSource
 from gradewire_models.catalog.calibration import StoredCalibration
-from gradewire_models.catalog.facts import Bertscore, EncoderFacts
+from gradewire_models.catalog.metadata import Bertscore, EncoderMetadata
 from gradewire_models.catalog.variants import Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
@@ -114,9 +114,9 @@ class CatalogModel:
         return self.adapter.base if self.adapter else self.name
 
     @property
-    def facts(self) -> EncoderFacts:
+    def metadata(self) -> EncoderMetadata:
         """What the model's description says of it."""
-        return EncoderFacts(
+        return EncoderMetadata(
             name=self.name,
             base=self.base,
             architecture=self.architecture,
@@ -134,5 +134,5 @@ class CatalogModel:
             build_command=self.build_hint,
             calibrations=self.calibrations,
             bertscore=self.bertscore,
-            adapter=self.adapter.facts if self.adapter else None,
+            adapter=self.adapter.metadata if self.adapter else None,
         )

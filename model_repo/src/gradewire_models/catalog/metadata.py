@@ -22,7 +22,7 @@ class Bertscore:
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterFacts:
+class AdapterMetadata:
     """A low-rank adapter that was merged into an encoder's weights.
 
     Attributes:
@@ -45,7 +45,7 @@ class AdapterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderFacts:
+class EncoderMetadata:
     """An encoder, as its config.pbtxt describes it.
 
     Attributes:
@@ -86,4 +86,4 @@ class EncoderFacts:
     base: str = ""
     calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
-    adapter: AdapterFacts | None = None
+    adapter: AdapterMetadata | None = None

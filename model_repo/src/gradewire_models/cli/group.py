@@ -90,7 +90,7 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
     1 when a check fails.
     """
     with needs("server", "verifying"):
-        from gradewire_models.build import check_acceptance, verify_built  # noqa: PLC0415 - as in `build`
+        from gradewire_models.build import check_quality, verify_built  # noqa: PLC0415 - as in `build`
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if not names:
@@ -102,7 +102,7 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
     def check_encoders() -> "Iterator[tuple[str, list[Check]]]":
         for name in encoders:
             checks = verify_built(repository, name, load_catalog().get(name))
-            yield name, [*checks, *check_acceptance(repository, name, rows)]
+            yield name, [*checks, *check_quality(repository, name, rows)]
 
     if _tell_checks(chain(check_encoders(), verify_judges(judges, judge_repository))):
         raise click.exceptions.Exit(1)

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_models.build.check.verify import Check, require, verify_built
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
-from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.publish.publish import publish_model, workspace
 from gradewire_models.build.reference.golden import GOLDEN_FILE, save_golden
-from gradewire_models.catalog.facts import EncoderFacts
+from gradewire_models.catalog.metadata import EncoderMetadata
 from gradewire_models.errors import BuildError, ExportError
 from gradewire_models.export.encoder import PooledEncoder, load_encoder
 from gradewire_models.export.folder import EncoderFolder, read_folder
@@ -71,7 +71,7 @@ def export_model(
         repository.mkdir(parents=True, exist_ok=True)
         with workspace(repository, plan.name, report) as directory:
             checks, notes = _write(folder, plan, directory, report)
-            dropped = place(directory / plan.name, repository)
+            dropped = publish_model(directory / plan.name, repository)
     except OSError as error:
         raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
     told = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in dropped]
@@ -100,8 +100,8 @@ def _write(
     save_golden(golden, target / GOLDEN_FILE)
 
     report(Progress("writing the graph"))
-    graph = seal(trace(PooledEncoder(model, plan.pooling, plan.token_layers), plan.max_tokens))
-    write_model(target, _facts(folder, plan, model, golden.sentences.shape[1]), graph)
+    graph = add_fingerprint(trace(PooledEncoder(model, plan.pooling, plan.token_layers), plan.max_tokens))
+    write_model(target, _metadata(folder, plan, model, golden.sentences.shape[1]), graph)
     del model, graph
 
     report(Progress("verifying"))
@@ -109,8 +109,8 @@ def _write(
     return require(checks, "the graph does not compute what torch computes: "), notes
 
 
-def _facts(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderFacts:
-    return EncoderFacts(
+def _metadata(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderMetadata:
+    return EncoderMetadata(
         name=plan.name,
         architecture=folder.model_type,
         dims=dims,

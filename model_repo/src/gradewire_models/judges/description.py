@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from gradewire_models.catalog.table import read_table
 from gradewire_models.judges.entries import Form
+from gradewire_models.repository.digest import FileRecord
 
 DESCRIPTION_FILE = "judge.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -22,19 +23,11 @@ GRAPH_VERSION = 1
 _FORMAT = "gradewire-judge/1"
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """Size in bytes and SHA-256, 64 hex characters, of a file."""
-
-    bytes: int
-    sha256: str
-
-
-Files: TypeAlias = Mapping[str, FileFacts]
+Files: TypeAlias = Mapping[str, FileRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeFacts:
+class JudgeMetadata:
     """What a judge's weights say of it.
 
     Attributes:
@@ -83,8 +76,8 @@ class Description:
     origin: str
     test_only: bool
     remarks: tuple[str, ...]
-    facts: JudgeFacts
-    tokenizer: FileFacts
+    facts: JudgeMetadata
+    tokenizer: FileRecord
     forms: Mapping[Form, Files]
     numeric_classes: Mapping[Form, str]
 
@@ -101,7 +94,7 @@ class Description:
 
         It covers the form's files, the tokenizer, the chat template's kind, the arithmetic and the graph's version.
         """
-        files = sorted((path, facts.sha256) for path, facts in self.forms[form].items())
+        files = sorted((path, record.sha256) for path, record in self.forms[form].items())
         parts: list[Any] = [
             _FORMAT,
             form,

@@ -100,15 +100,15 @@ def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> Buil
     if directory is None:
         raise ModelNotBuiltError(f"judge {name!r} is not built in {repository}; {_way_out(name)}")
     judge, described = _describe(directory)
-    for path, facts in described.files.items():
-        if facts.bytes > _HASHED_BYTES and not every_byte:
+    for path, record in described.files.items():
+        if record.bytes > _HASHED_BYTES and not every_byte:
             continue
         try:
             found = file_sha256(directory / path)
         except OSError as error:
             raise _broken(directory, f"{path} cannot be read: {error}") from error
-        if found != facts.sha256:
-            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {facts.sha256}")
+        if found != record.sha256:
+            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {record.sha256}")
     return judge
 
 

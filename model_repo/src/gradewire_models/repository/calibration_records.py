@@ -69,18 +69,18 @@ def to_parameters(
     return readable | {each.parameter: each.text for each in unreadable}
 
 
-def calibrations_in(facts: Mapping[str, str]) -> Described:
+def calibrations_in(parameters: Mapping[str, str]) -> Described:
     """What a description says, of our own parameters in it by their short names."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
-    for name in sorted(facts):
+    for name in sorted(parameters):
         if is_calibration(name):
             try:
-                found += _records(facts[name])
+                found += _records(parameters[name])
             except _UNREADABLE as error:
                 # Errors quote what they were given, and that may be a fit of megabytes.
                 reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
-                unreadable.append(UnreadableCalibration(name.removeprefix(_PREFIX), facts[name], reason))
+                unreadable.append(UnreadableCalibration(name.removeprefix(_PREFIX), parameters[name], reason))
     users = of_users(found)
     return Described(merge((each for each in found if each not in users), users), tuple(unreadable))
 

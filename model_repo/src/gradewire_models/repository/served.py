@@ -13,7 +13,7 @@ from gradewire_models.repository._model_config_pb2 import (
     ModelInstanceGroup,
     ModelOutput,
 )
-from gradewire_models.repository.config import facts_in, read_config
+from gradewire_models.repository.config import own_parameters, read_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _served(config: ModelConfig) -> ServedModel:
     return ServedModel(
         max_batch_size=config.max_batch_size,
         tensors=tensors_in(config),
-        facts=facts_in(config),
+        facts=own_parameters(config),
         instances=sum(group.count for group in config.instance_group),
         kinds=kinds_in(config),
         accelerators=accelerators_in(config),

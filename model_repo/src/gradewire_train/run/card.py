@@ -14,7 +14,7 @@ from gradewire_train.recipes.recipe_file import recipe_text
 from gradewire_train.run.loop import Outcome
 from gradewire_train.selection import MEAN
 
-FACTS_FILE = "gradewire.json"
+METADATA_FILE = "gradewire.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, acco
         "recipe_sha256": recipe.digest,
         "text_form": "sfve",
     }
-    (directory / FACTS_FILE).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (directory / METADATA_FILE).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:

@@ -43,8 +43,8 @@ class ScoreChange:
         return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
 
 
-def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """What `accept_variant` says of a built model; nothing of a model of its own.
+def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
+    """What `compare_with_base` says of a built model; nothing of a model of its own.
 
     Args:
         repository: Where the model and its base lie.
@@ -61,10 +61,10 @@ def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Che
         return []  # which is what the check of its files says already
     if not variant.base:
         return []
-    return accept_variant(repository, name, variant.base, own_rows() if path is None else read_rows(path))
+    return compare_with_base(repository, name, variant.base, own_rows() if path is None else read_rows(path))
 
 
-def accept_variant(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
+def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
     """Compares the scores of the model `name` with those of `base`, both built and both run on the CPU.
 
     Raises:

@@ -21,7 +21,7 @@ from gradewire_models.repository.calibration_records import (
     is_calibration,
     to_parameters,
 )
-from gradewire_models.repository.config import CONFIG_FILE, PREFIX, facts_in, read_config, write_config
+from gradewire_models.repository.config import CONFIG_FILE, PREFIX, own_parameters, read_config, write_config
 from gradewire_models.repository.listing import find_directory
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
@@ -94,12 +94,12 @@ def forget_calibrations(
     try:
         with _alone(repository, name, report):
             path = repository / name / CONFIG_FILE
-            facts = read_config(path)[1]
-            standing = calibrations_in(facts)
+            parameters = read_config(path)[1]
+            standing = calibrations_in(parameters)
             users = of_users(standing.readable)
             there: tuple[Fitted, ...] = (*users, *standing.unreadable)
             gone = tuple(each for each in there if metric in {"", each.metric})
-            kept = merge(_listed(name, facts.get("digest", "")), (each for each in users if each not in gone))
+            kept = merge(_listed(name, parameters.get("digest", "")), (each for each in users if each not in gone))
             _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
     except ValueError as error:
         raise BuildError(f"cannot read the description of {name} in {repository}: {error}") from error
@@ -126,12 +126,12 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
         found = calibrations_in(before)
     except (OSError, ValueError, KeyError):
         return ()
-    facts = read_config(made / CONFIG_FILE)[1]
+    parameters = read_config(made / CONFIG_FILE)[1]
     users = of_users(found.readable)
-    readable = fitting(users, facts["digest"])
-    unreadable = found.unreadable if before.get("digest") == facts["digest"] else ()
+    readable = fitting(users, parameters["digest"])
+    unreadable = found.unreadable if before.get("digest") == parameters["digest"] else ()
     if readable or unreadable:
-        _write(made / CONFIG_FILE, Described(merge(calibrations_in(facts).readable, readable), unreadable))
+        _write(made / CONFIG_FILE, Described(merge(calibrations_in(parameters).readable, readable), unreadable))
     there: tuple[Fitted, ...] = (*users, *found.unreadable)
     return tuple(each for each in there if each not in (*readable, *unreadable))
 
@@ -164,12 +164,12 @@ def _write(path: Path, calibrations: Described) -> None:
     written.write_text(kept + text_format.MessageToString(added), encoding="utf-8")
     if read_config(written)[1] != {**_without(read_config(path)[1]), **wanted}:
         config = read_config(path)[0]
-        for name in [name for name in facts_in(config) if is_calibration(name)]:
+        for name in [name for name in own_parameters(config) if is_calibration(name)]:
             del config.parameters[PREFIX + name]
         config.MergeFrom(added)
         write_config(written, config)
     written.replace(path)
 
 
-def _without(facts: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in facts.items() if not is_calibration(name)}
+def _without(parameters: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parameters.items() if not is_calibration(name)}

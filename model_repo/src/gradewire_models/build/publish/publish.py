@@ -19,8 +19,8 @@ from gradewire_models.repository.config import CONFIG_FILE, FIRST_VERSION, read_
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
     """A hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
 
-    It lies in the repository, so that `place` is a rename within one file system. What a killed builder left is removed
-    first.
+    It lies in the repository, so that `publish_model` is a rename within one file system. What a killed builder left
+    is removed first.
 
     Args:
         repository: Triton model repository; made when it is not there.
@@ -41,7 +41,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
             shutil.rmtree(path)
 
 
-def place(target: Path, repository: Path) -> tuple[Fitted, ...]:
+def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
     """Puts a finished model in the place of its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
@@ -62,11 +62,11 @@ def place(target: Path, repository: Path) -> tuple[Fitted, ...]:
     dropped = carry_calibrations(standing, target)
     version = _next_version(standing, _digest(target))
     (target / FIRST_VERSION).rename(target / version)
-    settle(target, repository)
+    publish_directory(target, repository)
     return dropped
 
 
-def settle(target: Path, repository: Path) -> None:
+def publish_directory(target: Path, repository: Path) -> None:
     """Puts a finished directory in the place of its name in `repository`, in one step.
 
     What was there is left in the workspace.

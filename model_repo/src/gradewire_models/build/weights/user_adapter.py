@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gradewire_models.build.weights.adapter_config import AdapterConfig, read_adapter_config, read_json_object
 from gradewire_models.build.weights.merge import MAX_ADAPTER_BYTES
-from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_FACTS, ADAPTER_WEIGHTS, AdapterSource
+from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_METADATA, ADAPTER_WEIGHTS, AdapterSource
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.reading import adapted_model
@@ -42,7 +42,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     _check_files(directory)
     config = read_adapter_config(directory / ADAPTER_CONFIG)
     _check_base(directory / ADAPTER_CONFIG, config, base)
-    said = _Said(directory / ADAPTER_FACTS)
+    said = _Said(directory / ADAPTER_METADATA)
     if said.text("base", base.name) != base.name:
         raise BuildError(f"{said.path}: base is {said.text('base')!r}, not {base.name}: name that one")
     if said.text("base_sha256", base.files["model.safetensors"]) != base.files["model.safetensors"]:
