@@ -36,7 +36,7 @@ class BuildResult:
     Attributes:
         model: The model that is in the repository now.
         built: False when it was there already and nothing had to be done.
-        renewed: Whether the description of a model that was there was written anew.
+        renewed: Whether the description of a model that was there was written again.
         checks: What was verified; empty when nothing was built.
         dropped: What users had fitted for a model of this name that had another digest; it holds no more.
     """
@@ -69,7 +69,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
         wheels: Directory that holds the model's wheels; None downloads them.
         keep_downloads: Keep downloaded wheels for another build.
         copies: How many of the model Triton runs, with how many threads.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.

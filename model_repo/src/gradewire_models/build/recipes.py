@@ -31,7 +31,7 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         source: Directory with the published model.safetensors and tokenizer.json.
 
     Raises:
-        BuildError: The recipe's method is unknown, or its settings make no sense.
+        BuildError: The recipe's method is unknown, or a setting of it cannot be used.
     """
     if model.recipe is None:
         return encoder_graph(encoder, model)
@@ -45,10 +45,10 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
 
 
 def serving_of(model: CatalogModel, copies: Copies = AS_IT_IS) -> Serving:
-    """How Triton is to run `model`, new or with `copies` that are all said.
+    """How Triton is to run `model`; what `copies` leaves open is as in a new model.
 
     Raises:
-        BuildError: The recipe's settings make no sense.
+        BuildError: A setting of the recipe cannot be used.
     """
     if model.recipe is None or model.recipe.method != GPU_METHOD:
         return serving_on_cpus(copies)

@@ -90,12 +90,12 @@ class StoredCalibration:
 
     @property
     def key(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
-        """What it is for; a later one for the same takes its place, one for another version of the metric does not."""
+        """What it is for: metric, its version, and parameters. Of two with one key the later one counts."""
         return self.metric, self.metric_version, self.parameters
 
     @property
     def described(self) -> str:
-        """Whose fit on what, one line for people."""
+        """Who fitted it on what; one line for people."""
         on = self.fitted_on or f"{self.rows} rows"
         digest = f", SHA-256 {self.rows_sha256[:12]}" if self.rows_sha256 else ""
         return f"{self.origin}: fitted on {on}{digest}{f', {self.date}' if self.date else ''}"
@@ -111,7 +111,7 @@ class StoredCalibration:
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Both, where those `above` take the place of those `below`; by metric, version and parameters."""
+    """Joins both, sorted by key; where two have one key, the one `above` replaces the one `below`."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 
@@ -122,7 +122,7 @@ def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibrati
 
 
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
-    """Without those that users fitted on scores of another model than the one of this digest.
+    """Leaves out what users fitted on scores of a model with another `digest`.
 
     Those of the catalog stay: a variant has its base's, as its scores are accepted only where they are the base's.
     """

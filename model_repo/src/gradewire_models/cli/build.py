@@ -38,8 +38,8 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
-    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. A model that is there is only "
-    "described anew.",
+    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. Of a model that is there "
+    "config.pbtxt alone is rewritten.",
 )
 @click.option(
     "--threads",
@@ -83,7 +83,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
 ) -> None:
     """Build encoders and judges; without a NAME the default encoder.
 
-    A model that is there and is the catalog's is left alone, but its config.pbtxt is written anew where `verify` finds
+    A model that is there and is the catalog's is left alone, but its config.pbtxt is rewritten where `verify` finds
     it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
     of another digest goes into the next version folder, which Triton serves as a new version.
 
@@ -166,7 +166,7 @@ def _for_target(model: CatalogModel, target: str, precision: str | None, acceler
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
     click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
     if renewed:
-        click.echo("  its config.pbtxt was written anew: load it again in a Triton that runs")
+        click.echo("  its config.pbtxt was rewritten: load it again in a Triton that runs")
 
 
 def _tell(result: "BuildResult") -> None:

@@ -29,7 +29,7 @@ FORM_OPTION = click.option(
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Parts names of models into those of judges and the others."""
+    """Splits names of models into those of judges and those of encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -42,7 +42,7 @@ def build_judges(
     wheels: Path | None,
     keep_downloads: bool,
 ) -> None:
-    """Builds judges and tells how it went.
+    """Builds judges and prints what came out.
 
     Raises:
         BuildError: One could not be built.

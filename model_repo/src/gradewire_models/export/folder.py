@@ -1,4 +1,4 @@
-"""Reads an encoder's folder without torch: what it is, what it says of itself, and what speaks against exporting it."""
+"""Reads an encoder's folder without torch: its settings, and whether it can be exported."""
 
 import re
 from collections.abc import Mapping

@@ -49,7 +49,7 @@ class ExportPlan:
         max_tokens: Longest input in tokens, special tokens included.
         token_layers: Earlier layers whose token vectors are outputs, ascending.
         licence: SPDX identifier of the weights' licence; empty where nobody states it.
-        command: What makes the model anew.
+        command: What makes the model again.
         notes: What was decided that somebody might want otherwise, one line each.
     """
 
@@ -80,7 +80,7 @@ def check_options(options: ExportOptions) -> None:
 
 
 def make_plan(folder: EncoderFolder, options: ExportOptions, source: Source) -> ExportPlan:
-    """Decides everything about the model that comes out, but what only its weights say.
+    """Decides all about the exported model that does not depend on its weights.
 
     Args:
         folder: What is exported.

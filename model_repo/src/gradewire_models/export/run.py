@@ -54,7 +54,7 @@ def export_model(
         repository: Triton model repository; made when it is not there.
         options: What to do otherwise than the folder says.
         revision: Branch, tag or commit of the hub.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         ExportError: It cannot be exported as asked; the message says why and what to do instead.

@@ -129,7 +129,7 @@ def read_description(directory: Path) -> Description:
     values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     try:
         if values.pop("format") != _FORMAT:
-            raise ValueError("it is of another format")  # noqa: TRY301 - told as the others are
+            raise ValueError("it is of another format")  # noqa: TRY301 - reported as the other faults are
         digests = values.pop("digests")
         description = read_table(Description, values)
         found = {form: description.digest(form) for form in description.forms}

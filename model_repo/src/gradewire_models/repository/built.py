@@ -134,7 +134,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 
     Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
     thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
-    `graphs` these need not be here: whoever runs the models has them.
+    `graphs` these need not be here: a server elsewhere that runs the models has them.
     """
     return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 

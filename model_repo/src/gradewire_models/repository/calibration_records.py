@@ -61,7 +61,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """As parameters of a description, by short name; where a metric's cannot be read, these stay as they are."""
+    """Writes calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -70,7 +70,7 @@ def to_parameters(
 
 
 def calibrations_in(parameters: Mapping[str, str]) -> Described:
-    """What a description says, of our own parameters in it by their short names."""
+    """Reads what was fitted from a description's own parameters, given by their short names."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
     for name in sorted(parameters):

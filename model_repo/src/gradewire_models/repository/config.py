@@ -21,7 +21,7 @@ from gradewire_models.repository.digest import DigestParts, FileRecord
 from gradewire_models.repository.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
-# Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
+# Raised when what we write changes; a build then rewrites the file of a model that is there, and keeps the model.
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
@@ -97,7 +97,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     """Reads a config.pbtxt.
 
     Returns:
-        The configuration, and gradewire's own parameters in it by their short names. Fields of Triton's that are not
+        The configuration, and its `own_parameters`. Fields of Triton's that are not
         ours are skipped, so a file that somebody extended (rate limits, graph optimisation) still reads.
 
     Raises:
@@ -112,7 +112,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
 
 
 def own_parameters(config: ModelConfig) -> dict[str, str]:
-    """Our own parameters in a configuration, by their short names."""
+    """The parameters that gradewire wrote (``gradewire.NAME``), by their short names."""
     return {
         key.removeprefix(PREFIX): value.string_value
         for key, value in config.parameters.items()
@@ -167,7 +167,7 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
 
 
 def files_in(parameters: Mapping[str, str]) -> ModelFiles:
-    """What a configuration says of the model's files, of our own parameters in it.
+    """Reads size, digest and fingerprint of a model's files from `own_parameters`.
 
     Raises:
         KeyError: It lacks one of them.
@@ -181,10 +181,10 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
 
 
 def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
-    """What a configuration says of the adapter in the weights, of our own parameters in it.
+    """Reads from `own_parameters` which adapter was merged into the weights; None where none was.
 
     Raises:
-        KeyError: It says so in part.
+        KeyError: A part of it is missing.
     """
     if "adapter_sha256" not in parameters:
         return None
@@ -192,10 +192,10 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
 
 
 def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
-    """What a configuration says of BERTScore, of our own parameters in it.
+    """Reads layer and baselines of BERTScore from `own_parameters`; None where they have none.
 
     Raises:
-        ValueError: It says it in another form.
+        ValueError: They are no numbers, or not three a layer.
     """
     if "bertscore_layer" not in parameters:
         return None

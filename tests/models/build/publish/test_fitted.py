@@ -143,13 +143,13 @@ def test_what_cannot_be_read_is_kept_until_somebody_takes_it_away(directory: Pat
     before = path.read_text()
     spoil(directory, "smile", "sbert")
     kept = load_built(directory.parent, NAME).unreadable
-    # Renewed and built anew, as broken files make it.
+    # Renewed and built again, as broken files make it.
     build_model(replace(bert.model, calibrations=(SMILE,)), directory.parent, wheels=bert.wheels)
     assert load_built(directory.parent, NAME).unreadable == kept
     (directory / "1" / "model.onnx").write_bytes(b"torn")
     result = build_model(bert.model, directory.parent, wheels=bert.wheels)
     assert (result.built, result.model.unreadable, result.dropped) == (True, kept, ())
-    # What is fitted anew takes the place of its own metric's alone.
+    # What is fitted again takes the place of its own metric's alone.
     again = users(directory, metric="sbert")
     store_calibration(directory.parent, NAME, again)
     model = load_built(directory.parent, NAME)

@@ -1,4 +1,4 @@
-"""Decides whether a variant may stand for its base: by what it does to scores, not to vectors."""
+"""Decides whether a variant may be used in place of its base: by what it does to scores, not to vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ScoreChange:
-    """How a score moves when the variant takes the base's place.
+    """How much a score differs between a variant and its base.
 
     Attributes:
         largest: Largest change of a score, absolute.
@@ -39,12 +39,12 @@ class ScoreChange:
 
     @property
     def small(self) -> bool:
-        """Whether the variant may be accepted."""
+        """Whether the variant passes."""
         return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """What `compare_with_base` says of a built model; nothing of a model of its own.
+    """Compares a built variant with its base; no checks for a model that is no variant, or is broken.
 
     Args:
         repository: Where the model and its base lie.

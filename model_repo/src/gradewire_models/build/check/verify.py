@@ -146,7 +146,7 @@ def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
     if expected is None or not expected.digest:
         return Check("catalog", passed=True, detail="the catalog pins no digest of this model; nothing to compare with")
     if expected.digest != model.digest:
-        detail = f"the catalog expects digest {expected.digest}; build it anew: {expected.build_hint}"
+        detail = f"the catalog expects digest {expected.digest}; build it again: {expected.build_hint}"
         return Check("catalog", passed=False, detail=detail)
     return Check("catalog", passed=True, detail="the digest is the one the catalog expects")
 
@@ -168,7 +168,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
     except (OSError, ValueError) as error:
         return Check("config.pbtxt", passed=False, detail=str(error))
     if differences:
-        renewal = f"; write it anew: gradewire models build {model.name}"
+        renewal = f"; write it again: gradewire models build {model.name}"
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
     if model.unreadable:
         return Check("config.pbtxt", passed=False, detail="; ".join(each.told for each in model.unreadable))

@@ -41,7 +41,8 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
         The bytes to write, and the fingerprint: the first 8 bytes of SHA-256 over the model as it was before.
 
     Raises:
-        ValueError: The model has a fingerprint already, keeps weights in other files, lacks the input or has too old an opset.
+        ValueError: The model has a fingerprint already, keeps weights in other files, lacks the input or has an opset
+            below 15.
     """
     graph = model.graph
     taken = {name for node in graph.node for name in node.output}

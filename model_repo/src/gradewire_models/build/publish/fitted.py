@@ -1,4 +1,4 @@
-"""What users fitted for a model: put into its description, taken out, carried over when the model is built anew."""
+"""What users fitted for a model: put into its description, taken out, carried over when the model is built again."""
 
 import re
 from contextlib import AbstractContextManager
@@ -26,7 +26,7 @@ from gradewire_models.repository.listing import find_directory
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
-# One parameter as `write_config` writes it; what somebody wrote otherwise is written anew with the whole file.
+# One parameter as `write_config` writes it; one in another form is written again with the whole file.
 _PARAMETER = re.compile(
     r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
     r'    string_value: "(?:[^"\\\n]|\\.)*"\n  \}\n\}\n',
@@ -41,14 +41,14 @@ def store_calibration(
 
     Where what was fitted for its metric before cannot be read, it takes the place of all of that.
 
-    Waits for whoever builds the model. Readers see the old description or the new one, whole. A server that has the
+    Waits while the model is being built. Readers see the old description or the new one, whole. A server that has the
     model loaded goes on with what it read.
 
     Args:
         repository: Directory of models.
         name: Of the model.
         calibration: Of origin "user", fitted on this model's scores.
-        report: Told when it has to wait.
+        report: Called when it has to wait.
 
     Raises:
         ModelError: The model is not there, is broken or another one, or cannot be written; the message says what to do.
@@ -77,13 +77,13 @@ def forget_calibrations(
 ) -> tuple[Fitted, ...]:
     """Takes what users fitted out of a model's description; what the catalog brings counts again.
 
-    What cannot be read goes, too, whoever wrote it.
+    What cannot be read goes too, also where the catalog brought it.
 
     Args:
         repository: Directory of models.
         name: Of the model.
         metric: Whose calibrations; "" for all.
-        report: Told when it has to wait.
+        report: Called when it has to wait.
 
     Returns:
         What is gone.

@@ -25,7 +25,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
     Args:
         repository: Triton model repository; made when it is not there.
         name: Of the model.
-        report: Told when it has to wait.
+        report: Called when it has to wait.
 
     Raises:
         OSError: The repository cannot be written.
@@ -42,7 +42,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
-    """Puts a finished model in the place of its name, in one step; what was there is left in the workspace.
+    """Publishes a finished model under its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
     repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
@@ -67,7 +67,7 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 
 
 def publish_directory(target: Path, repository: Path) -> None:
-    """Puts a finished directory in the place of its name in `repository`, in one step.
+    """Publishes a finished directory under its name in `repository`, in one step.
 
     What was there is left in the workspace.
 

@@ -1,4 +1,4 @@
-"""The description of a model that is there: where it differs from what a build would write, and writing it anew."""
+"""The description of a model that is there: where it differs from what a build would write, and how it is renewed."""
 
 import hashlib
 from dataclasses import replace
@@ -76,7 +76,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Writes config.pbtxt and warm-up files anew where they differ, or other `copies` are wanted; the model stays.
+    """Rewrites config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
 
     Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
 
@@ -102,20 +102,20 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 def renew_exported(
     repository: Path, name: str, copies: Copies = AS_IT_IS, *, report: Report = ignore
 ) -> tuple[BuiltModel, bool]:
-    """`renew` for a model of no catalog; waits for whoever builds or exports it.
+    """`renew` for a model of no catalog; waits while it is being built or exported.
 
     Returns:
         The model, and whether anything was written.
 
     Raises:
-        ModelError: It is not there or broken; the message says how to make it anew.
+        ModelError: It is not there or broken; the message says how to replace it.
     """
     try:
         with workspace(repository, name, report):
             model = load_built(repository, name)
             written = renew(model, None, copies)
     except (OSError, ValueError) as error:
-        raise BuildError(f"cannot describe {name} in {repository} anew: {error}; export it again") from error
+        raise BuildError(f"cannot renew the description of {name} in {repository}: {error}; export it again") from error
     return load_built(repository, name), written
 
 

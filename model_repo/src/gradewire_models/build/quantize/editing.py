@@ -15,7 +15,7 @@ Constant: TypeAlias = NDArray[np.float32]
 
 
 class GraphEditor:
-    """Copies a graph node by node; whoever edits decides of each node what is written in its place."""
+    """A graph that is written again node by node: `new` holds what will replace the old nodes."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model

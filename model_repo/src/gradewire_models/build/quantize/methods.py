@@ -26,7 +26,7 @@ def make_nbits_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onn
     """Weights alone in 8 bits; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
 
     Raises:
-        BuildError: The settings make no sense.
+        BuildError: A setting is missing or out of its range.
     """
     del source  # nothing beside the weights decides it
     block_size = _setting(model, "block_size")
@@ -42,7 +42,7 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     """Weights and what they are multiplied with in 8 bits; settings as in `Int8Settings`, and ``calibration_sha256``.
 
     Raises:
-        BuildError: The settings make no sense, or the calibration texts are not the pinned ones.
+        BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
     """
     settings = Int8Settings(
         activations=_choice(model, "activations", get_args(Activations)),

