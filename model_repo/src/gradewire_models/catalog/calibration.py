@@ -6,11 +6,11 @@ model's digest does not cover it, and it is bound to the digest of the model who
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from gradewire_models.catalog.table import SHA256
+from gradewire_models.catalog.table import SHA256, read_table
 
 Origin = Literal["catalog", "user"]
 
@@ -108,6 +108,20 @@ class StoredCalibration:
         what = "a probability" if self.threshold is None else f"threshold {self.threshold:.4g}{weight}"
         metric = f"{self.metric}/{self.metric_version}{f' ({values})' if values else ''}"
         return f"fitted for {metric}: {what}; {self.described}"
+
+
+def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
+    """Reads a record whose `parameters` and `figures` are tables.
+
+    Raises:
+        ValueError: A field is missing, unknown or of a wrong type, or its value is not of this form.
+    """
+    values = dict(values)
+    for name in ("parameters", "figures"):
+        if not isinstance(table := values.get(name, {}), Mapping):
+            raise ValueError(f"{name} should be a table, not {table!r}")  # noqa: TRY004 - as of every other field
+        values[name] = tuple(table.items())
+    return read_table(StoredCalibration, values)
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS, AdapterSource, shipped_adapter
-from gradewire_models.catalog.calibration import StoredCalibration, merge
+from gradewire_models.catalog.calibration import StoredCalibration, merge, read_calibration
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.table import NAME, SHA256, check_keys, read_table
 
@@ -100,7 +100,10 @@ def _values(model: CatalogModel) -> dict[str, Any]:
 def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[StoredCalibration, ...]]:
     if "calibrations" not in entry:
         return {}
-    found = [_read_calibration(each, directory, entry.get("digest", "")) for each in entry["calibrations"]]
+    try:
+        found = [_read_calibration(each, directory, entry.get("digest", "")) for each in entry["calibrations"]]
+    except ValueError as error:
+        raise ValueError(f"calibrations: {error}") from error
     merged = merge(found, ())
     if len(merged) < len(found):
         raise ValueError("two calibrations are for the same metric and parameters")
@@ -110,20 +113,13 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
     """Reads one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
-    for name in ("parameters", "figures"):
-        if not isinstance(table := values.get(name, {}), Mapping):
-            raise ValueError(f"calibrations: {name} should be a table, not {table!r}")  # noqa: TRY004 - as of every field
-        values[name] = tuple(table.items())
     if "fit_file" in values:
         path = directory / values.pop("fit_file")
         try:
             values["fit"] = path.read_text(encoding="utf-8")
         except OSError as error:
-            raise ValueError(f"calibrations: cannot read {path}: {error}") from error
-    try:
-        return read_table(StoredCalibration, values)
-    except ValueError as error:
-        raise ValueError(f"calibrations: {error}") from error
+            raise ValueError(f"cannot read {path}: {error}") from error
+    return read_calibration(values)
 
 
 def _checked(values: Mapping[str, Any]) -> CatalogModel:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from gradewire_models.catalog.calibration import StoredCalibration, dumped, merge, of_users
+from gradewire_models.catalog.calibration import StoredCalibration, dumped, merge, of_users, read_calibration
 
 FORMAT: Final = 1
 _PREFIX: Final = "calibration."
@@ -104,16 +104,9 @@ def _read(record: Any) -> StoredCalibration:
     values = dict(record)
     if (version := values.pop("format", None)) != FORMAT:
         raise ValueError(f"its format is {version!r}, this gradewire reads {FORMAT}")
-    if unknown := sorted(set(values) - set(StoredCalibration.__dataclass_fields__)):
-        raise ValueError(f"it has an unknown {unknown[0]!r}")
-    for name in ("parameters", "figures"):
-        entries = values.get(name, {})
-        if not isinstance(entries, dict):
-            raise TypeError(f"{name} is an object")
-        values[name] = tuple(entries.items())
     fit = values.get("fit")
     values["fit"] = "" if fit is None else dumped(fit)
-    return StoredCalibration(**values)
+    return read_calibration(values)
 
 
 @lru_cache(maxsize=16)
