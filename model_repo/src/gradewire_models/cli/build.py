@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
-from gradewire_models.cli.errors import needs, told
+from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import REPOSITORY_OPTION
 from gradewire_models.judges import default_judge_repository
@@ -64,7 +64,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @FORM_OPTION
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
-@told()
+@without_traceback()
 def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     names: tuple[str, ...],
     every: bool,  # noqa: FBT001 - as above

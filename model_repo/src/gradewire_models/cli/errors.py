@@ -9,7 +9,7 @@ from gradewire_models.errors import ModelError
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def without_traceback() -> Iterator[None]:
     """Ends the command with the message of a `ModelError`; as a decorator, of a whole command."""
     try:
         yield

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gradewire_models.cli.errors import needs, told
+from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.options import REPOSITORY_OPTION
 from gradewire_models.export.modules import POOLINGS, Pooling
 from gradewire_models.export.plan import ExportOptions
@@ -32,7 +32,7 @@ from gradewire_models.export.plan import ExportOptions
 @click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
 @click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's.")
 @REPOSITORY_OPTION
-@told()
+@without_traceback()
 def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     source: str,
     name: str,

@@ -9,7 +9,7 @@ import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, load_catalog
 from gradewire_models.cli.build import build
-from gradewire_models.cli.errors import needs, told
+from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.export import export
 from gradewire_models.cli.judges import (
     JUDGE_REPOSITORY_OPTION,
@@ -79,7 +79,7 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
 )
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
-@told()
+@without_traceback()
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
     """Check built models; without a NAME all that are built.
 

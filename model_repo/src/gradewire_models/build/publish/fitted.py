@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from google.protobuf import text_format
 
-from gradewire_models.build.progress import Report, ignore
+from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.catalog.calibration import StoredCalibration, fitting, merge, of_users
 from gradewire_models.catalog.loading import load_catalog
@@ -34,9 +34,7 @@ _PARAMETER = re.compile(
 )
 
 
-def store_calibration(
-    repository: Path, name: str, calibration: StoredCalibration, *, report: Report = ignore
-) -> BuiltModel:
+def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
     """Puts a user's calibration into a model's description; it takes the place of one for the same scores.
 
     Where what was fitted for its metric before cannot be read, it takes the place of all of that.
@@ -48,13 +46,12 @@ def store_calibration(
         repository: Directory of models.
         name: Of the model.
         calibration: Of origin "user", fitted on this model's scores.
-        report: Called when it has to wait.
 
     Raises:
         ModelError: The model is not there, is broken or another one, or cannot be written; the message says what to do.
     """
     try:
-        with _alone(repository, name, report):
+        with _alone(repository, name):
             model = load_built(repository, name, graph=False)
             if model.digest != calibration.model_digest:
                 raise BuildError(
@@ -72,9 +69,7 @@ def store_calibration(
     return load_built(repository, name, graph=False)
 
 
-def forget_calibrations(
-    repository: Path, name: str, metric: str = "", *, report: Report = ignore
-) -> tuple[Fitted, ...]:
+def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
     """Takes what users fitted out of a model's description; what the catalog brings counts again.
 
     What cannot be read goes too, also where the catalog brought it.
@@ -83,7 +78,6 @@ def forget_calibrations(
         repository: Directory of models.
         name: Of the model.
         metric: Whose calibrations; "" for all.
-        report: Called when it has to wait.
 
     Returns:
         What is gone.
@@ -92,7 +86,7 @@ def forget_calibrations(
         ModelError: The model is not there, or cannot be written.
     """
     try:
-        with _alone(repository, name, report):
+        with _alone(repository, name):
             path = repository / name / CONFIG_FILE
             parameters = read_config(path)[1]
             standing = calibrations_in(parameters)
@@ -142,10 +136,10 @@ def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
     return known.calibrations if known is not None and known.digest == digest else ()
 
 
-def _alone(repository: Path, name: str, report: Report) -> AbstractContextManager[None]:
+def _alone(repository: Path, name: str) -> AbstractContextManager[None]:
     if find_directory(repository, name, CONFIG_FILE) is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; build it with: gradewire models build")
-    return exclusive(repository / f".{name}.lock", report)
+    return exclusive(repository / f".{name}.lock", ignore)
 
 
 def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:

@@ -8,7 +8,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
 from gradewire_models.build.graph.fingerprint import read_fingerprint
-from gradewire_models.build.progress import Report, ignore
+from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish.publish import workspace
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference.golden import GOLDEN_FILE, load_golden
@@ -99,9 +99,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
     return True
 
 
-def renew_exported(
-    repository: Path, name: str, copies: Copies = AS_IT_IS, *, report: Report = ignore
-) -> tuple[BuiltModel, bool]:
+def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
     """`renew` for a model of no catalog; waits while it is being built or exported.
 
     Returns:
@@ -111,7 +109,7 @@ def renew_exported(
         ModelError: It is not there or broken; the message says how to replace it.
     """
     try:
-        with workspace(repository, name, report):
+        with workspace(repository, name, ignore):
             model = load_built(repository, name)
             written = renew(model, None, copies)
     except (OSError, ValueError) as error:
