@@ -13,9 +13,8 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
-from gradewire_models.build.fetch.download import download_wheels, find_wheels
+from gradewire_models.build.fetch.download import download_wheels, downloads_directory, find_wheels
 from gradewire_models.build.fetch.unpack import unpack
-from gradewire_models.build.install import downloads_directory
 from gradewire_models.build.progress import Report, ignore
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.catalog.loading import CatalogModel, load_catalog

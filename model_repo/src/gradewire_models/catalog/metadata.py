@@ -11,7 +11,7 @@ class Bertscore:
     """What BERTScore has to know of an encoder; measured by benchmarks/research/bertscore_facts.py.
 
     Attributes:
-        layer: Whose token vectors are compared unless told otherwise; 1 is the first.
+        layer: Whose token vectors are compared where a request names none; 1 is the first.
         baselines: By layer: precision, recall and F1 of unrelated texts, for rescaling.
         measured_on: On what, for people.
     """
@@ -22,7 +22,7 @@ class Bertscore:
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterFacts:
+class AdapterMetadata:
     """A low-rank adapter that was merged into an encoder's weights.
 
     Attributes:
@@ -45,7 +45,7 @@ class AdapterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderFacts:
+class EncoderMetadata:
     """An encoder, as its config.pbtxt describes it.
 
     Attributes:
@@ -62,7 +62,7 @@ class EncoderFacts:
         origin: Where the weights were published first.
         source: Which copy of them was taken.
         catalog_version: Version of the catalog that lists the model; 0 when none does.
-        build_command: The command that makes the model anew.
+        build_command: The command that makes the model again.
         base: Name of the model of which this is a variant; empty for a model of its own.
         calibrations: Thresholds and fits for metrics; those of users count only where they were fitted on this model.
         bertscore: Layer and baselines of BERTScore, or None.
@@ -86,4 +86,4 @@ class EncoderFacts:
     base: str = ""
     calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
-    adapter: AdapterFacts | None = None
+    adapter: AdapterMetadata | None = None
