@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.blob_store import BlobCache
+from gradewire_server.encoders.cache.memory import BlobCache
 from gradewire_server.encoders.opening import open_encoders
 from gradewire_server.judges.opening import open_judges
 from gradewire_server.judges.service import JudgeHealth

@@ -20,8 +20,9 @@ from gradewire_server.domain.needs import Source, Tier, TokenVectors
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, ScoredResult, Status
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
-from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -208,8 +209,8 @@ async def test_metrics_of_one_request_share_their_passes(open_backends: OpenBack
     ]
     requested: list[tuple[Any, Any]] = [
         (Smile(), SmileParameters()),
-        (Sbert(), SbertParameters()),
-        (Sfve(), SfveParameters()),
+        (Sbert(), EncoderParameters()),
+        (Sfve(), EncoderParameters()),
         (Bertscore(), BertscoreParameters()),
         (Bertscore(), BertscoreParameters(with_question=True)),
         (Smile(), SmileParameters(preset=SmilePreset.FAST)),

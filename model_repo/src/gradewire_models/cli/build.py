@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
+from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import REPOSITORY_OPTION
-from gradewire_models.errors import ModelError
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
@@ -38,8 +38,8 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
-    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. A model that is there is only "
-    "described anew.",
+    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. Of a model that is there "
+    "config.pbtxt alone is rewritten.",
 )
 @click.option(
     "--threads",
@@ -64,6 +64,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @FORM_OPTION
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
+@without_traceback()
 def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     names: tuple[str, ...],
     every: bool,  # noqa: FBT001 - as above
@@ -82,22 +83,18 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
 ) -> None:
     """Build encoders and judges; without a NAME the default encoder.
 
-    A model that is there and is the catalog's is left alone, but its config.pbtxt is written anew where `verify` finds
+    A model that is there and is the catalog's is left alone, but its config.pbtxt is rewritten where `verify` finds
     it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
     of another digest goes into the next version folder, which Triton serves as a new version.
 
     With --adapter a model of your own: that of the catalog with your adapter in its weights.
     """
-    # Imports that take a second and need the server's packages, which listing does not.
-    try:
+    # Imports that take a second, which listing does without.
+    with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
         from gradewire_models.build import build_model, renew_exported  # noqa: PLC0415
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
-    except ImportError as error:
-        raise click.ClickException(
-            f"building needs more packages ({error}): pip install 'gradewire[server]'"
-        ) from error
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
@@ -106,10 +103,7 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     if form and not judges:
         raise click.UsageError("--form belongs to a judge")
     _check_adapter(adapter, own_name, alone=not (every or judges or len(encoders) > 1 or target != "cpu"))
-    try:
-        build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
+    build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
     if judges and not encoders:
         return
     copies = Copies(instances, threads)
@@ -119,25 +113,22 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     listed = [name for name in encoders if name not in exported]
     if exported and target != "cpu":
         raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
-    try:
-        models = _choose(listed, every=every) if listed or every or not exported else []
-        chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
-        for name in exported:
-            standing, written = renew_exported(repository, name, copies)
-            _tell_standing(standing, renewed=written)
-        for model in chosen:
-            with ConsoleProgress(console, model.name) as progress:
-                result = build_model(
-                    model,
-                    repository,
-                    wheels=wheels,
-                    keep_downloads=keep_downloads,
-                    copies=copies,
-                    report=progress.report,
-                )
-            _tell(result)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
+    models = _choose(listed, every=every) if listed or every or not exported else []
+    chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
+    for name in exported:
+        standing, written = renew_exported(repository, name, copies)
+        _tell_standing(standing, renewed=written)
+    for model in chosen:
+        with ConsoleProgress(console, model.name) as progress:
+            result = build_model(
+                model,
+                repository,
+                wheels=wheels,
+                keep_downloads=keep_downloads,
+                copies=copies,
+                report=progress.report,
+            )
+        _tell(result)
 
 
 def _check_adapter(adapter: Path | None, own_name: str, *, alone: bool) -> None:
@@ -175,7 +166,7 @@ def _for_target(model: CatalogModel, target: str, precision: str | None, acceler
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
     click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
     if renewed:
-        click.echo("  its config.pbtxt was written anew: load it again in a Triton that runs")
+        click.echo("  its config.pbtxt was rewritten: load it again in a Triton that runs")
 
 
 def _tell(result: "BuildResult") -> None:

@@ -120,12 +120,12 @@ class MetricInfo:
     name: str
     version: int
     description: str
-    minimum: float
-    maximum: float
-    higher_is_better: bool
     citation: str
-    parameters: tuple[ParameterInfo, ...]
-    needs_model: bool
+    parameters: tuple[ParameterInfo, ...] = ()
+    minimum: float = 0.0
+    maximum: float = 1.0
+    higher_is_better: bool = True
+    needs_model: bool = False
     needs_synonyms: bool = False
     needs_judge: bool = False  # its model is a judge; `needs_model` is an encoder
     advice: str = ""  # how it compares with cheaper metrics, where that was measured

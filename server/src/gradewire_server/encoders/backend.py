@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from gradewire_server.domain.needs import Source
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.batching.submission import Ended
-from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.storage.vector_kind import Blobs
 
 

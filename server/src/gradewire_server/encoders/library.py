@@ -18,9 +18,9 @@ from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelFacts, TokenLayer
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
 from gradewire_server.encoders.encoder import Encoder
 from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
-from gradewire_server.encoders.vector_cache import CachedEncoder
 
 _log = logging.getLogger(__name__)
 

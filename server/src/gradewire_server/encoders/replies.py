@@ -9,7 +9,7 @@ import numpy as np
 from gradewire_server.domain.needs import Source, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.encoders.pending import VectorCall
+from gradewire_server.encoders.waiting_calls import VectorCall
 from gradewire_server.storage.codec import decode_blobs
 from gradewire_server.storage.token_codec import decode_tokens
 

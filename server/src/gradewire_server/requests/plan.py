@@ -68,7 +68,7 @@ class MetricPlan:
 
 
 class Planner:
-    """Reads metric specs; remembers what it has read.
+    """Resolves metric specs to plans, which it remembers.
 
     Args:
         encoders: Models of the metrics that embed.

@@ -1,13 +1,15 @@
-"""Open needs of many generators, merged into one call of a port per model and kind."""
+"""Open needs of many programs, merged into one call of a port per model and kind."""
 
 import asyncio
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_server.domain.needs import (
     Answer,
@@ -48,7 +50,7 @@ class Call(ABC, Generic[T]):
         return len(self._index)
 
     def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
-        """Notes that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
+        """Registers that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
         index = self._index
         before = len(index)
         found = [index.setdefault(text, len(index)) for text in texts]
@@ -71,7 +73,7 @@ class Call(ABC, Generic[T]):
         """The answer to one need, after `ask`."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Source of every text and the seconds of the call, where the port tells."""
+        """Where every text was found and the seconds of the call, if the port says so."""
         return None
 
     def deliver(self) -> Iterator[AnyRun]:
@@ -92,7 +94,7 @@ class Call(ABC, Generic[T]):
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
         # A run's asks stand next to each other, because a round is added as a whole.
-        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=_run_of))
+        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
         for slot, answer in answers:
@@ -113,10 +115,6 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8], timi
     run.cost.add_timing(timing)
 
 
-def _run_of(ask: tuple[AnyRun, int, Positions]) -> AnyRun:
-    return ask[0]
-
-
 def _rows(positions: Positions) -> slice | list[int]:
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
@@ -126,8 +124,8 @@ class EmbedCall(Call[str]):
 
     _reply: EmbedReply
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`."""
         self._reply = await ports.embeddings.embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
 
     def _answer(self, positions: Positions) -> Vectors | Failure:
@@ -153,8 +151,8 @@ class TokensCall(Call[str]):
         super().__init__(model)
         self._layer = layer
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`."""
         self._reply = await ports.embeddings.embed_tokens(
             self.model, tuple(self._index), self._tiers, layer=self._layer, deadline_s=deadline_s
         )
@@ -180,9 +178,9 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
         self._reference_set = reference_set
         self._found: list[PreparedAnswers | Failure] = []
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`; `deadline_s` is the store's own affair."""
-        del deadline_s
+        del deadline_s  # the store has its own
         if not self._reference_set:
             missing = Failure(
                 Status.NOT_PREPARED,
@@ -211,9 +209,9 @@ class SynonymsCall(Call[str]):
         super().__init__(model="")
         self._found: Synonyms | Failure = {}
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`; looking words up takes no time to speak of."""
-        del deadline_s
+        del deadline_s  # looking words up takes no time to speak of
         self._found = await ports.lexicon.synonyms(tuple(self._index))
 
     def _answer(self, positions: Positions) -> Synonyms | Failure:
@@ -229,9 +227,9 @@ class StatisticsCall(Call[CorpusStatistics]):
         self._count = count
         self._found: list[DocumentFrequencies | Failure] = []
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`; counting has no deadline, for what is counted is of use to the next request."""
-        del ports, deadline_s
+        del ports, deadline_s  # what is counted is of use to the next request
         self._found = await asyncio.gather(*map(self._count, self._index))
 
     def _answer(self, positions: Positions) -> DocumentFrequencies | Failure:

@@ -15,10 +15,8 @@ from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic.sentence import Writing
 
-__all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
-
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""Told of each result as it is there: item index, metric index, result."""
+"""Called with each result when it is done: item index, metric index, result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Scorer:
             reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             judge_deadline_s: Likewise for what judges say; None: the same.
-            emit: Told of each result; must not block.
+            emit: Called with each result; must not block.
         """
 
         def done(key: tuple[int, int], result: MetricResult | Failure, cost: Cost) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
 from gradewire_models.build.graph.encoder import encoder_graph
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.reference.encoder import reference_vectors
 from gradewire_models.build.weights.encoder import read_encoder
 from gradewire_models.runtime import onnxruntime
@@ -24,7 +24,7 @@ lengths_of_a_batch = st.lists(st.one_of(st.integers(1, 12), st.integers(1, MAX_T
 
 @cache
 def graph_of(package: Package) -> bytes:
-    return seal(encoder_graph(read_encoder(package.weights, package.model), package.model)).content
+    return add_fingerprint(encoder_graph(read_encoder(package.weights, package.model), package.model)).content
 
 
 @cache
@@ -121,7 +121,9 @@ def test_longer_texts_than_the_model_takes_fail(packages: dict[str, Package], ar
 @both
 def test_the_same_weights_give_the_same_bytes(packages: dict[str, Package], architecture: str) -> None:
     package = packages[architecture]
-    assert seal(encoder_graph(read_encoder(package.weights, package.model), package.model)).content == graph_of(package)
+    assert add_fingerprint(
+        encoder_graph(read_encoder(package.weights, package.model), package.model)
+    ).content == graph_of(package)
 
 
 @both

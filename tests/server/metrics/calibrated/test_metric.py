@@ -19,7 +19,7 @@ from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
-from gradewire_server.metrics.calibrated.metric import _RULES, Calibrated, CalibratedParameters, _fit, _result
+from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _fit, _result
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 
@@ -201,7 +201,7 @@ def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
     asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, FACTS)
     assert Table(VECTORS).run(asked).status is Status.OK
-    spoilt = replace(read_fit(fit_text(), _RULES, version=1), base=math.nan)
+    spoilt = replace(read_fit(fit_text(), FEATURES, version=1), base=math.nan)
     inputs = Table(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
     result = _result(inputs, features(inputs), spoilt, 0.9)
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION
 
-KNOWN = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 FITS = {
     entry.name: calibration
     for entry in load_catalog().values()
@@ -30,7 +29,7 @@ ITEMS = st.lists(
 
 @pytest.fixture(scope="module", params=sorted(FITS))
 def fit(request: pytest.FixtureRequest) -> CalibratedFit:
-    found = read_fit(FITS[request.param].fit, KNOWN, version=VERSION)
+    found = read_fit(FITS[request.param].fit, FEATURES, version=VERSION)
     assert found.model_digest == FITS[request.param].model_digest
     return found
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import (
     CalibratedParts,
     Failure,
@@ -27,15 +27,15 @@ from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
+from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
+from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 1
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
-_RULES: Final = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
@@ -83,16 +83,13 @@ class CalibratedParameters(PlainParameters):
 
 
 class Calibrated:
-    """P(right), 0 to 1."""
+    """The probability that an answer is right, 0 to 1."""
 
     info = MetricInfo(
         name="calibrated",
         version=VERSION,
         description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
         "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="gradewire, docs/reference/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",
         parameters=(
@@ -133,8 +130,7 @@ class Calibrated:
         if failure is not None:
             return failure
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        vectors = yield from ask(Embed(parameters.model, entry.references + keywords, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, entry.references + keywords))
 
 
 def _stored(facts: ModelFacts) -> Calibration | None:
@@ -149,7 +145,7 @@ def _fit(facts: ModelFacts) -> CalibratedFit | str:
             f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
             "earlier release built gets it by `gradewire models build NAME`)"
         )
-    found = cached_fit(stored.fit, _RULES, VERSION)
+    found = cached_fit(stored.fit, FEATURES, VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
     if found.model_digest != facts.digest:
@@ -171,7 +167,7 @@ def _result(
         best_window=inputs.terms.best_window,
         features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
     )
-    warnings = (Warning.TRUNCATED,) if inputs.evidence.truncated else ()
+    warnings = cut_warning(inputs.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, choice_info
+from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.rounds import gather
@@ -28,16 +29,13 @@ class Smile:
         version=1,
         description="Sentence similarity, best keyword window and exact words in one score; correct from 2/3.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025",
         parameters=(
-            ParameterInfo("preset", "Variant of the formula.", SmilePreset.V1, ", ".join(SmilePreset)),
-            ParameterInfo(
+            choice_info("preset", SmilePreset.V1, "Variant of the formula."),
+            choice_info(
                 "synthetic",
-                "What the sentence term compares with: the reference, its inline or its prepared synthetic answer.",
                 SyntheticMode.NONE,
-                ", ".join(SyntheticMode),
+                "What the sentence term compares with: the reference, its inline or its prepared synthetic answer.",
             ),
             ParameterInfo(
                 "sentence_weight", "Weight of the sentence term.", "0.3, 0.5 for reference_code, or fitted", "0 to 1"
@@ -85,5 +83,4 @@ class Smile:
         if isinstance(sentences, Failure):
             return sentences
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        vectors = yield from ask(Embed(parameters.model, sentences + keywords, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, sentences + keywords))

@@ -27,7 +27,7 @@ class PromptViewError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PromptRound:
-    """One thing that a judge is asked.
+    """One question to a judge.
 
     Attributes:
         prompt: What it sees.

@@ -13,16 +13,14 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters
-
-COLUMNS = [ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES]
 
 
 @pytest.fixture(params=["all-MiniLM-L6-v2", "all-mpnet-base-v2", "sfve-mini"])
 def fit(request: pytest.FixtureRequest) -> CalibratedFit:
     (shipped,) = (each for each in load_catalog()[request.param].calibrations if each.metric == "calibrated")
-    return read_fit(shipped.fit, COLUMNS, version=VERSION)
+    return read_fit(shipped.fit, FEATURES, version=VERSION)
 
 
 @pytest.mark.parametrize(

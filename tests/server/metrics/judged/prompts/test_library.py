@@ -3,7 +3,8 @@
 import pytest
 from tests.support.judges.prompts import LAVE, VERDICT
 
-from gradewire_server.metrics.judged.prompts import MAX_BYTES, PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
+from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS, SHAPES
 
 METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "synthetic")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.support.judges.prompts import GRADE, LAVE, SIMILARITY, VERDICT
 
 from gradewire_server.metrics.judged.neutralise import Delimiters
-from gradewire_server.metrics.judged.prompts import MAX_BYTES, PACKAGE_PROMPTS, PromptError, ReferenceForm, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, ReferenceForm, read_prompt
+from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES
 
 SYNTHETIC = PACKAGE_PROMPTS.find("synthetic", "").text
 

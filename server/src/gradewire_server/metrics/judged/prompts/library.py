@@ -1,4 +1,4 @@
-"""Prompt files by name: those of this package, and libraries with further ones."""
+"""Looks up prompt files by name: those of this package, and further ones."""
 
 import re
 from collections.abc import Iterable

@@ -91,13 +91,13 @@ def _variants(table: Table, shapes: Mapping[str, VariantShape]) -> dict[str, Var
             raise PromptError(group.at(name), f"is not known; this metric has {', '.join(shapes)}")
         variant = group.table(name)
         assert variant is not None  # noqa: S101 - tells the type checker that the key is there
-        found[name] = _variant(name, variant, shapes[name], shared)
+        found[name] = _variant(variant, shapes[name], shared)
     if not found:
         raise PromptError("variants", f"needs one at least: {', '.join(shapes)}")
     return found
 
 
-def _variant(name: str, table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Variant:
+def _variant(table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Variant:
     system = table.text("system", shared["system"]).strip()
     item = table.text("item", shared["item"])
     if not item.strip():
@@ -106,7 +106,6 @@ def _variant(name: str, table: Table, shape: VariantShape, shared: Mapping[str, 
     template = read_template(item, table.at("item"), needed=shape.needed, optional=shape.optional)
     steps = read_steps(table, shape)
     variant = Variant(
-        name=name,
         system=system,
         system_with_caption=table.text("system_with_caption", system).strip(),
         item=template,
