@@ -18,7 +18,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-needs test-alone test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -52,9 +52,14 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2; \
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(BIN)/python -m pytest -q -m alone; \
-	$(MAKE) --no-print-directory test-export
+	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed; $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+
+test-needs: $(MODEL) $(VENV)-export/.installed # what takes long to fetch or to build, beside lint
+	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
+
+test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
+	@$(TIMED); $(BIN)/python -m pytest -q -m alone
 
 # TORCH as for the peers below; nothing is compiled to byte code, of which a run needs little: that halves the set-up.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
@@ -66,7 +71,7 @@ $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@touch $@
 
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
-	@$(TIMED); $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
+	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
 test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
 	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
