@@ -53,7 +53,7 @@ class Parameters(Protocol):
     def calibration(self) -> str:
         """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
 
-    def resolved(self, facts: "ModelFacts") -> Self:
+    def resolved(self, metadata: "ModelMetadata") -> Self:
         """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
 
 
@@ -94,9 +94,9 @@ class PlainParameters:
         """Nothing that could be fitted."""
         return ""
 
-    def resolved(self, facts: "ModelFacts") -> Self:
+    def resolved(self, metadata: "ModelMetadata") -> Self:
         """Nothing depends on the model."""
-        del facts
+        del metadata
         return self
 
 
@@ -145,7 +145,7 @@ class TokenLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelMetadata:
     """What a metric may know of the model it runs on; all empty for metrics without one.
 
     Attributes:
@@ -172,7 +172,7 @@ class ModelFacts:
         )
 
 
-NO_MODEL = ModelFacts()
+NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
@@ -186,7 +186,7 @@ class Metric(Protocol, Generic[P]):
     def parameters_type(self) -> type[P]:
         """Dataclass of its parameters; constructing it validates and raises ParameterError."""
 
-    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
         """A program that grades the item; it checks the item itself (blank references, blank prediction)."""
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.server.metrics.calibrated.features.test_measure import inputs
-from tests.server.metrics.calibrated.test_metric import FACTS
+from tests.server.metrics.calibrated.test_metric import METADATA
 from tests.support.engines.calibrated_fits import DIGEST
 from tests.support.engines.programs import Table, at
 
@@ -40,6 +40,6 @@ def test_equal_numbers_are_right_however_they_are_written(fit: CalibratedFit, pr
 def test_a_denial_is_uncertain_where_it_would_be_called_right(prediction: str, uncertain: bool) -> None:  # noqa: FBT001
     parameters = CalibratedParameters(model=f"m@{DIGEST}", confidence=0.8)
     table = Table({prediction: at(0), "cat": at(10)})
-    result = table.run(Calibrated().score(Item("1", "Which?", ("cat",), prediction), parameters, FACTS))
+    result = table.run(Calibrated().score(Item("1", "Which?", ("cat",), prediction), parameters, METADATA))
     assert result.correct is True
     assert (result.parts.uncertain, Warning.UNCERTAIN in result.warnings) == (uncertain, uncertain)
