@@ -90,7 +90,7 @@ def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *
     """One line that reproduces a score; `reference_set` stands among the parameters where it is given."""
     name = metric.info.name
     values: dict[str, Any] = {}
-    for field in fields(parameters):  # type: ignore[arg-type]
+    for field in fields(parameters):
         value = getattr(parameters, field.name)
         if value is not None and _on_wire(name, field.name):
             values[field.name] = value
