@@ -69,7 +69,7 @@ async def run(items: Sequence[Item], names: Sequence[str]) -> tuple[int, int, in
     status = engine.ports.encoders.status("")
     assert not isinstance(status, Failure), status
     requests = [
-        MetricRequest(metric, parameters.resolved(status.facts), status.facts)
+        MetricRequest(metric, parameters.resolved(status.metadata), status.metadata)
         for metric, parameters in (METRICS[name] for name in names)
     ]
     await Scorer(replace(engine.ports, embeddings=asked)).score(

@@ -16,7 +16,7 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.needs import Source, Tier, TokenVectors
+from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, ScoredResult, Status
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
@@ -157,7 +157,7 @@ async def test_references_outlive_the_process_and_predictions_do_not(
             engine.ports.embeddings.embed("", [TEXT], [Tier.REFERENCE]),
         )
         assert passes(registry) == 0
-        assert Source.COMPUTED not in both.sources
+        assert AnswerSource.COMPUTED not in both.sources
         again, again_long = both.items
         assert isinstance(again, TokenVectors)
         assert isinstance(again_long, TokenVectors)
@@ -222,7 +222,7 @@ async def test_metrics_of_one_request_share_their_passes(open_backends: OpenBack
     ports = replace(ports, embeddings=asked)
     status = ports.encoders.status("")
     requests = [
-        MetricRequest(metric, parameters.resolved(status.facts), status.facts) for metric, parameters in requested
+        MetricRequest(metric, parameters.resolved(status.metadata), status.metadata) for metric, parameters in requested
     ]
 
     async def texts_of(*requests: MetricRequest) -> set[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.waiting_calls import PendingText, PendingTexts, VectorCall
 from gradewire_server.storage.vector_kind import SENTENCE
@@ -24,10 +24,10 @@ async def test_the_first_is_computed_and_the_others_joined() -> None:
     waiting = [asyncio.create_task(call.wait()) for call in calls]
     await asyncio.sleep(0)
     started = table._texts[b"k"]
-    table.complete(started, {SENTENCE: b"blob"}, Source.COMPUTED)
+    table.complete(started, {SENTENCE: b"blob"}, AnswerSource.COMPUTED)
     await asyncio.gather(*waiting)
     assert [call.results for call in calls] == [[b"blob"]] * 3
-    assert [call.sources[0] for call in calls] == [Source.COMPUTED, Source.JOINED, Source.JOINED]
+    assert [call.sources[0] for call in calls] == [AnswerSource.COMPUTED, AnswerSource.JOINED, AnswerSource.JOINED]
     assert not len(table)
     assert not table.join(b"k", calls[0], 0, SENTENCE, Tier.WINDOW)
 
@@ -50,7 +50,7 @@ async def test_a_cancelled_waiter_leaves_the_others() -> None:
     tasks[0].cancel()
     await asyncio.wait(tasks[:1])
     assert started.wanted(time.monotonic())
-    table.complete(started, {SENTENCE: b"blob"}, Source.COMPUTED)
+    table.complete(started, {SENTENCE: b"blob"}, AnswerSource.COMPUTED)
     await tasks[1]
     assert stays.results == [b"blob"]
 
@@ -90,12 +90,12 @@ async def test_at_its_deadline_a_call_returns_what_it_has() -> None:
     early = text_of(b"early")
     table.start(early, call, 0, SENTENCE)
     table.start(late, call, 1, SENTENCE)
-    table.complete(early, {SENTENCE: b"blob"}, Source.COMPUTED)
+    table.complete(early, {SENTENCE: b"blob"}, AnswerSource.COMPUTED)
     await call.wait()
     assert call.results[0] == b"blob"
     assert isinstance(call.results[1], Failure)
     assert call.results[1].status is Status.TIMEOUT
-    table.complete(late, {SENTENCE: b"too late"}, Source.COMPUTED)
+    table.complete(late, {SENTENCE: b"too late"}, AnswerSource.COMPUTED)
     assert isinstance(call.results[1], Failure)
     assert table.drop(text_of(b"late")) is False
 
@@ -120,7 +120,7 @@ def test_every_open_call_gets_every_answer_whatever_the_order(
         names = sorted(pending)
         random.shuffle(names)
         for name in names:
-            table.complete(pending[name], {SENTENCE: b"blob of " + name}, Source.COMPUTED)
+            table.complete(pending[name], {SENTENCE: b"blob of " + name}, AnswerSource.COMPUTED)
         await asyncio.gather(*tasks, return_exceptions=True)
         for place, (text, call) in enumerate(zip(texts, calls, strict=True)):
             if place not in cancelled:
@@ -150,15 +150,15 @@ async def test_who_wants_what_a_run_did_not_give_goes_on_waiting() -> None:
     table.start(started, early, 0, SENTENCE)
     assert started.take() == frozenset()
     table.join(b"k", late, 0, 5, Tier.WINDOW)
-    assert not table.complete(started, {SENTENCE: b"blob"}, Source.COMPUTED)
+    assert not table.complete(started, {SENTENCE: b"blob"}, AnswerSource.COMPUTED)
     await early.wait()
     assert late.results == [None]
     assert started.kinds == {5}
     assert started.taken is None
     assert table.join(b"k", VectorCall(1, deadline_s=None), 0, SENTENCE, Tier.WINDOW), "it is still under way"
-    assert table.complete(started, {SENTENCE: b"blob", 5: b"tokens"}, Source.COMPUTED)
+    assert table.complete(started, {SENTENCE: b"blob", 5: b"tokens"}, AnswerSource.COMPUTED)
     assert late.results == [b"tokens"]
-    assert late.sources[0] == Source.COMPUTED
+    assert late.sources[0] == AnswerSource.COMPUTED
     assert not len(table)
 
 

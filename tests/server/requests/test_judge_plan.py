@@ -67,8 +67,8 @@ class Likeness:
     )
     parameters_type = LikenessParameters
 
-    def score(self, item: Item, parameters: LikenessParameters, facts: Any) -> Any:
-        del facts
+    def score(self, item: Item, parameters: LikenessParameters, metadata: Any) -> Any:
+        del metadata
         prompt = JudgePrompt((Turn(Role.SYSTEM, "Compare."),), lead="", prediction=item.prediction)
         choice = yield from ask(Choose(parameters.model, prompt, ("0", "1")))
         return MetricResult.failed(choice) if isinstance(choice, Failure) else MetricResult(choice.probabilities[1])

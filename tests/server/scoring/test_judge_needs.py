@@ -37,8 +37,8 @@ class Verdict:
     info = replace(REGISTRY["exact_match"].info, name="verdict", needs_judge=True)
     parameters_type = JudgeOnly
 
-    def score(self, item: Item, parameters: JudgeOnly, facts: Any) -> Any:
-        del facts
+    def score(self, item: Item, parameters: JudgeOnly, metadata: Any) -> Any:
+        del metadata
         shown = prompt(item.prediction)
         if parameters.reasons:
             reason = yield from ask(Generate(parameters.model, shown, 8))
@@ -202,8 +202,8 @@ async def test_cancelling_cancels_what_the_judge_is_asked(engine: HashEngine) ->
 
 async def test_a_program_may_ask_encoder_and_judge_at_once(engine: HashEngine) -> None:
     class Both(Verdict):
-        def score(self, item: Item, parameters: Any, facts: Any) -> Any:
-            del facts
+        def score(self, item: Item, parameters: Any, metadata: Any) -> Any:
+            del metadata
             vectors, choice = yield (
                 Embed("hash", (item.prediction,), Tier.PREDICTION),
                 Choose(parameters.model, prompt(item.prediction), ("yes", "no")),

@@ -61,9 +61,9 @@ class Parameters:
         """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
         return ""
 
-    def resolved(self, facts: "ModelFacts") -> Self:
+    def resolved(self, metadata: "ModelMetadata") -> Self:
         """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
-        del facts
+        del metadata
         return self
 
 
@@ -112,7 +112,7 @@ class TokenLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelMetadata:
     """What a metric may know of the model it runs on; all empty for metrics without one.
 
     Attributes:
@@ -139,7 +139,7 @@ class ModelFacts:
         )
 
 
-NO_MODEL = ModelFacts()
+NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
@@ -153,7 +153,7 @@ class Metric(Protocol, Generic[P]):
     def parameters_type(self) -> type[P]:
         """Dataclass of its parameters; constructing it validates and raises ParameterError."""
 
-    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
         """A program that grades the item; it checks the item itself (blank references, blank prediction)."""
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:

@@ -29,7 +29,7 @@ class Tier(IntEnum):
     REFERENCE = 3  # pinned: second level without a time to live; also synthetic answers
 
 
-class Source(IntEnum):
+class AnswerSource(IntEnum):
     """Where one text's vector came from."""
 
     MEMORY = 0

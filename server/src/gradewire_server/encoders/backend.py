@@ -4,7 +4,7 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.batching.submission import Ended
 from gradewire_server.encoders.waiting_calls import PendingText
@@ -21,7 +21,7 @@ class Encoded(NamedTuple):
     """
 
     blobs: Blobs | Failure
-    source: Source = Source.COMPUTED
+    source: AnswerSource = AnswerSource.COMPUTED
     began_s: float = math.inf
 
 

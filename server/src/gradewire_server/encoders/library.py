@@ -15,7 +15,7 @@ from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltE
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelFacts, TokenLayer
+from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
@@ -266,15 +266,15 @@ def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "
         max_tokens=model.max_tokens,
         licence=model.licence,
         numeric_class=model.numeric_class,
-        facts=_facts(model),
+        metadata=_metadata_of(model),
         remarks=model.remarks,
     )
 
 
-def _facts(model: BuiltModel) -> ModelFacts:
+def _metadata_of(model: BuiltModel) -> ModelMetadata:
     measured = model.bertscore
     baselines = measured.baselines if measured else {}
-    return ModelFacts(
+    return ModelMetadata(
         calibrations=tuple(
             Calibration(
                 metric=each.metric,

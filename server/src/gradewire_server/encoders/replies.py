@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from gradewire_server.domain.needs import Source, TokenVectors
+from gradewire_server.domain.needs import AnswerSource, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.encoders.waiting_calls import VectorCall
@@ -63,4 +63,4 @@ def failed_tokens(failure: Failure, size: int) -> TokensReply:
 
 
 def _computed(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.full(size, Source.COMPUTED, np.uint8)
+    return np.full(size, AnswerSource.COMPUTED, np.uint8)

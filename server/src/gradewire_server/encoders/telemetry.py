@@ -5,7 +5,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.waiting_calls import PendingText
 
@@ -40,7 +40,7 @@ class EncoderTelemetry:
         self.texts = counter("texts", "Texts answered, by where they came from.", ("source",))
         self.failures = counter("text_failures", "Texts that failed, by status.", ("status",))
         self.dropped = counter("dropped_texts", "Queued texts that nobody wanted any more.", ("reason",))
-        self._texts_by_source = [self.texts.labels(source.name.lower()) for source in Source]
+        self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
 
     def watch(self, *, in_flight: Callable[[], float]) -> None:
         """Shows how many texts are being worked out, read when it is asked for."""
@@ -51,10 +51,10 @@ class EncoderTelemetry:
         """Counts the texts of one call.
 
         Args:
-            sources: `Source` of each text.
+            sources: `AnswerSource` of each text.
             failed: Positions and failures of those that were not answered.
         """
-        counts = [sources.count(source) for source in Source]
+        counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
             self.failures.labels(failure.status.name.lower()).inc()

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterable
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.encoders.tokenizer import Tokenized  # noqa: TC001 - one way of importing types, everywhere
 from gradewire_server.storage.vector_kind import SENTENCE, Blobs, VectorKind
@@ -28,7 +28,7 @@ class VectorCall:
 
     Attributes:
         results: By position: a blob, a failure, or None while it is open.
-        sources: By position, `Source` of each result.
+        sources: By position, `AnswerSource` of each result.
         timing: Filled by those who work for the call.
         open: Whether anybody waits for it.
     """
@@ -37,7 +37,7 @@ class VectorCall:
 
     def __init__(self, size: int, *, deadline_s: float | None) -> None:
         self.results: list[bytes | Failure | None] = [None] * size
-        self.sources = bytearray(size)  # Source.MEMORY is 0
+        self.sources = bytearray(size)  # AnswerSource.MEMORY is 0
         self.deadline_s = math.inf if deadline_s is None else deadline_s
         self.timing = Timing()
         self.open = True
@@ -61,7 +61,7 @@ class VectorCall:
         """Counts one result that will be settled later."""
         self._pending += 1
 
-    def settle(self, position: int, result: bytes | Failure, source: Source) -> None:
+    def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
         """Takes one result; the last one wakes the waiter."""
         if self.results[position] is not None:
             return  # timed out before
@@ -185,7 +185,7 @@ class PendingTexts:
         self._texts[pending.name] = pending
         _subscribe(pending, call, position, kind)
 
-    def complete(self, pending: PendingText, result: Blobs | Failure, source: Source) -> bool:
+    def complete(self, pending: PendingText, result: Blobs | Failure, source: AnswerSource) -> bool:
         """Ends the wait for a text: its first subscriber gets `source`, those that joined later JOINED.
 
         Returns:
@@ -198,7 +198,7 @@ class PendingTexts:
             if blob is None:
                 waiting.append((call, position, kind))
                 continue
-            call.settle(position, blob, Source.JOINED if served else source)
+            call.settle(position, blob, AnswerSource.JOINED if served else source)
             served = True
         pending.subscribers = waiting
         pending.kinds = frozenset(kind for _, _, kind in waiting)
@@ -210,7 +210,7 @@ class PendingTexts:
     def drop(self, pending: PendingText) -> bool:
         """Ends the wait for a text that is not wanted any more; says whether a deadline was the reason."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
-        self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, Source.COMPUTED)
+        self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, Judges, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.judges.backend import Judge, JudgeBackend
@@ -75,14 +75,14 @@ class JudgeService(Judges, ModelIndex):
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         judge = self._library.loaded_one(need.model) or await self._opened(need.model, deadline_s)
         if isinstance(judge, Failure):
-            return self._counted("choose", JudgeReply(judge, Source.COMPUTED, Timing()))
+            return self._counted("choose", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
         return self._counted("choose", await judge.choose(need, deadline_s=deadline_s))
 
     @override
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         judge = self._library.loaded_one(need.model) or await self._opened(need.model, deadline_s)
         if isinstance(judge, Failure):
-            return self._counted("generate", JudgeReply(judge, Source.COMPUTED, Timing()))
+            return self._counted("generate", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
         return self._counted("generate", await judge.generate(need, deadline_s=deadline_s))
 
     @override

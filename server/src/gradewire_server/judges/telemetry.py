@@ -5,7 +5,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from typing_extensions import override
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Status, Timing
 from gradewire_server.judges.observers import LocalJudgeObserver, ModelRun, RemoteJudgeObserver, RequestUsage
 
@@ -55,10 +55,10 @@ class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
         self._gauge("queue_items", "Needs that are not answered yet, those at work included.", queued)
         self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.", up)
 
-    def answered(self, kind: str, source: Source, timing: Timing) -> None:
+    def answered(self, kind: str, source: AnswerSource, timing: Timing) -> None:
         """Counts an answer; kind is "choose" or "generate"."""
         self._answers.labels(kind, source.name.lower()).inc()
-        if source is Source.COMPUTED:
+        if source is AnswerSource.COMPUTED:
             self._queue_s.observe(timing.queue_s)
             self._inference_s.labels(kind).observe(timing.inference_s)
 

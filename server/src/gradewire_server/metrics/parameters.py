@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelFacts, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, Parameters
 
 MODEL_INFO = ParameterInfo(
     name="model",
@@ -57,9 +57,9 @@ def take_choices(parameters: Parameters) -> None:
                 raise ParameterError(field.name, f"must be one of {', '.join(kind)}, not {value!r}") from None
 
 
-def check_readable(facts: ModelFacts) -> None:
+def check_readable(metadata: ModelMetadata) -> None:
     """Raises ParameterError where a fit for the metric cannot be read: without it scores would differ."""
-    for _, told in facts.unreadable:
+    for _, told in metadata.unreadable:
         raise ParameterError("model", told)
 
 
@@ -85,7 +85,7 @@ class EncoderParameters(Parameters):
         if self.threshold is not None and not math.isfinite(self.threshold):
             raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With threshold and calibration filled in, where one was fitted and none is set.
 
         Raises:
@@ -93,6 +93,6 @@ class EncoderParameters(Parameters):
         """
         if self.threshold is not None:
             return self
-        check_readable(facts)
-        found = calibration_for(facts.calibrations, self)
+        check_readable(metadata)
+        found = calibration_for(metadata.calibrations, self)
         return self if found is None else replace(self, threshold=found.threshold, calibration=found.described)

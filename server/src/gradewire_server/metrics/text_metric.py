@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import ModelFacts, Parameters
+from gradewire_server.domain.metric import ModelMetadata, Parameters
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -28,9 +28,9 @@ class NothingToPrepare:
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
     """Base of metrics that ask neither an encoder nor a judge."""
 
-    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
         """Asks for nothing."""
-        del facts
+        del metadata
         yield from ()
         failure = self.check(item, parameters)
         return self.grade(item, parameters) if failure is None else MetricResult.failed(failure)

@@ -60,7 +60,7 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
 
 def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
     """What was fitted for a model and cannot count, because this server has another version of the metric."""
-    for each in status.facts.calibrations:
+    for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
             yield (
@@ -75,7 +75,7 @@ def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str
     for name, metric in metrics.items():
         if metric.info.needs_model:
             try:
-                metric.parameters_type().resolved(status.facts.seen_by(metric.info))
+                metric.parameters_type().resolved(status.metadata.seen_by(metric.info))
             except ParameterError as error:
                 found[name] = error.message
     return found

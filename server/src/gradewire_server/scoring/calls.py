@@ -13,10 +13,10 @@ from typing_extensions import override
 
 from gradewire_server.domain.needs import (
     Answer,
+    AnswerSource,
     CorpusStatistics,
     DocumentFrequencies,
     PreparedAnswers,
-    Source,
     Synonyms,
     Tier,
     TokenVectors,
@@ -34,7 +34,7 @@ CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequenc
 _MAX_LOOKUPS_AT_ONCE = 64
 
 
-class Call(ABC, Generic[T]):
+class PortCall(ABC, Generic[T]):
     """Distinct texts (or look-ups) that go to a port together, and who waits for which of them."""
 
     weight = 1
@@ -108,10 +108,10 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8], timi
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
         distinct = slice(new[0].start, new[-1].stop)  # new texts of one run have no gap between them
-        run.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
+        run.cost.add_sources(np.bincount(sources[distinct], minlength=len(AnswerSource)).tolist())
     else:
         texts = list(set().union(*used))
-        run.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
+        run.cost.add_sources(np.bincount(sources[texts], minlength=len(AnswerSource)).tolist())
     run.cost.add_timing(timing)
 
 
@@ -119,7 +119,7 @@ def _rows(positions: Positions) -> slice | list[int]:
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
 
-class EmbedCall(Call[str]):
+class EmbedCall(PortCall[str]):
     """Sentence vectors."""
 
     _reply: EmbedReply
@@ -141,7 +141,7 @@ class EmbedCall(Call[str]):
         return self._reply.sources, self._reply.timing
 
 
-class TokensCall(Call[str]):
+class TokensCall(PortCall[str]):
     """Token vectors of one layer."""
 
     weight = 8
@@ -170,7 +170,7 @@ class TokensCall(Call[str]):
         return self._reply.sources, self._reply.timing
 
 
-class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
+class PreparedCall(PortCall[tuple[str, tuple[str, ...]]]):
     """Stored synthetic answers, by question and references."""
 
     def __init__(self, reference_set: str) -> None:
@@ -202,7 +202,7 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
         return self._found[positions[0]]
 
 
-class SynonymsCall(Call[str]):
+class SynonymsCall(PortCall[str]):
     """Synonyms by word."""
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class SynonymsCall(Call[str]):
         return self._found
 
 
-class StatisticsCall(Call[CorpusStatistics]):
+class StatisticsCall(PortCall[CorpusStatistics]):
     """Counts of a corpus, which all items share."""
 
     def __init__(self, count: CountCorpus) -> None:

@@ -9,12 +9,12 @@ from typing_extensions import override
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.ports import JudgeReply, Ports
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.scoring.calls import Call, Positions
+from gradewire_server.scoring.calls import PortCall, Positions
 
 JudgeNeed: TypeAlias = Choose | Generate
 
 
-class JudgeCall(Call[JudgeNeed]):
+class JudgeCall(PortCall[JudgeNeed]):
     """One need, and all programs of a request that have it."""
 
     _reply: JudgeReply[Any]

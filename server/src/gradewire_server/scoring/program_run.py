@@ -19,7 +19,7 @@ class Cost:
     timing: Timing = field(default_factory=Timing)
 
     def add_sources(self, counts: list[int]) -> None:
-        """Adds texts by `Source`, in its numbers' order."""
+        """Adds texts by `AnswerSource`, in its numbers' order."""
         hits = self.cache_hits
         hits.memory += counts[0]
         hits.disk += counts[1]

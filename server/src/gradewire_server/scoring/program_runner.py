@@ -23,9 +23,9 @@ from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import (
     AnyRun,
-    Call,
     CountCorpus,
     EmbedCall,
+    PortCall,
     PreparedCall,
     StatisticsCall,
     SynonymsCall,
@@ -46,7 +46,7 @@ SLICE_S = 0.002
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)
-C = TypeVar("C", bound=Call[Any])
+C = TypeVar("C", bound=PortCall[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
 """Generators by what `done` is told of them."""
@@ -86,7 +86,7 @@ class ProgramRunner(Generic[K, R]):
         self._judge_deadline_s = deadline_s if judge_deadline_s is None else judge_deadline_s
         self._count_corpus = count_corpus
         self._open: dict[Hashable, Any] = {}
-        self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
+        self._running: dict[asyncio.Task[Failure | None], PortCall[Any]] = {}
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._slice_end_s = 0.0
 
@@ -196,7 +196,7 @@ class ProgramRunner(Generic[K, R]):
                 del self._judging[call.need]
             await self._deliver(call, task.result())
 
-    async def _ask(self, call: Call[Any]) -> Failure | None:
+    async def _ask(self, call: PortCall[Any]) -> Failure | None:
         try:
             deadline_s = self._judge_deadline_s if isinstance(call, JudgeCall) else self._deadline_s
             await call.ask(self._ports, deadline_s=deadline_s)
@@ -205,7 +205,7 @@ class ProgramRunner(Generic[K, R]):
             return DEFECT
         return None
 
-    async def _deliver(self, call: Call[Any], failure: Failure | None) -> None:
+    async def _deliver(self, call: PortCall[Any], failure: Failure | None) -> None:
         self._start_slice()
         for run in call.fail(failure) if failure else call.deliver():
             self._resume(run, tuple(run.answers))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Metric, ModelFacts, Parameters
+from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Program
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
@@ -26,12 +26,12 @@ class MetricRequest:
     Attributes:
         metric: From the registry.
         parameters: Of its `parameters_type`; the model is NAME or NAME@DIGEST.
-        facts: Of that model; empty for metrics without one.
+        metadata: Of that model; empty for metrics without one.
     """
 
     metric: Metric[Any]
     parameters: Parameters
-    facts: ModelFacts
+    metadata: ModelMetadata
 
 
 class Scorer:
@@ -116,4 +116,4 @@ def _programs(
         return
     for item_index, item in enumerate(items):
         for metric_index, request in mine:
-            yield (item_index, metric_index), request.metric.score(item, request.parameters, request.facts)
+            yield (item_index, metric_index), request.metric.score(item, request.parameters, request.metadata)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
@@ -76,7 +76,7 @@ class ByHand:
 class Stored:
     """A second level with what a test put into it."""
 
-    source = Source.DISK
+    source = AnswerSource.DISK
     available = True
 
     def __init__(self) -> None:
@@ -143,12 +143,12 @@ async def test_what_is_known_is_answered_at_once_and_what_is_pending_is_joined()
     assert [text.text for text in submitted] == ["a", "b"]
     for text in submitted:
         text.done({SENTENCE: BLOB})
-    assert list((await first).sources) == [Source.COMPUTED, Source.COMPUTED]
-    assert list((await second).sources) == [Source.JOINED]
+    assert list((await first).sources) == [AnswerSource.COMPUTED, AnswerSource.COMPUTED]
+    assert list((await second).sources) == [AnswerSource.JOINED]
     known = bench.cache.fetch(["a", "b"], [Tier.WINDOW] * 2, kind=SENTENCE, deadline_s=None)
     with pytest.raises(StopIteration) as ended:
         known.send(None)  # without one turn of the event loop
-    assert list(ended.value.value.sources) == [Source.MEMORY] * 2
+    assert list(ended.value.value.sources) == [AnswerSource.MEMORY] * 2
     assert len(bench.queue.submitted) == 2
 
 
@@ -247,7 +247,7 @@ async def test_what_is_stored_is_not_computed_and_windows_are_not_looked_up() ->
     (text,) = await bench.submitted(1)
     assert text.text == "b"
     text.done({SENTENCE: BLOB})
-    assert list((await call).sources) == [Source.DISK, Source.COMPUTED]
+    assert list((await call).sources) == [AnswerSource.DISK, AnswerSource.COMPUTED]
     window = bench.fetch("c")
     (await bench.submitted(2))[1].done({SENTENCE: BLOB})
     await window

@@ -13,7 +13,7 @@ from tests.server.judges.remote.remote import Counted, choose, generate, opened
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.judge import Choice
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.openai.answers import said
 from gradewire_server.judges.openai.backend import OpenAIJudges
@@ -139,7 +139,7 @@ async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(
         answers.knows = ALL  # the server was replaced while nobody looked
         after = bench()
         reply = await after.service.choose(choose())
-        assert reply.source is Source.COMPUTED
+        assert reply.source is AnswerSource.COMPUTED
         assert isinstance(reply.answer, Choice)
         assert reply.answer.mass is not None
         await after.service.close()

@@ -12,7 +12,7 @@ from gradewire.cli.options.group import option_group
 from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.problems import one_line_errors
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES
-from gradewire.metric_types.wire import Kind, WireParameter, wire_parameters
+from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradewire.metric_types import Metric, Preset, Synthetic
 
 _HELP_COLUMNS = 78
-_PLACEHOLDERS = {Kind.FLAG: "true|false", Kind.COUNT: "N", Kind.NUMBER: "X", Kind.TEXT: "NAME"}
+_PLACEHOLDERS = {ParameterKind.FLAG: "true|false", ParameterKind.COUNT: "N", ParameterKind.NUMBER: "X", ParameterKind.TEXT: "NAME"}
 
 metric_options = option_group(
     click.option(
@@ -116,5 +116,5 @@ def metrics_help() -> str:
 
 
 def _written(parameter: WireParameter) -> str:
-    values = "|".join(parameter.choices) if parameter.kind is Kind.CHOICE else _PLACEHOLDERS[parameter.kind]
+    values = "|".join(parameter.choices) if parameter.kind is ParameterKind.CHOICE else _PLACEHOLDERS[parameter.kind]
     return f":{values}" if parameter.name == "preset" else f"{parameter.name}={values}"

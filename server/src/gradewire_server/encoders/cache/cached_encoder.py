@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.errors import RunError
@@ -134,7 +134,7 @@ class CachedEncoder:
             _log.exception("work on %d texts failed", len(texts))
             for text in texts:
                 if text in self._pending:
-                    self._pending.complete(text, _DEFECT, Source.COMPUTED)
+                    self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
 
     def _complete(self, part: EndedTexts) -> list[PendingText]:
         """Keeps what became of texts and hands it out. Nothing failed is kept.
@@ -147,7 +147,7 @@ class CachedEncoder:
         if part.error is not None:
             failure = part.error.failure if isinstance(part.error, RunError) else _RUN_FAILED
             for text in part.jobs:
-                self._pending.complete(text, failure, Source.COMPUTED)
+                self._pending.complete(text, failure, AnswerSource.COMPUTED)
             return []
         now_s = time.monotonic()
         wanted_again = []

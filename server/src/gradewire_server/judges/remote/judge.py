@@ -9,7 +9,7 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import Judge
@@ -71,7 +71,7 @@ class RemoteJudge(Judge):
     @override
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         if not Labels(need.options).distinct:
-            return JudgeReply(AMBIGUOUS, Source.COMPUTED, Timing())
+            return JudgeReply(AMBIGUOUS, AnswerSource.COMPUTED, Timing())
         question = Question(need.prompt, options=need.options)
         return await self._ask(question, deadline_s, lambda answer, sent: read_choice(need, answer, sent))
 
@@ -98,7 +98,7 @@ class RemoteJudge(Judge):
         timing = Timing()
         answered = await self._answered(question, deadline_s, timing)
         answer = answered if isinstance(answered, Failure) else read(*answered)
-        return JudgeReply(answer, Source.COMPUTED, timing)
+        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
     async def _answered(
         self, question: Question, deadline_s: float | None, timing: Timing

@@ -7,7 +7,7 @@ import asyncio
 from typing import NamedTuple
 
 from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.verdicts.codec import canonical, decode_answer, encode_answer
 from gradewire_server.storage.codec import with_tier
@@ -69,7 +69,7 @@ class VerdictCache:
         body = self._lru.get(key.name)
         return None if body is None else decode_answer(need, body)
 
-    async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, Source] | None:
+    async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
         """Looks in the second level; what is found is kept in memory."""
         if self._second is None:
             return None

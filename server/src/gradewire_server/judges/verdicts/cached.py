@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgeNeed
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.judges.backend import Judge
@@ -36,7 +36,7 @@ class MemoryCachedJudge(_CachedJudge):
         key = await self._verdicts.key(need, self.status)
         known = self._verdicts.find(key, need)
         if known is not None:
-            return JudgeReply(known, Source.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
+            return JudgeReply(known, AnswerSource.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
         return await ask(deadline_s)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import (
     CalibratedParts,
@@ -68,17 +68,17 @@ class CalibratedParameters(Parameters):
         if self.fit and _FIT.fullmatch(self.fit) is None:
             raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {self.fit!r}")
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
         if self.features_only:
             return self
-        check_readable(facts)
-        found = _fit(facts)
+        check_readable(metadata)
+        found = _fit(metadata)
         if isinstance(found, str):
             raise ParameterError("model", found)
         if not found.identity.startswith(self.fit or ""):
             raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
-        stored = _stored(facts)
+        stored = _stored(metadata)
         return replace(self, fit=found.identity, calibration=stored.described if stored else "")
 
 
@@ -111,12 +111,12 @@ class Calibrated:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
-    def score(self, item: Item, parameters: CalibratedParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: CalibratedParameters, metadata: ModelMetadata) -> Program:
         """SMILE's rounds (preset v1)."""
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        fit = None if parameters.features_only else _fit(facts)
+        fit = None if parameters.features_only else _fit(metadata)
         if isinstance(fit, str):
             return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
@@ -133,13 +133,13 @@ class Calibrated:
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
 
-def _stored(facts: ModelFacts) -> Calibration | None:
-    return next((each for each in facts.calibrations if each.fit), None)
+def _stored(metadata: ModelMetadata) -> Calibration | None:
+    return next((each for each in metadata.calibrations if each.fit), None)
 
 
-def _fit(facts: ModelFacts) -> CalibratedFit | str:
+def _fit(metadata: ModelMetadata) -> CalibratedFit | str:
     """The model's fit, or why there is none that can be used."""
-    stored = _stored(facts)
+    stored = _stored(metadata)
     if stored is None:
         return (
             f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
@@ -148,10 +148,10 @@ def _fit(facts: ModelFacts) -> CalibratedFit | str:
     found = cached_fit(stored.fit, FEATURES, VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
-    if found.model_digest != facts.digest:
+    if found.model_digest != metadata.digest:
         return (
             f"this encoder's fit for calibrated was made for the digest {found.model_digest[:12]}, "
-            f"and it has {facts.digest[:12]}: {_HOW} anew"
+            f"and it has {metadata.digest[:12]}: {_HOW} anew"
         )
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo
 from gradewire_server.domain.needs import (
     Corpus,
     CorpusStatistics,
@@ -68,10 +68,10 @@ class BertscoreParameters(EncoderParameters):
         """Whose references the weights are counted over."""
         return self.idf
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With layer and threshold filled in; ParameterError for a layer or a baseline that the model lacks."""
-        layers = {each.number: each for each in facts.token_layers}
-        number = facts.bertscore_layer if self.layer is None else self.layer
+        layers = {each.number: each for each in metadata.token_layers}
+        number = metadata.bertscore_layer if self.layer is None else self.layer
         if number not in layers:
             known = ", ".join(map(str, layers)) or "no layer"
             raise ParameterError("layer", f"this model gives token vectors of {known}, not of {number}")
@@ -81,7 +81,7 @@ class BertscoreParameters(EncoderParameters):
                 f"the built model has no baseline for layer {number}; where the catalog has one, "
                 "`gradewire models build` writes it; otherwise leave rescaling out",
             )
-        return EncoderParameters.resolved(replace(self, layer=number), facts)
+        return EncoderParameters.resolved(replace(self, layer=number), metadata)
 
 
 class Bertscore:
@@ -126,7 +126,7 @@ class Bertscore:
     )
     parameters_type = BertscoreParameters
 
-    def score(self, item: Item, parameters: BertscoreParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
         """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
         failure = check_item(item) or _check_question(item.question, parameters)
         if failure is not None:
@@ -136,7 +136,7 @@ class Bertscore:
             return MetricResult.failed(found)
         values = found.values
         if parameters.rescale:
-            baselines = {layer.number: layer.baseline for layer in facts.token_layers}
+            baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
             values = rescaled(values, baselines[parameters.layer or 0])
         measured = values[:, _COLUMN[parameters.measure]]
         best = first_of_the_highest(measured)

@@ -4,7 +4,7 @@ Source: Reimers and Gurevych 2019, "Sentence-BERT"; the baseline of that name in
 """
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -27,9 +27,9 @@ class Sbert:
     )
     parameters_type = EncoderParameters
 
-    def score(self, item: Item, parameters: EncoderParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """One round: the prediction and its references."""
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)

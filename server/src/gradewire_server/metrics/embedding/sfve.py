@@ -5,7 +5,7 @@ paper's own encoders are trained for this form; any other can be asked in it.
 """
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references
@@ -30,9 +30,9 @@ class Sfve:
     )
     parameters_type = EncoderParameters
 
-    def score(self, item: Item, parameters: EncoderParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """One round; a second one where a text was cut, to see whether anything of the answer was read."""
-        del facts
+        del metadata
         failure = check_item(item) or check_question(item.question)
         if failure is not None:
             return MetricResult.failed(failure)

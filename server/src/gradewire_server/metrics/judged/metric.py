@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
 from gradewire_server.metrics.checks import check_question, check_references, cut_warning
@@ -53,9 +53,9 @@ class JudgedMetric(Generic[P]):
     parameters_type: type[P]
     scale: Scale
 
-    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
         """One round for each step of the prompt's variant; none where the rule decides."""
-        del facts
+        del metadata
         failure = check_judged(item)
         if failure is not None:
             return MetricResult.failed(failure)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
 from gradewire_server.domain.result import CiderParts, Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, cut_warning
@@ -72,9 +72,9 @@ class Cider(NothingToPrepare):
     )
     parameters_type = CiderParameters
 
-    def score(self, item: Item, parameters: CiderParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
         """One round: asks for the document frequencies of the corpus."""
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)

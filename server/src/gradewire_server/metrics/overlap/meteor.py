@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, ask
 from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
 from gradewire_server.metrics.checks import check_item, cut_warning
@@ -108,9 +108,9 @@ class Meteor(NothingToPrepare):
     )
     parameters_type = MeteorParameters
 
-    def score(self, item: Item, parameters: MeteorParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
         """Asks for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)

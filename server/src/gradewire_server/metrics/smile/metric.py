@@ -7,7 +7,7 @@ settles what it leaves open.
 from dataclasses import replace
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -52,12 +52,12 @@ class Smile:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
-    def score(self, item: Item, parameters: SmileParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
         """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
         One more round before them where synthetic answers are prepared ones.
         """
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelFacts, ParameterError
+from gradewire_server.domain.metric import ModelMetadata, ParameterError
 from gradewire_server.metrics.parameters import EncoderParameters, check_readable
 
 
@@ -69,7 +69,7 @@ class SmileParameters(EncoderParameters):
         """Whether the synthetic answers are prepared ones."""
         return self.synthetic is SyntheticMode.PREPARED
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With weight and threshold filled in; a threshold was fitted with one weight and holds for that one only.
 
         Raises:
@@ -77,11 +77,11 @@ class SmileParameters(EncoderParameters):
         """
         if self.sentence_weight is not None and self.threshold is not None:
             return self
-        check_readable(facts)
-        found = calibration_for(facts.calibrations, self)
+        check_readable(metadata)
+        found = calibration_for(metadata.calibrations, self)
         if found is None and self.preset is SmilePreset.FAST:
             # `fast` approximates `v1` so closely that what was fitted for one holds for the other.
-            found = calibration_for(facts.calibrations, replace(self, preset=SmilePreset.V1))
+            found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
             return replace(self, sentence_weight=self.weight)
         fitted = _PRESET_WEIGHT[self.preset] if found.sentence_weight is None else found.sentence_weight

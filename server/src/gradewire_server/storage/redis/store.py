@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.storage.codec import unseal
+from gradewire_server.storage.codec import unpack
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.prepared import TAKEN, PreparedStore, differs
 from gradewire_server.storage.redis.client import RedisAwayError, RedisClient, RedisRefusedError
@@ -35,7 +35,7 @@ class RedisVectors(SecondLevel):
         prediction_ttl_s: See `CacheConfig`.
     """
 
-    source = Source.REDIS
+    source = AnswerSource.REDIS
 
     def __init__(self, client: RedisClient, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class RedisVectors(SecondLevel):
             passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
             try:
                 await self._client.set(
-                    {write.key: write.sealed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
+                    {write.key: write.packed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
                     ttl_s={write.key: self._prediction_ttl_s for write in passing},
                 )
             except RedisAwayError:
@@ -91,7 +91,7 @@ class RedisVectors(SecondLevel):
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
         if value is None:
             return None
-        stored = unseal(key, value, dims, kind=kind) if isinstance(value, bytes) else None
+        stored = unpack(key, value, dims, kind=kind) if isinstance(value, bytes) else None
         if stored is None:
             self._rejected.inc()
             return None
