@@ -16,7 +16,7 @@ from tests.support.servers.wire import EXACT, SMILE, item, request
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choose, JudgePrompt, Role, Turn
-from gradewire_server.domain.metric import ParameterError, PlainParameters
+from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, MetricResult, Status
@@ -37,7 +37,7 @@ class Value(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LikenessParameters(PlainParameters):
+class LikenessParameters(Parameters):
     model: str = ""
     value: Value = Value.EXPECTED
     prompt: str = ""

@@ -12,7 +12,7 @@ from tests.support.judges.scripted import preferring, saying
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.domain.metric import NO_MODEL, PlainParameters
+from gradewire_server.domain.metric import NO_MODEL, Parameters
 from gradewire_server.domain.needs import Embed, Tier, ask
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
@@ -26,7 +26,7 @@ def prompt(text: str) -> JudgePrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeOnly(PlainParameters):
+class JudgeOnly(Parameters):
     model: str = "scripted"
     reasons: bool = False
 

@@ -61,6 +61,7 @@ class Wire:
 
     async def log_lines(self) -> list[dict[str, Any]]:
         """Everything logged so far; ends the log."""
+        await self.calls.idle()  # a failed call is logged behind its status, which the caller has by then
         await self.request_log.close()
         return [json.loads(line) for line in self.log_text.getvalue().splitlines()]
 

@@ -22,80 +22,47 @@ class ParameterError(ValueError):
         self.message = message
 
 
-class Parameters(Protocol):
-    """A frozen dataclass with the resolved values (no unset ones) of a metric's message in types.proto.
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Base of a frozen dataclass with the resolved values (no unset ones) of a metric's message in types.proto.
 
     Fields are named as there. Enums are StrEnums whose values are the lower-case tail of the wire's names
-    (SMILE_PRESET_FAST: "fast"). `model` is the plain model name ("" for metrics without one).
+    (SMILE_PRESET_FAST: "fast"). By itself it has no model, nothing prepared, no corpus and nothing to resolve; a
+    dataclass that has a field of one of these names overrides it.
     """
 
     @property
     def model(self) -> str:
-        """Encoder or judge, "" for none."""
+        """Plain name of the encoder or judge, "" for none."""
+        return ""
 
     @property
     def reads_prepared(self) -> bool:
         """Whether the score depends on the call's reference set, which its line names then."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """Which references weights are counted over; NONE where there are no weights."""
-
-    @property
-    def prompt_name(self) -> str:
-        """NAME/VERSION of the prompt file that a judge is shown, "" for metrics without a judge."""
-
-    @property
-    def prompt_digest(self) -> str:
-        """SHA-256 of that file, 64 hex digits, or ""."""
-
-    @property
-    def calibration(self) -> str:
-        """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
-
-    def resolved(self, metadata: "ModelMetadata") -> Self:
-        """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlainParameters:
-    """Base of parameters: no model, nothing prepared, no corpus, nothing to resolve; a metric says what it has instead.
-
-    A dataclass that has a field of one of these names overrides it.
-    """
-
-    @property
-    def model(self) -> str:
-        """No model."""
-        return ""
-
-    @property
-    def reads_prepared(self) -> bool:
-        """Whether a corpus is a prepared one."""
         return self.corpus is Corpus.PREPARED
 
     @property
     def corpus(self) -> Corpus:
-        """No weights."""
+        """Which references weights are counted over; NONE where there are no weights."""
         return Corpus.NONE
 
     @property
     def prompt_name(self) -> str:
-        """No judge."""
+        """NAME/VERSION of the prompt file that a judge is shown, "" for metrics without a judge."""
         return ""
 
     @property
     def prompt_digest(self) -> str:
-        """No judge."""
+        """SHA-256 of that file, 64 hex digits, or ""."""
         return ""
 
     @property
     def calibration(self) -> str:
-        """Nothing that could be fitted."""
+        """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
         return ""
 
     def resolved(self, metadata: "ModelMetadata") -> Self:
-        """Nothing depends on the model."""
+        """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
         del metadata
         return self
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -203,11 +203,11 @@ class ModelLibrary(ModelIndex):
         is_default = name == self.default
         awaited = self.awaited.get(name)
         if built is not None and awaited is not None and awaited.status is Status.MODEL_UNAVAILABLE:
-            return replace(_status(built, state="broken", is_default=is_default), message=awaited.message)
+            return _status(built, state="broken", is_default=is_default, message=awaited.message)
         if built is not None:
             stamp, message = self._broken.get(name, (None, ""))
             if stamp == _stamp(built):
-                return replace(_status(built, state="broken", is_default=is_default), message=message)
+                return _status(built, state="broken", is_default=is_default, message=message)
             return _status(built, state="built", is_default=is_default)
         known = load_catalog()[name]
         try:
@@ -254,12 +254,12 @@ def _why_not(name: str, error: ModelError) -> str:
     return f"model {name!r} is not built here; {known}build one with: {build}"
 
 
-def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
+def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
     return ModelStatus(
         name=model.name,
         digest=model.digest,
         state=state,
-        message="",
+        message=message,
         how_to_get=load_catalog()[model.name].build_hint if model.name in load_catalog() else "",
         is_default=is_default,
         dims=model.dims,

@@ -14,11 +14,10 @@ from gradewire_server.judges.backend import Judge, JudgeBackend
 from gradewire_server.judges.library import USABLE, JudgeLibrary
 from gradewire_server.judges.telemetry import JudgeTelemetry
 from gradewire_server.judges.verdicts.cache import VerdictCache
+from gradewire_server.judges.verdicts.cached import MemoryCachedJudge, StoreCachedJudge
 from gradewire_server.judges.verdicts.checked import CheckedJudge
-from gradewire_server.judges.verdicts.memory import MemoryCachedJudge
 from gradewire_server.judges.verdicts.queue_limit import QueueLimit
 from gradewire_server.judges.verdicts.single_flight import TIMED_OUT, SingleFlightJudge
-from gradewire_server.judges.verdicts.stored import StoreCachedJudge
 from gradewire_server.settings.judge import JudgeConfig
 
 

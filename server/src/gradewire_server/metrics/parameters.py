@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, Parameters
 
 MODEL_INFO = ParameterInfo(
     name="model",
@@ -41,7 +41,7 @@ MEASURE_INFO = choice_info(
 )
 
 
-def take_choices(parameters: PlainParameters) -> None:
+def take_choices(parameters: Parameters) -> None:
     """Makes members of all fields whose default is the member of an enum; for `__post_init__`.
 
     Raises:
@@ -64,7 +64,7 @@ def check_readable(metadata: ModelMetadata) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderParameters(PlainParameters):
+class EncoderParameters(Parameters):
     """Parameters of a metric that compares vectors and has no others; base of those that have.
 
     Attributes:

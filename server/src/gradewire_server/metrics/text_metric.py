@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import ModelMetadata, Parameters, PlainParameters
+from gradewire_server.domain.metric import ModelMetadata, Parameters
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
@@ -45,13 +45,13 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
         """Grades an item that passes `check`."""
 
 
-class MatchMetric(TextMetric[PlainParameters]):
+class MatchMetric(TextMetric[Parameters]):
     """Base of metrics without parameters: 1 if a reference matches, else 0; the first that does is named."""
 
-    parameters_type = PlainParameters
+    parameters_type = Parameters
 
     @override
-    def grade(self, item: Item, parameters: PlainParameters) -> MetricResult:
+    def grade(self, item: Item, parameters: Parameters) -> MetricResult:
         del parameters
         for index, matches in enumerate(self.matches(item)):
             if matches:

@@ -218,7 +218,8 @@ def _why_unusable(name: str, failure: Failure, known: Sequence[ModelStatus]) -> 
 
 
 def _with_model(parameters: Parameters, model: str) -> Parameters:
-    return replace(parameters, model=model) if model else parameters  # type: ignore[type-var] # all are dataclasses
+    # Whoever takes a model has a field of that name.
+    return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
 def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:

@@ -13,11 +13,10 @@ from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.verdicts.cache import VerdictCache
+from gradewire_server.judges.verdicts.cached import MemoryCachedJudge, StoreCachedJudge
 from gradewire_server.judges.verdicts.checked import CheckedJudge
-from gradewire_server.judges.verdicts.memory import MemoryCachedJudge
 from gradewire_server.judges.verdicts.queue_limit import QueueLimit
 from gradewire_server.judges.verdicts.single_flight import SingleFlightJudge
-from gradewire_server.judges.verdicts.stored import StoreCachedJudge
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.telemetry import StorageTelemetry
 

@@ -1,6 +1,6 @@
 """Where verdicts are kept: memory, then the second level that vectors use. A judge costs a thousand times an encoder.
 
-It only finds and keeps; the wrappers `memory` and `stored` ask a judge for what is not there.
+It only finds and keeps; the wrappers in `cached` ask a judge for what is not there.
 """
 
 import asyncio

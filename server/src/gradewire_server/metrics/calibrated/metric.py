@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import (
     CalibratedParts,
@@ -41,7 +41,7 @@ _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedParameters(PlainParameters):
+class CalibratedParameters(Parameters):
     """Parameters of `calibrated`.
 
     Attributes:

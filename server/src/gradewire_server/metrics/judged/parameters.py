@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import ParameterError, ParameterInfo, Parameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
 from gradewire_server.metrics.judged.shown_item import View
 from gradewire_server.metrics.parameters import choice_info, take_choices
@@ -59,7 +59,7 @@ ADVICE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeParameters(PlainParameters):
+class JudgeParameters(Parameters):
     """Base of a judge metric's parameters.
 
     Attributes:

@@ -13,7 +13,7 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.result import Failure, MetricResult, Status, VqaParts
 from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
@@ -33,7 +33,7 @@ class VqaConsensus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class VqaAccuracyParameters(PlainParameters):
+class VqaAccuracyParameters(Parameters):
     """Parameters of `vqa_accuracy` and `soft_vqa_accuracy`.
 
     Attributes:

@@ -15,7 +15,7 @@ from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Status
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.text.reference_words import words_of_references
@@ -28,7 +28,7 @@ MAX_CHARACTERS: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class BleuParameters(PlainParameters):
+class BleuParameters(Parameters):
     """Parameters of `bleu`: `max_ngram` is the longest n-gram in words, 1 to 4, else ParameterError."""
 
     max_ngram: int = _LONGEST_NGRAM

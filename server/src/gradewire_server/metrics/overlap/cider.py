@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
 from gradewire_server.domain.result import CiderParts, Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, cut_warning
@@ -24,7 +24,7 @@ _SCALE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class CiderParameters(PlainParameters):
+class CiderParameters(Parameters):
     """Parameters of `cider`: whose references the weights are counted over.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, ask
 from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
 from gradewire_server.metrics.checks import check_item, cut_warning
@@ -40,7 +40,7 @@ class MeteorSynonyms(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MeteorParameters(PlainParameters):
+class MeteorParameters(Parameters):
     """Parameters of `meteor`.
 
     Attributes:

@@ -11,7 +11,7 @@ from rapidfuzz.distance import LCSseq
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ParameterInfo, Parameters
 from gradewire_server.domain.result import MetricResult, RougeLParts
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, take_choices
@@ -26,7 +26,7 @@ _UNSTEMMED_CHARACTERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RougeLParameters(PlainParameters):
+class RougeLParameters(Parameters):
     """Parameters of `rouge_l`.
 
     Attributes:

@@ -1,12 +1,14 @@
-"""The second level of the verdict cache: disk, or Redis. Single flight stands before it."""
+"""A judge behind the two levels of the verdict cache: memory, then, behind single flight, disk or Redis."""
 
 import time
+from abc import ABC
 from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgeNeed
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.judges.backend import Judge
@@ -14,17 +16,37 @@ from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.judges.verdicts.wrapper import Ask, JudgeWrapper
 
 
-class StoreCachedJudge(JudgeWrapper):
+class _CachedJudge(JudgeWrapper, ABC):
+    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
+        super().__init__(judge)
+        self._verdicts = verdicts
+
+
+class MemoryCachedJudge(_CachedJudge):
+    """Answers from memory what is there, and asks the judge behind it for the rest.
+
+    Args:
+        judge: Puts its answers into memory: a `StoreCachedJudge` stands somewhere behind this.
+        verdicts: What is known.
+    """
+
+    @override
+    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+        started_s = time.perf_counter()
+        key = await self._verdicts.key(need, self.status)
+        known = self._verdicts.find(key, need)
+        if known is not None:
+            return JudgeReply(known, AnswerSource.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
+        return await ask(deadline_s)
+
+
+class StoreCachedJudge(_CachedJudge):
     """Answers from the second level what is there; keeps what the judge behind it answers, there and in memory.
 
     Args:
         judge: Never answers with nonsense.
         verdicts: What is known.
     """
-
-    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
-        super().__init__(judge)
-        self._verdicts = verdicts
 
     @override
     async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
