@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.support.processes import (
 hear_ctrl_c()
 """
 TESTS = """
-import os, signal, subprocess, sys, time
+import contextlib, os, signal, subprocess, sys, time
 from pathlib import Path
 import pytest
 
@@ -39,6 +40,16 @@ def test_that_leaves_a_child():
 def test_that_waits_for_a_child():
     with started() as process:
         process.wait()
+
+
+@pytest.mark.timeout(1)
+def test_that_goes_on_after_its_time():
+    with started() as process:
+        deadline = time.monotonic() + 30
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(pytest.fail.Exception):
+                time.sleep(0.1)
+        Path("code").write_text(str(process.returncode))
 
 
 def test_ctrl_c():
@@ -81,10 +92,32 @@ def test_children_end_with_their_test_and_hear_ctrl_c_in_the_background(tmp_path
     assert "ERROR test_it.py::test_that_leaves_a_child" in done.stdout
     assert "the test left processes running: " in done.stdout
     assert "FAILED test_it.py::test_that_waits_for_a_child" in done.stdout
-    assert "4 passed, 1 failed, 1 error" in done.stdout or "1 failed, 4 passed, 1 error" in done.stdout, done.stdout
+    assert "FAILED test_it.py::test_that_goes_on_after_its_time" in done.stdout
+    assert "the test ran on after its 1 s, so its processes were ended: " in done.stdout
+    assert (tmp_path / "code").read_text() == str(-signal.SIGKILL)
+    assert "2 failed, 4 passed, 1 error" in done.stdout, done.stdout
     pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
-    assert len(pids) == 4
+    assert len(pids) == 5
     assert not any(map(psutil.pid_exists, pids))
+
+
+def test_a_longer_time_on_the_command_line_holds_for_children_too(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntimeout = 1\n")
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys\n"
+        "def test_it():\n"
+        "    program = 'import time; time.sleep(4); print(1)'\n"
+        "    assert subprocess.run([sys.executable, '-c', program], capture_output=True).stdout\n"
+    )
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=60"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+        timeout=90,
+    )
 
 
 def test_what_is_drawn_is_drawn_again(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
 import pytest
+import pytest_timeout
 
 _AFTER_TIMEOUT_S: Final = 2.0
 """Time for a test to end its children by itself once its time is up."""
@@ -64,12 +64,21 @@ def _read(path: Path) -> str:
 
 
 def end(pids: frozenset[int]) -> None:
-    """Ends processes at once."""
-    processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(processes, timeout=10)
+    """Ends processes at once, and leaves the exit codes of direct children to who started them."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    give_up_s = time.monotonic() + _ENDING_S
+    while any(map(_counts, pids)) and time.monotonic() < give_up_s:
+        time.sleep(0.02)
+
+
+def end_for_good(pids: frozenset[int]) -> None:
+    """Ends processes that nobody waits for any more."""
+    end(pids)
+    for pid in pids:
+        with suppress(ChildProcessError):  # a child of a child
+            os.waitpid(pid, os.WNOHANG)
 
 
 _STARTED_IN_SETUP: Final = pytest.StashKey[frozenset[int]]()
@@ -85,18 +94,27 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    limit_s = float(item.config.getini("timeout"))
-    marker = item.get_closest_marker("timeout")
-    if marker is not None and marker.args:
-        limit_s = float(marker.args[0])
+    limit_s = pytest_timeout._get_item_settings(item).timeout  # of the marker, the command line, the variable, the file
+    if not limit_s:
+        return (yield)
     before = item.stash[_STARTED_IN_SETUP]
-    timer = threading.Timer(limit_s + _AFTER_TIMEOUT_S, lambda: end(children() - before))
+    ended: list[int] = []
+
+    def end_children() -> None:
+        started = children() - before
+        ended.extend(started)
+        end(started)
+
+    timer = threading.Timer(limit_s + _AFTER_TIMEOUT_S, end_children)
     timer.daemon = True
     timer.start()
     try:
-        return (yield)
+        result = yield
     finally:
         timer.cancel()
+    if ended:
+        pytest.fail(f"the test ran on after its {limit_s:g} s, so its processes were ended: {ended}", pytrace=False)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,7 +130,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
         left = children() - known
     if left:
         said = "; ".join(f"{pid} {_command(pid)[:200]}" for pid in left)
-        end(left)
+        end_for_good(left)
         pytest.fail(f"the test left processes running: {said}", pytrace=False)
     return result
 
@@ -120,4 +138,4 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput") and session.config.getoption("numprocesses", None):
         return  # the children are pytest's own workers, which end theirs
-    end(children())
+    end_for_good(children())
