@@ -113,9 +113,17 @@ TEXTS = st.lists(PIECES | st.just(" ") | st.text(max_size=2), max_size=24).flatm
 
 
 @given(TEXTS, st.sampled_from([LAVE, GRADE, YES_NO]))
+@example("right correct", LAVE)
+@example("a fact correct", GRADE)
+@example("right.incorrect", LAVE)
+@example("right correct\u00b9", LAVE)
 def test_doing_it_twice_changes_nothing(text: str, delimiters: Delimiters) -> None:
     once = shown(text, delimiters=delimiters)
     assert shown(once, delimiters=delimiters) == once
+
+
+def test_a_word_of_a_reference_stays_beside_a_character_that_is_no_letter_of_it() -> None:
+    assert shown("It is correct\u00b9.", "correct\u00b9") == "It is correct\u00b9."
 
 
 @given(TEXTS)
