@@ -12,11 +12,10 @@ from tests.support.engines.calibrated_fits import fit_text, stored_fit
 
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.cli.calibrate.run import THRESHOLDS, line_parameters
-from gradewire.metric_types import METRIC_TYPES, prompt_text
+from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.wire import ParameterKind, wire_parameters
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
-from gradewire_server.metrics.judged.prompts import reading
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
@@ -126,8 +125,3 @@ def test_what_calibrate_reads_off_a_line_holds_for_scores_of_that_line(name: str
     assert fitted.holds_for(parameters)
     metadata = replace(METADATA, calibrations=(fitted,)).seen_by(metric.info)
     assert replace(parameters, threshold=None).resolved(metadata).threshold == 0.123
-
-
-def test_the_client_refuses_a_prompt_file_at_the_size_where_the_server_does() -> None:
-    assert prompt_text.MAX_PROMPT_BYTES == reading.MAX_BYTES
-    assert prompt_text._MAX_DOTS_IN_LINE == reading._MAX_DOTS_IN_LINE

@@ -81,7 +81,7 @@ class AgainstModel(RuleBasedStateMachine):
         assert len(self.lru) == len(kept)
         assert all(self.lru.peek(key) == value for key, value in kept)
         assert self.lru.used_bytes == sum(size(*pair) for pair in kept) <= _MAX_BYTES
-        assert self.lru.protected_bytes == sum(size(*pair) for pair in self.protected)
+        assert self.lru._protected_bytes == sum(size(*pair) for pair in self.protected)
 
 
 TestAgainstModel = AgainstModel.TestCase

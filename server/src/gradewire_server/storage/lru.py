@@ -54,11 +54,6 @@ class SegmentedLru:
         """Bytes accounted for, at most `max_bytes`."""
         return self._bytes
 
-    @property
-    def protected_bytes(self) -> int:
-        """Of `used_bytes`, those in the protected segment."""
-        return self._protected_bytes
-
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, which becomes the most recently used one, or None."""
         value = self._protected.get(key)

@@ -243,6 +243,6 @@ def test_every_job_ends_once_whoever_cancels_when(
         for job in flat:
             assert len(job.ends) == 1
             assert job.ends == ["done"] or job.cancelled
-        assert batcher.queued_tokens == 0
+        assert batcher._queue.tokens == 0
 
     asyncio.run(scenario())

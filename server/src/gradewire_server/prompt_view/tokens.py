@@ -6,7 +6,7 @@ from gradewire_models.errors import ModelError
 from gradewire_models.judges import load_judge
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptTooLongError, open_chat_tokenizer
 from gradewire_server.judges.local.labels import LabelsError
-from gradewire_server.requests.prompts.view import PromptRound, PromptViewError, with_markup
+from gradewire_server.prompt_view.rounds import PromptRound, PromptViewError, with_markup
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _TEMPLATE_OF_UNKNOWN = "chatml"
