@@ -1,25 +1,19 @@
 """What to score with: options that several commands share."""
 
-from __future__ import annotations
-
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gradewire.cli.options.group import option_group
-from gradewire.cli.options.prompts import read_prompt_file
+from gradewire.cli.options.prompts import GivenPrompt, read_prompt_file
 from gradewire.cli.problems import one_line_errors
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Preset, Synthetic
 from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gradewire.cli.options.prompts import GivenPrompt
-    from gradewire.metric_types.base import Metric
-    from gradewire.metric_types.encoders import Preset, Synthetic
 
 _HELP_COLUMNS = 78
 _PLACEHOLDERS = {

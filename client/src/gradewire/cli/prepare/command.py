@@ -1,30 +1,30 @@
 """`gradewire prepare`: gets the references of a file ready before answers come."""
 
-from __future__ import annotations
-
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from gradewire import AsyncClient
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.metrics import MetricOptions, metric_options, metrics_help
 from gradewire.cli.output.progress import progress
-from gradewire.cli.prepare.generation import generate_options, generation_of, sentences_so_far, write_rows
+from gradewire.cli.prepare.generation import (
+    GenerateOptions,
+    generate_options,
+    generation_of,
+    sentences_so_far,
+    write_rows,
+)
 from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.every_metric import over_a_file, written_metrics
 from gradewire.cli.run.file_references import FileReferences
 from gradewire.cli.run.plan import judge_remarks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire import AsyncClient
-    from gradewire.cli.prepare.generation import GenerateOptions
-    from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
+from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport
 
 # Failures told one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10

@@ -1,15 +1,11 @@
 """Runs what may block for ever outside the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools
 import threading
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import TypeVar
 
 T = TypeVar("T")
 
