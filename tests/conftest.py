@@ -12,6 +12,7 @@ from tests.support.processes import (  # noqa: F401 - hooks
     pytest_runtest_setup,
     pytest_runtest_teardown,
     pytest_sessionfinish,
+    pytest_timeout_set_timer,
 )
 from tests.support.servers.triton import TritonServer
 
