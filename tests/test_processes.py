@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,36 +174,58 @@ def test_a_test_whose_child_was_killed_fails_whatever_it_makes_of_it(tmp_path: P
     assert [(tmp_path / name).read_text() for name in ("passes", "skipped", "raises")] == [str(-signal.SIGKILL)] * 3
 
 
+def draw(folder: Path, tests: str, *arguments: str) -> None:
+    """Runs tests under the project's own configuration and hooks; they have to pass."""
+    (folder / "test_drawn.py").write_text(tests)
+    configured = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "--confcutdir", str(ROOT)]
+    ours = ["-p", "tests.conftest", "-p", "no:cacheprovider"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *configured, *ours, *arguments, "test_drawn.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+        timeout=90,
+    )
+
+
 def test_what_is_drawn_is_drawn_again(tmp_path: Path) -> None:
-    program = tmp_path / "test_drawn.py"
-    program.write_text(
+    tests = (
         "import json, pathlib\nfrom hypothesis import given, strategies as st\n"
         "drawn = []\n"
         "@given(st.text())\ndef test_it(text): drawn.append(text)\n"
         "def test_write(): pathlib.Path('drawn.json').write_text(json.dumps(drawn))\n"
     )
-    configured = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "--confcutdir", str(ROOT)]
     runs = []
     for _ in range(2):
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                *configured,
-                "-p",
-                "tests.conftest",
-                "-p",
-                "no:cacheprovider",
-                str(program),
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            check=True,
-            timeout=90,
-        )
+        draw(tmp_path, tests)
         runs.append(json.loads((tmp_path / "drawn.json").read_text()))
     assert runs[0] == runs[1]
     assert len(set(runs[0])) > 20
+
+
+def test_a_search_draws_ten_times_as_much_also_where_a_test_says_how_much(tmp_path: Path) -> None:
+    tests = (
+        "import pathlib\nfrom hypothesis import given, settings, strategies as st\n"
+        "from tests.support.examples import example_count\n"
+        "def count(name):\n    with pathlib.Path(name).open('a') as file: file.write('.')\n"
+        "@given(st.integers())\ndef test_that_says_nothing(_): count('nothing')\n"
+        "@settings(max_examples=example_count(6))\n@given(st.integers())\ndef test_that_says_6(_): count('6')\n"
+    )
+    counts = []
+    # The last is how `make test-search` runs them: a worker has to have loaded the profile before it imports the tests.
+    for arguments in ([], ["--hypothesis-profile=search", "--hypothesis-seed=1", "-n", "2"]):
+        draw(tmp_path, tests, *arguments)
+        counts.append([len((tmp_path / name).read_text()) for name in ("nothing", "6")])
+        for name in ("nothing", "6"):
+            (tmp_path / name).unlink()
+    assert counts == [[100, 6], [1000, 60]]
+
+
+def test_no_test_says_how_many_examples_it_draws_whatever_the_profile() -> None:
+    fixed = [
+        f"{path.relative_to(ROOT)}: {said}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for said in re.findall(r"max_examples=\d+", path.read_text())
+    ]
+    assert not fixed, "example_count(…) draws more of them in `make test-search`"
