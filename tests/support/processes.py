@@ -11,15 +11,16 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pytest
-import pytest_timeout
 
 _AFTER_TIMEOUT_S: Final = 2.0
 """Time for a test to end its children by itself once its time is up."""
 _ENDING_S: Final = 3.0
 """Time for processes that were told to end, and for what they started, to be gone."""
+_KILLING_S: Final = 10.0
+"""Time for processes to be gone that were killed."""
 _HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Processes of the standard library that serve this one until it ends."""
 
@@ -48,8 +49,11 @@ def _started_by(pid: int) -> list[int]:
 
 
 def _counts(pid: int) -> bool:
-    state = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1]
-    return state not in ([], ["Z"]) and not any(name in _command(pid) for name in _HELPERS)
+    return _runs(pid) and not any(name in _command(pid) for name in _HELPERS)
+
+
+def _runs(pid: int) -> bool:
+    return _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] not in ([], ["Z"])
 
 
 def _command(pid: int) -> str:
@@ -64,24 +68,33 @@ def _read(path: Path) -> str:
 
 
 def end(pids: frozenset[int]) -> None:
-    """Ends processes at once, and leaves the exit codes of direct children to who started them."""
+    """Ends processes at once, and leaves to the test how they ended.
+
+    Nobody waits for them here: a `Popen` whose child somebody else waited for says that it ended well.
+    """
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    give_up_s = time.monotonic() + _ENDING_S
-    while any(map(_counts, pids)) and time.monotonic() < give_up_s:
+    give_up_s = time.monotonic() + _KILLING_S
+    while any(map(_runs, pids)) and time.monotonic() < give_up_s:
         time.sleep(0.02)
 
 
-def end_for_good(pids: frozenset[int]) -> None:
-    """Ends processes that nobody waits for any more."""
-    end(pids)
-    for pid in pids:
-        with suppress(ChildProcessError):  # a child of a child
-            os.waitpid(pid, os.WNOHANG)
-
-
 _STARTED_IN_SETUP: Final = pytest.StashKey[frozenset[int]]()
+_TIME_IS_UP_S: Final = pytest.StashKey[float]()
+"""When pytest-timeout interrupts the test, on the monotonic clock; absent where nothing limits it."""
+
+
+class _Limit(Protocol):
+    """What pytest-timeout made of its marker, its option, its variable and its setting."""
+
+    timeout: float
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: _Limit) -> Generator[None, Any, Any]:
+    item.stash[_TIME_IS_UP_S] = time.monotonic() + settings.timeout
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -92,29 +105,28 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, trylast=True)  # pytest-timeout may set its timer in this hook as well
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    limit_s = pytest_timeout._get_item_settings(item).timeout  # of the marker, the command line, the variable, the file
-    if not limit_s:
+    if _TIME_IS_UP_S not in item.stash:
         return (yield)
     before = item.stash[_STARTED_IN_SETUP]
-    ended: list[int] = []
+    fired = threading.Event()
 
-    def end_children() -> None:
-        started = children() - before
-        ended.extend(started)
-        end(started)
+    def fire() -> None:
+        fired.set()
+        end(children() - before)
 
-    timer = threading.Timer(limit_s + _AFTER_TIMEOUT_S, end_children)
+    timer = threading.Timer(item.stash[_TIME_IS_UP_S] + _AFTER_TIMEOUT_S - time.monotonic(), fire)
     timer.daemon = True
     timer.start()
     try:
-        result = yield
+        return (yield)
     finally:
         timer.cancel()
-    if ended:
-        pytest.fail(f"the test ran on after its {limit_s:g} s, so its processes were ended: {ended}", pytrace=False)
-    return result
+        timer.join()
+        if fired.is_set():
+            # Whatever the test made of it: a child that was killed shows nothing. What it raised is shown above this.
+            pytest.fail(f"the test went on for {_AFTER_TIMEOUT_S:g} s after its time was up: its processes were ended")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -130,7 +142,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
         left = children() - known
     if left:
         said = "; ".join(f"{pid} {_command(pid)[:200]}" for pid in left)
-        end_for_good(left)
+        end(left)
         pytest.fail(f"the test left processes running: {said}", pytrace=False)
     return result
 
@@ -138,4 +150,4 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput") and session.config.getoption("numprocesses", None):
         return  # the children are pytest's own workers, which end theirs
-    end_for_good(children())
+    end(children())

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
 from gradewire_models.build import build_model, check_quality, verify_built
@@ -74,7 +75,7 @@ def session_of(package: Package, precision: str) -> onnxruntime.InferenceSession
 
 
 @every_kind
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=example_count(10))
 @given(lengths=st.lists(st.integers(1, MAX_TOKENS), min_size=1, max_size=5), seed=st.integers(0, 1000))
 def test_every_output_agrees_with_the_reference_in_any_batch(
     tame: dict[str, Package], architecture: str, precision: str, lengths: list[int], seed: int

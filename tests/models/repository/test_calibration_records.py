@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.models.repository.test_config import FILES
 from tests.support.engines.calibrations import SMILE, calibration, stored_calibrations
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.catalog.calibration import StoredCalibration, fitting, merge, of_users
@@ -19,7 +20,7 @@ from gradewire_models.repository.config import make_config, read_config, write_c
 from gradewire_models.repository.serving import Serving
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 @given(found=st.lists(stored_calibrations(), max_size=4))
 def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibration]) -> None:
     with TemporaryDirectory() as scratch:
@@ -29,7 +30,7 @@ def test_what_is_written_is_read_back(bert: Package, found: list[StoredCalibrati
         assert calibrations_in(read_config(path)[1]).readable == kept
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 @given(below=st.lists(stored_calibrations(), max_size=4), above=st.lists(stored_calibrations(), max_size=4))
 def test_the_one_above_takes_the_place(below: list[StoredCalibration], above: list[StoredCalibration]) -> None:
     merged = merge(below, above)

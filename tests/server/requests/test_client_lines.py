@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_types.metric_values import MODELS, metrics_named
 from tests.support.engines.calibrated_fits import fit_text, stored_fit
+from tests.support.examples import example_count
 
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.cli.calibrate.run import THRESHOLDS, line_parameters
@@ -64,7 +65,7 @@ def test_the_list_names_the_parameters_of_the_wire(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=example_count(40), deadline=None)
 @given(data=st.data())
 def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, data: st.DataObject) -> None:
     wanted = data.draw(metrics_named(name, texts=MODELS))
@@ -109,7 +110,7 @@ def test_what_the_client_leaves_unset_is_the_servers_default(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=example_count(25), deadline=None)
 @given(data=st.data())
 def test_what_calibrate_reads_off_a_line_holds_for_scores_of_that_line(name: str, data: st.DataObject) -> None:
     wanted = data.draw(metrics_named(name, texts=MODELS))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.support.examples import example_count
 
 from gradewire_server.storage.lru import ENTRY_OVERHEAD_BYTES, SegmentedLru
 
@@ -85,7 +86,7 @@ class AgainstModel(RuleBasedStateMachine):
 
 
 TestAgainstModel = AgainstModel.TestCase
-TestAgainstModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAgainstModel.settings = settings(max_examples=example_count(60), stateful_step_count=40, deadline=None)
 
 
 def name(number: int) -> bytes:

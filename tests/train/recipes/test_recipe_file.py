@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 import gradewire_models
 from gradewire_train.errors import TrainingError
@@ -40,7 +41,7 @@ RECIPES = st.builds(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=example_count(20))
 @given(recipe=RECIPES)
 def test_a_recipe_is_read_back_as_it_was_written(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("recipes") / "recipe.toml"

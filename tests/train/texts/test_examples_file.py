@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example, texts
@@ -24,7 +25,7 @@ EXAMPLES = st.builds(Example, st.sampled_from(TASKS), WORDS, answers("said "), a
 GOOD = {"task": "nli", "question": "", "anchor": "a", "positive": "b", "negatives": ["c"]}
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(examples=st.lists(EXAMPLES, min_size=1, max_size=3))
 def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("examples") / "examples.jsonl"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
 from gradewire_models.build.graph.encoder import encoder_graph
@@ -51,7 +52,7 @@ def run(package: Package, texts: list[NDArray[np.int64]], *, padding: int = 0, e
 
 
 @both
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=example_count(15))
 @given(lengths=lengths_of_a_batch, seed=st.integers(0, 1000))
 def test_every_output_agrees_with_the_reference_in_any_batch(
     packages: dict[str, Package], architecture: str, lengths: list[int], seed: int
@@ -68,7 +69,7 @@ def test_every_output_agrees_with_the_reference_in_any_batch(
 
 
 @both
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=example_count(10))
 @given(lengths=lengths_of_a_batch, seed=st.integers(0, 1000), padding=st.integers(0, len(WORDS) - 1))
 def test_neighbours_padding_and_width_change_nothing(
     packages: dict[str, Package], architecture: str, lengths: list[int], seed: int, padding: int

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import make_package
 from tokenizers import Tokenizer
 
@@ -287,7 +288,7 @@ def engines(minilm: Path, runner: asyncio.Runner) -> Iterator[list[Backends]]:
         runner.run(engine.close())
 
 
-@settings(max_examples=25)
+@settings(max_examples=example_count(25))
 @given(seed=st.integers(0, 2**32), delays_ms=st.lists(st.integers(0, 40), min_size=8, max_size=8))
 def test_cancelling_half_of_the_calls_leaves_the_others_right(
     runner: asyncio.Runner, engines: list[Backends], seed: int, delays_ms: list[int]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import token_vectors, with_special
 from tests.support.engines.programs import Table, at
+from tests.support.examples import example_count
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
@@ -206,7 +207,7 @@ def test_the_models_own_layer_is_filled_in_and_a_corpus_named() -> None:
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=9).map(" ".join)
 
 
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 @given(WORDS, st.lists(WORDS, min_size=1, max_size=5), st.booleans())
 def test_it_is_what_the_definition_says(prediction: str, references: list[str], weigh: bool) -> None:  # noqa: FBT001 - drawn
     """Against plain loops, all references at once and one by one."""

@@ -6,6 +6,7 @@ from unicodedata import category
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 import gradewire_server.metrics.judged.neutralise as neutralise_module
 from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
@@ -145,7 +146,7 @@ def test_nothing_behind_what_is_shown_is_looked_at(monkeypatch: pytest.MonkeyPat
     assert sum(looked_at) < 200_000
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=example_count(12), deadline=None)
 @given(
     st.lists(st.sampled_from(["\u5df4", "a", " ", "\u200b", "\u200d", "\u0928\u200d\u0940"]), max_size=200),
     st.integers(1, 50),
