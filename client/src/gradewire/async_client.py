@@ -100,7 +100,7 @@ class AsyncClient(ClientBase):
             GradewireError: No request was answered; which one says why.
         """
         check_rows("items", items)
-        call = CallOptions.of("score", metrics, options)
+        call = CallOptions.of("AsyncClient.score", metrics, options)
         return await self._calls.score(list(items), call, progress)
 
     def score_stream(
@@ -125,7 +125,7 @@ class AsyncClient(ClientBase):
             GradewireError: While iterating; what was yielded before stands.
         """
         check_rows("items", items, may_be_async=True)
-        call = CallOptions.of("score_stream", metrics, options)
+        call = CallOptions.of("AsyncClient.score_stream", metrics, options)
         return _flatten(self._calls.stream(_turns(items), call))
 
     async def prepare(
@@ -156,7 +156,7 @@ class AsyncClient(ClientBase):
             GradewireError: Which one says why; what was done is kept.
         """
         check_rows("entries", entries)
-        call = CallOptions.of("prepare", metrics, options)
+        call = CallOptions.of("AsyncClient.prepare", metrics, options)
         return await self._calls.prepare(list(entries), call, progress, generate)
 
     def submit(
@@ -178,7 +178,7 @@ class AsyncClient(ClientBase):
             callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
             **options: As `score`; `deadline_s` runs from when its turn comes.
         """
-        call = CallOptions.of("submit", metrics, options)
+        call = CallOptions.of("AsyncClient.submit", metrics, options)
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:

@@ -61,7 +61,7 @@ class Client(ClientBase):
         """Scores items, in order, and waits for the report; arguments and errors as `AsyncClient.score`."""
         check_rows("items", items)
         taken = list(items)
-        call = CallOptions.of("score", metrics, options)
+        call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
 
     def score_stream(
@@ -75,7 +75,7 @@ class Client(ClientBase):
         The items are read on a thread of their own, so their source may block.
         """
         check_rows("items", items)
-        call = CallOptions.of("score_stream", metrics, options)
+        call = CallOptions.of("Client.score_stream", metrics, options)
         running = self._background.running()
         reader = IterableReader(items)
         return _iterate(running.loop, reader, running.calls.stream(reader, call).run())
@@ -92,7 +92,7 @@ class Client(ClientBase):
         """Gets references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
         check_rows("entries", entries)
         taken = list(entries)
-        call = CallOptions.of("prepare", metrics, options)
+        call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate))
 
     def submit(
@@ -104,7 +104,7 @@ class Client(ClientBase):
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
         """Scores later: returns at once, never raises; arguments as `AsyncClient.submit`."""
-        call = CallOptions.of("submit", metrics, options)
+        call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
         except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop

@@ -246,7 +246,7 @@ class HashEngine:
                 dims=DIMS,
                 max_tokens=self._max_tokens,
                 licence="Apache-2.0",
-                numeric_class="fp32-cpu",
+                precision="fp32-cpu",
                 metadata=ModelMetadata(
                     calibrations=stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
                     if name in self.calibrated

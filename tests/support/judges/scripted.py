@@ -107,7 +107,7 @@ def judge_status(name: str, *, digest: str = "", is_default: bool = False, state
         is_default=is_default,
         max_tokens=4096,
         licence="Apache-2.0",
-        numeric_class="scripted",
+        precision="scripted",
         kind="judge",
         remarks=("says what a test wrote",),
     )

@@ -88,7 +88,7 @@ async def wire_server(
     request_log = RequestLog(stream=log_text)
     calls = Calls(lifecycle, telemetry, request_log, tokens=tokens)
     admission = Admission(capacity or Capacity())
-    telemetry.watch(admission)
+    telemetry.expose(admission)
     context = context_over(
         engine,
         limits=limits,

@@ -24,12 +24,12 @@ class CallOptions:
 
     @classmethod
     def of(cls, method: str, metrics: MetricsLike, options: PrepareOptions) -> Self:
-        """The options of a call of a client's method.
+        """The options of a call of a client's method, CLASS.METHOD.
 
         Raises:
             TypeError: The method has no such option; said as Python says it.
         """
-        known = PrepareOptions if method == "prepare" else ScoreOptions
+        known = PrepareOptions if method.endswith(".prepare") else ScoreOptions
         if unknown := options.keys() - known.__optional_keys__:
             raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
         said: dict[str, Any] = {**options}

@@ -1,8 +1,9 @@
 """``gradewire models build``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -65,21 +66,8 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
 @without_traceback()
-def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
-    names: tuple[str, ...],
-    every: bool,  # noqa: FBT001 - as above
-    target: str,
-    precision: str | None,
-    accelerator: str | None,
-    instances: int | None,
-    threads: int | None,
-    wheels: Path | None,
-    keep_downloads: bool,  # noqa: FBT001 - as above
-    adapter: Path | None,
-    own_name: str,
-    form: str | None,
-    repository: Path,
-    judge_repository: Path | None,
+def build(
+    names: tuple[str, ...], repository: Path, judge_repository: Path | None, *, every: bool, **options: Any
 ) -> None:
     """Build encoders and judges; without a NAME the default encoder.
 
@@ -98,69 +86,79 @@ def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
+    variant = _Variant.of(options)
+    copies = Copies(options["instances"], options["threads"])
+    downloads: dict[str, Any] = {name: options[name] for name in ("wheels", "keep_downloads")}
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
-    if form and not judges:
+    if options["form"] and not judges:
         raise click.UsageError("--form belongs to a judge")
-    _check_adapter(adapter, own_name, alone=not (every or judges or len(encoders) > 1 or target != "cpu"))
-    build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
+    variant.check_adapter(alone=not (every or judges or len(encoders) > 1))
+    build_judges(judges, judge_repository, form=options["form"], **downloads)
     if judges and not encoders:
         return
-    copies = Copies(instances, threads)
     # An adapter goes into published weights, which no other model in the repository has.
-    standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
+    standing_alone = [] if variant.adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
-    if exported and target != "cpu":
+    if exported and variant.target != "cpu":
         raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
     models = _choose(listed, every=every) if listed or every or not exported else []
-    chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
+    chosen = [variant.of_model(model) for model in models]
     for name in exported:
         standing, written = renew_exported(repository, name, copies)
         _tell_standing(standing, renewed=written)
     for model in chosen:
         with ConsoleProgress(console, model.name) as progress:
-            result = build_model(
-                model,
-                repository,
-                wheels=wheels,
-                keep_downloads=keep_downloads,
-                copies=copies,
-                report=progress.report,
-            )
+            result = build_model(model, repository, copies=copies, report=progress.report, **downloads)
         _tell(result)
 
 
-def _check_adapter(adapter: Path | None, own_name: str, *, alone: bool) -> None:
-    if own_name and adapter is None:
-        raise click.UsageError("--name belongs to --adapter")
-    if adapter is not None and not alone:
-        raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """What is built of a model of the catalog; attributes as the options of the same names."""
 
+    target: str
+    precision: str | None
+    accelerator: str | None
+    adapter: Path | None
+    own_name: str
 
-def _adapt(models: list[CatalogModel], adapter: Path | None, own_name: str) -> list[CatalogModel]:
-    from gradewire_models.build import user_adapted  # noqa: PLC0415 - as in `build`
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Those among a command's options."""
+        return cls(**{field.name: options[field.name] for field in fields(cls)})
 
-    return models if adapter is None else [user_adapted(adapter, model, own_name) for model in models]
+    def check_adapter(self, *, alone: bool) -> None:
+        """Refuses an adapter that does not go into a single encoder for CPUs."""
+        if self.own_name and self.adapter is None:
+            raise click.UsageError("--name belongs to --adapter")
+        if self.adapter is not None and not (alone and self.target == "cpu"):
+            raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
+
+    def of_model(self, model: CatalogModel) -> CatalogModel:
+        """The catalog's variant of a model for the target, or the model with the adapter in its weights."""
+        from gradewire_models.build import user_adapted  # noqa: PLC0415 - as in `build`
+
+        if self.adapter is not None:
+            model = user_adapted(self.adapter, model, self.own_name)
+        if self.target == "cpu":
+            if self.precision or self.accelerator:
+                raise click.UsageError("--precision and --accelerator belong to --target gpu")
+            return model
+        if model.base:
+            raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
+        accelerator = self.accelerator or "cuda"
+        if (accelerator, self.precision) == ("tensorrt", "fp32"):
+            raise click.UsageError(
+                "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to "
+                "fp32"
+            )
+        return find_model(f"{model.name}-{self.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 
 def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:
     return base_models() if every else [find_model(name) for name in names] or [default_model()]
-
-
-def _for_target(model: CatalogModel, target: str, precision: str | None, accelerator: str | None) -> CatalogModel:
-    if target == "cpu":
-        if precision or accelerator:
-            raise click.UsageError("--precision and --accelerator belong to --target gpu")
-        return model
-    if model.base:
-        raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
-    accelerator = accelerator or "cuda"
-    if (accelerator, precision) == ("tensorrt", "fp32"):
-        raise click.UsageError(
-            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
-        )
-    return find_model(f"{model.name}-{precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:

@@ -64,7 +64,7 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """One model as the server sees it; fields as gradewire.v1.Model."""
+    """One model as the server sees it; fields as gradewire.v1.Model, whose numeric_class is `precision`."""
 
     name: str
     digest: str
@@ -75,7 +75,7 @@ class ModelStatus:
     dims: int = 0
     max_tokens: int = 0
     licence: str = ""
-    numeric_class: str = ""
+    precision: str = ""
     metadata: ModelMetadata = NO_MODEL
     kind: str = "encoder"  # or "judge"
     remarks: tuple[str, ...] = ()

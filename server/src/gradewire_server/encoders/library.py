@@ -227,7 +227,7 @@ class ModelLibrary(ModelIndex):
             dims=known.dims,
             max_tokens=known.max_tokens,
             licence=known.licence,
-            numeric_class=known.numeric_class,
+            precision=known.numeric_class,
         )
 
 
@@ -265,7 +265,7 @@ def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "
         dims=model.dims,
         max_tokens=model.max_tokens,
         licence=model.licence,
-        numeric_class=model.numeric_class,
+        precision=model.numeric_class,
         metadata=_metadata_of(model),
         remarks=model.remarks,
     )

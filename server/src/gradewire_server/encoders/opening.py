@@ -42,7 +42,7 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
     """
     telemetry = EncoderTelemetry(registry)
     pending = PendingTexts()
-    telemetry.watch(in_flight=lambda: len(pending))
+    telemetry.expose(in_flight=lambda: len(pending))
 
     def library_of(source: ModelSource) -> ModelLibrary:
         return ModelLibrary(

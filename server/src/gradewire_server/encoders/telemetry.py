@@ -42,7 +42,7 @@ class EncoderTelemetry:
         self.dropped = counter("dropped_texts", "Queued texts that nobody wanted any more.", ("reason",))
         self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
 
-    def watch(self, *, in_flight: Callable[[], float]) -> None:
+    def expose(self, *, in_flight: Callable[[], float]) -> None:
         """Shows how many texts are being worked out, read when it is asked for."""
         gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
         gauge.set_function(in_flight)

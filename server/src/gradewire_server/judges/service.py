@@ -63,7 +63,7 @@ class JudgeService(Judges, ModelIndex):
         self._library = JudgeLibrary(backend, default=default, wrap=self._wrapped)
         self._entering = 0
         self._closed = False
-        telemetry.watch(
+        telemetry.expose(
             queued=lambda: self._limit.waiting + self._entering, up=lambda: 1.0 if self.health().ready else 0.0
         )
 

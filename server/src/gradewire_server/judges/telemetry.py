@@ -50,7 +50,7 @@ class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
             "gradewire_judge_remote_in_flight", "Requests on their way to a judge's server.", registry=registry
         )
 
-    def watch(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
+    def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
         """Adds gauges that are read when Prometheus asks for them."""
         self._gauge("queue_items", "Needs that are not answered yet, those at work included.", queued)
         self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.", up)

@@ -51,7 +51,7 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
         dims=status.dims,
         max_tokens=status.max_tokens,
         licence=status.licence,
-        numeric_class=status.numeric_class,
+        numeric_class=status.precision,
         kind=status.kind,
         remarks=(*status.remarks, *_of_other_versions(status, metrics)),
         without_metrics=_beyond(status, metrics) if status.kind == "encoder" and status.state in USABLE_STATES else {},

@@ -48,7 +48,7 @@ class StorageTelemetry:
         )
         self.set_breaker(BreakerState.CLOSED)
 
-    def watch(self, memory: SegmentedLru) -> None:
+    def expose(self, memory: SegmentedLru) -> None:
         """Shows how full the in-process cache is, read when it is asked for."""
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))

@@ -290,10 +290,10 @@ async def test_a_model_that_is_replaced_under_load_is_followed_and_never_mixed(
 async def test_a_model_that_only_triton_knows_is_refused_with_both_digests_until_it_lies_here_too(
     shape: Shape, models: Models, tmp_path: Path
 ) -> None:
-    front = tmp_path / "front"
-    shutil.copytree(models.repositories[0], front)
-    (front / TINY / "1" / "model.onnx").unlink()  # a front needs description and tokenizer alone
-    async with opened(front, shape.triton) as apart:
+    replica = tmp_path / "replica"
+    shutil.copytree(models.repositories[0], replica)
+    (replica / TINY / "1" / "model.onnx").unlink()  # a replica needs description and tokenizer alone
+    async with opened(replica, shape.triton) as apart:
         assert apart.engine.health().models == {TINY: True}
         shape.replace(models.repositories[1])
         await asyncio.to_thread(shape.triton.load, TINY)

@@ -82,7 +82,7 @@ async def test_one_odd_item_changes_nothing_for_others(odd: bytes | None) -> Non
             assert isinstance(failure, Failure)
             assert failure.status in {Status.UNPARSABLE, Status.INTERNAL}
         assert (await judge.choose(choose(), deadline_s=None)).answer == before
-        assert judge.status.numeric_class == "remote"
+        assert judge.status.precision == "remote"
     assert server.heard[-1].body.keys() == server.heard[0].body.keys()
     # However many odd ones there are, our own question is not sent each time.
     assert sum(map(own, server.heard)) <= 1
@@ -99,7 +99,7 @@ async def test_what_a_server_does_not_do_is_left_out_and_its_verdicts_are_of_ano
         assert len(server.heard) == asked + 1
         assert not {"logprobs", "structured_outputs", "continue_final_message"} & server.heard[-1].body.keys()
         assert judge.status.digest == full.digest
-        assert judge.status.numeric_class == "remote without logprobs, constrains, continues"
+        assert judge.status.precision == "remote without logprobs, constrains, continues"
         assert "logprobs" in judge.status.remarks[-1]
 
 
@@ -114,7 +114,7 @@ async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
         answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Choice)
         assert answer.mass is not None
-        assert judge.status.numeric_class == "remote"
+        assert judge.status.precision == "remote"
         asked = len(server.heard)
         await judge.choose(choose(), deadline_s=None)
         assert len(server.heard) == asked + 1

@@ -65,7 +65,7 @@ async def test_another_tenant_or_build_or_arithmetic_meets_no_verdict(open_disk:
     await asked_again(stores, choose())
     rebuilt, other_class = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     rebuilt.known["scripted"]._status = judge_status("scripted", digest="1" * 64)
-    other_class.known["scripted"]._status = replace(judge_status("scripted"), numeric_class="another")
+    other_class.known["scripted"]._status = replace(judge_status("scripted"), precision="another")
     for bench in ({"namespace": "m"}, {"source": rebuilt}, {"source": other_class}):
         reply, asked = await asked_again(stores, choose(), **bench)
         assert reply.source is AnswerSource.COMPUTED

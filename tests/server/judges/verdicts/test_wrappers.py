@@ -73,7 +73,7 @@ async def test_what_was_read_in_another_way_than_its_name_says_is_not_kept(
     asking = asyncio.create_task(memory.choose(choose()))
     while not judge.running:  # noqa: ASYNC110 - nothing announces it
         await asyncio.sleep(0)
-    judge._status = replace(before, numeric_class="scripted without logprobs")
+    judge._status = replace(before, precision="scripted without logprobs")
     opened.set_result(None)
     await asking
     assert (await memory.choose(choose())).source is AnswerSource.COMPUTED

@@ -58,13 +58,13 @@ class RemoteJudge(Judge):
     @property
     @override
     def status(self) -> ModelStatus:
-        # Verdicts that were read in another way are of another numeric class.
+        # Verdicts that were read in another way are of another precision.
         lacks = self._server.lacks
         if not lacks:
             return self._status
         return replace(
             self._status,
-            numeric_class=f"{self._status.numeric_class} without {lacks}",
+            precision=f"{self._status.precision} without {lacks}",
             remarks=(*self._status.remarks, f"Its server does not give what its kind can: {lacks}."),
         )
 

@@ -59,6 +59,6 @@ class StoreCachedJudge(_CachedJudge):
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
         reply = await ask(deadline_s)
         # A server that turned out to give less meanwhile was read in another way than the key says.
-        if not isinstance(reply.answer, Failure) and self.status.numeric_class == status.numeric_class:
+        if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
             self._verdicts.keep(key, reply.answer)
         return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))

@@ -73,7 +73,7 @@ class SingleFlightJudge(JudgeWrapper):
     async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
         until_s = math.inf if deadline_s is None else deadline_s
         # A server that turned out to give less is read in another way, which is another computation.
-        name = (replace(need, model=""), self.status.numeric_class)
+        name = (replace(need, model=""), self.status.precision)
         pending = self._pending.get(name)
         joined = pending is not None
         if pending is None:

@@ -18,7 +18,7 @@ PLACEHOLDER: Final = "[...]"
 """What is shown in place of what was taken out; no word, so it is no label of any prompt."""
 
 _WORD: Final = re.compile(r"\w+")
-_ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
+_BARE_WORD: Final = re.compile(r"[a-z0-9]+")
 _LEAST_LETTERS: Final = 4
 """Labels with no word as long as this (yes, no, 3, A) are words of ordinary answers: they go behind "Rating" only."""
 
@@ -60,14 +60,17 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     """
     if not delimiters.labels:
         return text
-    answers = set(_WORD.findall(folded(" ".join(references))))
+    left = _taken_out(text, delimiters, references, question)
+    # What is left may be praise that is all there is now ("right correct"). It ends: each time the text loses a word.
+    while left != text:
+        text, left = left, _taken_out(left, delimiters, references, question)
+    return left
+
+
+def _taken_out(text: str, delimiters: Delimiters, references: Sequence[str], question: str) -> str:
+    said = " ".join(references)
+    answers = set(_WORD.findall(folded(said)))
     scales = answers.union(_WORD.findall(folded(question)))
-    while (left := _masked_once(text, delimiters, answers, scales)) != text:
-        text = left  # what is taken out may leave praise that is now all there is
-    return left if left.isascii() else _without_bare_labels(left, delimiters, answers, references)
-
-
-def _masked_once(text: str, delimiters: Delimiters, answers: set[str], scales: set[str]) -> str:
     pieces: list[str] = []
     begin = 0
     for match in _praise(delimiters).finditer(folded(text)):
@@ -75,17 +78,21 @@ def _masked_once(text: str, delimiters: Delimiters, answers: set[str], scales: s
             continue
         pieces += (text[begin : match.start()], PLACEHOLDER)
         begin = match.end()
-    return "".join((*pieces, text[begin:]))
+    left = "".join((*pieces, text[begin:])) if pieces else text
+    return left if left.isascii() else _without_bare_labels(left, delimiters, answers.union(_bare_words(said)))
 
 
-def _without_bare_labels(text: str, delimiters: Delimiters, answers: set[str], references: Sequence[str]) -> str:
+def _without_bare_labels(text: str, delimiters: Delimiters, answers: set[str]) -> str:
     """Without labels in ASCII that touch only other characters: a judge reads "correct¹" as "correct"."""
-    bare = answers.union(_ASCII_WORD.findall(" ".join(references).lower()))
 
     def shown(match: re.Match[str]) -> str:
-        return match[0] if bare.issuperset(_WORD.findall(match[0].lower())) else PLACEHOLDER
+        return match[0] if answers.issuperset(_bare_words(match[0])) else PLACEHOLDER
 
     return _bare_labels(delimiters).sub(shown, text)
+
+
+def _bare_words(text: str) -> list[str]:
+    return _BARE_WORD.findall(text.lower())
 
 
 def _is_answer(match: re.Match[str], answers: set[str], scales: set[str]) -> bool:

@@ -57,7 +57,7 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Similarities:
     """What the encoder said of an item.
 
     Attributes:
@@ -70,9 +70,9 @@ class Evidence:
     keywords: Mapping[int, Keyword]
     truncated: bool
 
-    def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Evidence":
+    def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Similarities":
         """A copy with further keyword terms."""
-        return Evidence(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
+        return Similarities(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
@@ -124,14 +124,14 @@ def can_still_win(texts: SmileTexts, sentences: NDArray[np.float64], parameters:
     return tuple(index for index in texts.asked if highest[index] >= least)
 
 
-def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) -> MetricResult:
+def grade(texts: SmileTexts, similarities: Similarities, parameters: SmileParameters) -> MetricResult:
     """The score of the best reference and its parts; equal scores name the lowest reference index.
 
     Without a threshold (the caller's, or one fitted for the encoder) bins decide, and the result is UNCALIBRATED.
     """
-    indices = sorted(evidence.keywords)
-    sentence = _similarity(evidence.sentences[indices], parameters.preset)
-    cosines = np.array([evidence.keywords[index].cosine for index in indices])
+    indices = sorted(similarities.keywords)
+    sentence = _similarity(similarities.sentences[indices], parameters.preset)
+    cosines = np.array([similarities.keywords[index].cosine for index in indices])
     keyword = _similarity(cosines, parameters.preset)
     exact = exact_terms(texts, parameters.preset)[indices]
     scores = _scores(sentence, exact, keyword, parameters.weight)
@@ -140,7 +140,7 @@ def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) ->
     threshold = parameters.threshold
     bin_ = smile_bin(score)
     correct = bin_ >= CORRECT_BIN if threshold is None else score >= threshold
-    warnings = cut_warning(evidence.truncated)
+    warnings = cut_warning(similarities.truncated)
     return MetricResult(
         score=score,
         warnings=warnings if threshold is not None else (*warnings, Warning.UNCALIBRATED),
@@ -151,7 +151,7 @@ def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) ->
             keyword=float(keyword[best]),
             exact=float(exact[best]),
             lexical=lex,
-            best_window=evidence.keywords[indices[best]].window,
+            best_window=similarities.keywords[indices[best]].window,
             bin=bin_,
             correct=correct,
             harmonic_mean=harmonic_mean(s, lex) if parameters.preset is SmilePreset.REFERENCE_CODE else None,

@@ -67,10 +67,10 @@ class Smile:
         if isinstance(sentences, Failure):
             return MetricResult.failed(sentences)
         texts = smile_texts(item.prediction, item.references, sentences)
-        evidence = yield from gather(texts, parameters)
-        if isinstance(evidence, Failure):
-            return MetricResult.failed(evidence)
-        return grade(texts, evidence, parameters)
+        similarities = yield from gather(texts, parameters)
+        if isinstance(similarities, Failure):
+            return MetricResult.failed(similarities)
+        return grade(texts, similarities, parameters)
 
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
         """Asks for the sentence and the keywords of every reference."""

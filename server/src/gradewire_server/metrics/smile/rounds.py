@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vectors, ask
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.rounds import ask_together, is_cut, sentence_needs
-from gradewire_server.metrics.smile.formula import Evidence, can_still_win, closest_windows, held_keywords
+from gradewire_server.metrics.smile.formula import Similarities, can_still_win, closest_windows, held_keywords
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.shortlist import needs_ranking, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.smile.words_in_context import closest_in_context
 
-_Asking: TypeAlias = Generator[tuple[Need, ...], Any, Evidence | Failure]
+_Asking: TypeAlias = Generator[tuple[Need, ...], Any, Similarities | Failure]
 
 
 def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
@@ -32,7 +32,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
     if isinstance(answers, Failure):
         return answers
     prediction, sentences = answers
-    known = Evidence(
+    known = Similarities(
         sentences=_cosines(prediction.values[0], sentences),
         keywords=held_keywords(texts),
         truncated=texts.windows.truncated or is_cut(prediction, sentences),
@@ -41,14 +41,14 @@ def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
     return (yield from _look(rest, parameters, known)) if rest.asked else known
 
 
-def _look(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _look(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
     """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known))
 
 
-def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
     windows = texts.candidates
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
@@ -61,12 +61,12 @@ def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence
     if known is None:
         prediction, sentences = rest
         cosines = _cosines(prediction.values[0], sentences)
-        known = Evidence(cosines, {}, texts.windows.truncated or is_cut(prediction, sentences))
+        known = Similarities(cosines, {}, texts.windows.truncated or is_cut(prediction, sentences))
     closest = closest_windows(texts, windows, vectors.values, keywords.values)
     return known.joined_by(closest, truncated=is_cut(keywords, vectors))
 
 
-def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
@@ -78,7 +78,7 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence 
     if known is None:
         (sentences,) = rest
         cosines = _cosines(prediction.sentence, sentences)
-        known = Evidence(cosines, {}, texts.windows.truncated or prediction.truncated or is_cut(sentences))
+        known = Similarities(cosines, {}, texts.windows.truncated or prediction.truncated or is_cut(sentences))
     if parameters.preset is SmilePreset.ONE_PASS:
         closest = closest_in_context(texts, prediction, keywords.values)
         return known.joined_by(closest, truncated=is_cut(keywords))

@@ -43,15 +43,15 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Ca
     """
     parameters = SmileParameters(model=model, sentence_weight=_V1_WEIGHT)
     texts = smile_texts(item.prediction, item.references, item.references)
-    evidence = yield from gather(texts, parameters)
-    if isinstance(evidence, Failure):
-        return evidence
-    smile = grade(texts, evidence, parameters)
+    similarities = yield from gather(texts, parameters)
+    if isinstance(similarities, Failure):
+        return similarities
+    smile = grade(texts, similarities, parameters)
     if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
-        raise TypeError("SMILE has no score of its own evidence")
+        raise TypeError("SMILE has no score of its own similarities")
     return CalibratedInputs(
         item=item,
-        truncated=evidence.truncated,
+        truncated=similarities.truncated,
         best=smile.matched_reference,
         smile=smile.score,
         terms=smile.parts,
