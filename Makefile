@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# This checkout: gradewire, and gradewire-train, a distribution of its own.
+OURS := --no-deps --no-build-isolation -e . -e ./model_repo/train
+PYPROJECTS := pyproject.toml model_repo/train/pyproject.toml
 TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
 
 # A user's settings (another model repository, tokens, addresses) must not leak into what runs here.
@@ -15,16 +18,16 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-needs test-alone test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
 
-$(VENV)/.run-installed: requirements/run.lock pyproject.toml
+$(VENV)/.run-installed: requirements/run.lock $(PYPROJECTS)
 	@echo "installing what gradewire runs on into $(VENV) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/run.lock
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(PIP) $(OURS)
 	@touch $@
 
 $(VENV)/.dev-installed: requirements/dev.lock $(VENV)/.run-installed
@@ -49,21 +52,26 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed $(MODEL) lint; $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2; \
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(BIN)/python -m pytest -q -m alone; \
-	$(MAKE) --no-print-directory test-export
+	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed; $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+
+test-needs: $(MODEL) $(VENV)-export/.installed # what takes long to fetch or to build, beside lint
+	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
+
+test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
+	@$(TIMED); $(BIN)/python -m pytest -q -m alone
 
 # TORCH as for the peers below; nothing is compiled to byte code, of which a run needs little: that halves the set-up.
-$(VENV)-export/.installed: requirements/export.lock pyproject.toml
+$(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@echo "installing torch and transformers into $(VENV)-export …"
 	@test -x $(VENV)-export/bin/python || $(PYTHON) -m venv $(VENV)-export
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(TORCH)
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --require-hashes -r requirements/export.lock
-	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet $(OURS)
 	@touch $@
 
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
-	@$(TIMED); $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
+	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
 test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
 	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
@@ -74,12 +82,12 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    tests/server/scoring tests/server/settings tests/models tests/proto tests/oracle --deselect tests/client/report/test_chromium.py
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy -p deploy.local; $(BIN)/lint-imports --no-logo; \
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples; $(BIN)/lint-imports --no-logo; \
 	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
 	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures)
-	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop
+bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures; DATA=DIR: the labelled rows)
+	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
@@ -90,8 +98,8 @@ bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory
 
-bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run
-	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead
+bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run (DATA=DIR: the labelled rows)
+	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton)
 	@$(TIMED); $(BIN)/python -m benchmarks.load.soak --engine $(or $(ENGINE),embedded)
@@ -104,9 +112,10 @@ $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run
+bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \
-	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2
+	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2 \
+	    --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 proto: $(VENV)/.dev-installed ## regenerate the Python code of proto/
 	@$(TIMED); export PATH="$(CURDIR)/$(BIN):$$PATH"; $(BIN)/python proto/generate.py; $(BIN)/python model_repo/generate.py
@@ -115,11 +124,11 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	@$(TIMED); compile="$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header"; \
 	$$compile pyproject.toml requirements/run.in --extra triton --extra agree --extra judge -o requirements/run.lock; \
 	$$compile pyproject.toml requirements/run.in requirements/dev.in --extra triton --extra agree --extra parquet --extra judge --extra calibrate -o requirements/dev.lock; \
-	unemitted="$$(printf -- '--no-emit-package %s ' torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+	unemitted="$$(printf -- '--no-emit-package %s ' gradewire torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	    nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver \
 	    nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)"; \
 	$$compile pyproject.toml requirements/bench.in --extra triton --extra agree -o requirements/bench.lock $$unemitted; \
-	$$compile pyproject.toml requirements/export.in --extra export --extra train -o requirements/export.lock $$unemitted
+	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
 	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from gradewire import Client, ScoreReport
+from gradewire import Client, ScoreReport, SmileParts
 
 ROWS = Path(__file__).with_name("answers.jsonl")
 METRICS = "smile:v1,smile:fast,sbert,exact_match,easy_match"
@@ -87,18 +87,15 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
     for mode in SHOWN:
         for index in [index for index, row in enumerate(rows) if row["group"] == mode][:2]:
             scores, row = report[index].scores, rows[index]
-            smile = scores["smile:v1"]
-            numbers = [
-                f"{value:.3f}" for value in (smile.score, smile.parts.sentence, smile.parts.keyword, smile.parts.exact)
-            ]
+            smile, parts = scores["smile:v1"], scores["smile:v1"].parts
+            assert isinstance(parts, SmileParts)
+            numbers = [f"{value:.3f}" for value in (smile.score, parts.sentence, parts.keyword, parts.exact)]
             rest = [f"{scores['smile:fast'].score:.3f}", f"{scores['sbert'].score:.3f}", str(row["label"])]
             prediction = str(row["prediction"])
             short = prediction if len(prediction) <= 36 else prediction[:35] + "…"
-            table.add_row(mode, short, *numbers, smile.parts.best_window, *rest)
+            table.add_row(mode, short, *numbers, parts.best_window, *rest)
     console.print(table)
-    console.print(
-        "The line that reproduces a smile score:", report[0].scores["smile:v1"].provenance.line, soft_wrap=True
-    )
+    console.print("The line that reproduces a smile score:", report.provenance["smile:v1"].line, soft_wrap=True)
 
 
 def main() -> None:

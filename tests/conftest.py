@@ -6,12 +6,14 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from tests.support.examples import USUAL
 from tests.support.processes import (  # noqa: F401 - hooks
     hear_ctrl_c,
     pytest_runtest_call,
     pytest_runtest_setup,
     pytest_runtest_teardown,
     pytest_sessionfinish,
+    pytest_timeout_set_timer,
 )
 from tests.support.servers.triton import TritonServer
 
@@ -24,8 +26,10 @@ hear_ctrl_c()
 
 # How long an example takes says nothing on a machine that does other things as well. What CI draws is the same every
 # time; `make test-search` draws afresh, and more.
-hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
+hypothesis.settings.register_profile("fixed", deadline=None, max_examples=USUAL, derandomize=True, database=None)
+hypothesis.settings.register_profile(
+    "search", deadline=None, max_examples=10 * USUAL, derandomize=False, print_blob=True
+)
 hypothesis.settings.load_profile("fixed")
 
 

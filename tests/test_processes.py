@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
 from tests.support.processes import (
     hear_ctrl_c, pytest_runtest_call, pytest_runtest_setup, pytest_runtest_teardown, pytest_sessionfinish,
+    pytest_timeout_set_timer,
 )
 hear_ctrl_c()
 """
@@ -35,7 +39,7 @@ def test_that_leaves_a_child():
     started()
 
 
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(3)
 def test_that_waits_for_a_child():
     with started() as process:
         process.wait()
@@ -61,62 +65,167 @@ def test_that_uses_it_again(shared):
 """
 
 
-def test_children_end_with_their_test_and_hear_ctrl_c_in_the_background(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "test_it.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\ntimeout = 60\n")
-    # A shell ignores SIGINT for what it starts with "&".
-    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
-    background = f"import os, signal, sys; {ignoring}; os.execv(sys.argv[1], sys.argv[1:])"
-    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rA"]
-    done = subprocess.run(
-        [sys.executable, "-c", background, sys.executable, *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+LONGER_THAN_THE_SETTING = """
+import subprocess, sys
+import pytest
+
+{marker}
+def test_that_waits_for_a_child():
+    assert subprocess.call([sys.executable, "-c", "import sys, time; time.sleep(3); sys.exit(7)"]) == 7
+"""
+GOES_ON = """
+import subprocess, sys
+from contextlib import suppress
+from pathlib import Path
+import pytest
+
+pytestmark = pytest.mark.timeout(timeout=1)
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def waits_on(name):
+    process = None
+    while not Path(name).exists():
+        with suppress(pytest.fail.Exception):
+            process = process or subprocess.Popen(SLEEPS)
+            Path(name).write_text(str(process.wait()))
+
+
+def test_that_passes():
+    waits_on("passes")
+
+
+def test_that_is_skipped():
+    waits_on("skipped")
+    pytest.skip("too slow a machine")
+
+
+def test_that_raises():
+    waits_on("raises")
+    raise RuntimeError("what the test said of it")
+"""
+
+
+def inner_pytest(
+    folder: Path, tests: str, *arguments: str, limit_s: float, before: str = "pass", **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Runs tests under the hooks, with `limit_s` as the setting, after the statements `before` in the same process."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_it.py").write_text(tests)
+    (folder / "pytest.ini").write_text(f"[pytest]\ntimeout = {limit_s}\n")
+    starts = f"import os, signal, sys; {before}; os.execv(sys.argv[1], sys.argv[1:])"
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rA", *arguments]
+    inherited = {name: value for name, value in os.environ.items() if name not in {"PYTEST_TIMEOUT", "PYTEST_ADDOPTS"}}
+    return subprocess.run(
+        [sys.executable, "-c", starts, *run],
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
         text=True,
         check=False,
         timeout=90,
     )
+
+
+def runs(pid: int) -> bool:
+    """Whether a process has not ended; who started it may not have asked yet how it did."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_children_end_with_their_test_and_hear_ctrl_c_in_the_background(tmp_path: Path) -> None:
+    # A shell ignores SIGINT for what it starts with "&".
+    done = inner_pytest(tmp_path, TESTS, limit_s=60, before="signal.signal(signal.SIGINT, signal.SIG_IGN)")
     assert "ERROR test_it.py::test_that_leaves_a_child" in done.stdout
     assert "the test left processes running: " in done.stdout
     assert "FAILED test_it.py::test_that_waits_for_a_child" in done.stdout
     assert "4 passed, 1 failed, 1 error" in done.stdout or "1 failed, 4 passed, 1 error" in done.stdout, done.stdout
     pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 4
-    assert not any(map(psutil.pid_exists, pids))
+    assert not any(map(runs, pids))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "marker"),
+    [
+        (["--timeout=60"], {}, ""),
+        ([], {"PYTEST_TIMEOUT": "60"}, ""),
+        ([], {}, "@pytest.mark.timeout(timeout=60)"),
+        ([], {}, "@pytest.mark.timeout(timeout=60, func_only=True)"),
+        (["--timeout=0"], {}, ""),
+    ],
+)
+def test_a_child_may_run_for_as_long_as_pytest_timeout_lets_its_test(
+    tmp_path: Path, arguments: list[str], variables: dict[str, str], marker: str
+) -> None:
+    tests = LONGER_THAN_THE_SETTING.format(marker=marker)
+    done = inner_pytest(tmp_path, tests, *arguments, limit_s=0.1, **variables)
+    assert "1 passed" in done.stdout, done.stdout
+
+
+def test_a_test_whose_child_was_killed_fails_whatever_it_makes_of_it(tmp_path: Path) -> None:
+    done = inner_pytest(tmp_path, GOES_ON, limit_s=10)
+    assert "3 failed in" in done.stdout, done.stdout
+    assert done.stdout.count("Failed: the test went on for 2 s after its time was up: its processes were ended") >= 3
+    assert "RuntimeError: what the test said of it" in done.stdout
+    # The test sees that its child was killed: nobody else waited for it.
+    assert [(tmp_path / name).read_text() for name in ("passes", "skipped", "raises")] == [str(-signal.SIGKILL)] * 3
+
+
+def draw(folder: Path, tests: str, *arguments: str) -> None:
+    """Runs tests under the project's own configuration and hooks; they have to pass."""
+    (folder / "test_drawn.py").write_text(tests)
+    configured = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "--confcutdir", str(ROOT)]
+    ours = ["-p", "tests.conftest", "-p", "no:cacheprovider"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *configured, *ours, *arguments, "test_drawn.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+        timeout=90,
+    )
 
 
 def test_what_is_drawn_is_drawn_again(tmp_path: Path) -> None:
-    program = tmp_path / "test_drawn.py"
-    program.write_text(
+    tests = (
         "import json, pathlib\nfrom hypothesis import given, strategies as st\n"
         "drawn = []\n"
         "@given(st.text())\ndef test_it(text): drawn.append(text)\n"
         "def test_write(): pathlib.Path('drawn.json').write_text(json.dumps(drawn))\n"
     )
-    configured = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "--confcutdir", str(ROOT)]
     runs = []
     for _ in range(2):
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                *configured,
-                "-p",
-                "tests.conftest",
-                "-p",
-                "no:cacheprovider",
-                str(program),
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            check=True,
-            timeout=90,
-        )
+        draw(tmp_path, tests)
         runs.append(json.loads((tmp_path / "drawn.json").read_text()))
     assert runs[0] == runs[1]
     assert len(set(runs[0])) > 20
+
+
+def test_a_search_draws_ten_times_as_much_also_where_a_test_says_how_much(tmp_path: Path) -> None:
+    tests = (
+        "import pathlib\nfrom hypothesis import given, settings, strategies as st\n"
+        "from tests.support.examples import example_count\n"
+        "def count(name):\n    with pathlib.Path(name).open('a') as file: file.write('.')\n"
+        "@given(st.integers())\ndef test_that_says_nothing(_): count('nothing')\n"
+        "@settings(max_examples=example_count(6))\n@given(st.integers())\ndef test_that_says_6(_): count('6')\n"
+    )
+    counts = []
+    # The last is how `make test-search` runs them: a worker has to have loaded the profile before it imports the tests.
+    for arguments in ([], ["--hypothesis-profile=search", "--hypothesis-seed=1", "-n", "2"]):
+        draw(tmp_path, tests, *arguments)
+        counts.append([len((tmp_path / name).read_text()) for name in ("nothing", "6")])
+        for name in ("nothing", "6"):
+            (tmp_path / name).unlink()
+    assert counts == [[100, 6], [1000, 60]]
+
+
+def test_no_test_says_how_many_examples_it_draws_whatever_the_profile() -> None:
+    fixed = [
+        f"{path.relative_to(ROOT)}: {said}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for said in re.findall(r"max_examples=\d+", path.read_text())
+    ]
+    assert not fixed, "example_count(…) draws more of them in `make test-search`"

@@ -16,6 +16,7 @@ from tests.support.processes import (  # noqa: F401 - hooks
     pytest_runtest_setup,
     pytest_runtest_teardown,
     pytest_sessionfinish,
+    pytest_timeout_set_timer,
 )
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 

@@ -1,33 +1,33 @@
-"""Fits `calibrated` on half a of EVOUNA's development rows, reads it elsewhere, writes docs/research/calibrated.md.
+"""Fits `calibrated` on the fit split of EVOUNA's development rows and writes what it is worth on other rows.
 
 The features are what the served metric says (`calibrated?features_only=true`), and probabilities are evaluated by the
-server's own code. Read on half b, and on NQ301 without the questions that EVOUNA's development rows have too. Scores
-are kept under --results: a run that was broken off goes on. The rows are not part of the project.
+server's own code. Figures are taken on the held-out split, and on NQ301 without the questions that EVOUNA's development
+rows have too; they go into docs/research/calibrated.md. Scores are kept under --results: an interrupted run goes on.
+The rows are not part of the project.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from benchmarks.agreement.calibrated_fitting import fitted
 from benchmarks.agreement.calibrated_rows import ScoredRows, without_questions
 from benchmarks.agreement.calibrated_tables import figures_block
-from benchmarks.agreement.metrics import same_sources, sources_beside, sources_digest, with_block
-from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.common.command import run_gradewire
+from benchmarks.common.document import write_block
+from benchmarks.common.kept_scores import resume_or_overwrite
+from benchmarks.common.rows import DEFAULT_DATA, require_files
 
 ROOT = Path(__file__).resolve().parents[2]
-GRADEWIRE = Path(sys.executable).with_name("gradewire")
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 METRICS = "smile:v1,calibrated?features_only=true"
 FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
-EXIT_NO_DATA = 2
 
 
-def main() -> int:
+def main() -> None:
     """Scores what is not scored yet, fits, reads, and replaces the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
@@ -37,26 +37,25 @@ def main() -> int:
     parser.add_argument("--beside", metavar="MODEL", help="compare with `smile:v1` by this encoder too")
     parser.add_argument("--write-fit", type=Path, help="write the fit here: the catalog's file")
     parser.add_argument("--date", help="ISO date that the fit carries; needed with --write-fit")
-    parser.add_argument("--ablation", action="store_true", help="also what groups of features are worth, on half a")
+    parser.add_argument(
+        "--ablation", action="store_true", help="also what groups of features are worth, on the fit split"
+    )
     options = parser.parse_args()
     if options.write_fit and not options.date:
         parser.error("--write-fit needs --date")
-    missing = [str(options.data / file) for file in FILES.values() if not (options.data / file).is_file()]
-    if missing:
-        sys.stderr.write(f"{', '.join(missing)}: not there; these figures need the labelled rows (--data DIR)\n")
-        return EXIT_NO_DATA
+    require_files(*(options.data / file for file in FILES.values()))
     options.results.mkdir(parents=True, exist_ok=True)
     evouna, nq301 = (_scored(options.data / file, name, options) for name, file in FILES.items())
     block_name = "figures" if options.model == DEFAULT_MODEL else f"figures of {options.model}"
-    half_a, half_b = evouna.half("a"), evouna.half("b")
-    fit = fitted(half_a, options.model, options.date or "")
+    fit_split, held_out_split = evouna.half("a"), evouna.half("b")
+    fit = fitted(fit_split, options.model, options.date or "")
     if options.write_fit:
         options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
-        sys.stderr.write(f"{options.write_fit}: written; SHA-256 of its rows {half_a.sha256}\n")
-    block = figures_block(fit, half_a, half_b, without_questions(nq301, evouna), ablation=options.ablation)
-    options.document.write_text(with_block(options.document.read_text("utf-8"), block_name, block), "utf-8")
-    sys.stderr.write(f"{options.document}: block {block_name} written\n")
-    return 0
+        sys.stderr.write(f"{options.write_fit}: written; SHA-256 of its rows {fit_split.sha256}\n")
+    others = without_questions(nq301, evouna)
+    write_block(
+        options.document, block_name, figures_block(fit, fit_split, held_out_split, others, ablation=options.ablation)
+    )
 
 
 def _scored(data: Path, name: str, options: argparse.Namespace) -> ScoredRows:
@@ -69,16 +68,12 @@ def _scored(data: Path, name: str, options: argparse.Namespace) -> ScoredRows:
 def _scored_with(model: str, data: Path, name: str, results: Path) -> ScoredRows:
     """Scores the rows with the served metric, unless a run with the same code and model did."""
     out = results / f"{name}-{model}.jsonl"
-    goes_on = out.exists() and same_sources(out)
-    sources_beside(out).write_text(sources_digest(), "utf-8")
-    command = [
-        *(GRADEWIRE, "score", data, "--embedded", "--metrics", METRICS, "--model", model, "--out", out),
-        *("--fail-on", "never", "--quiet", "--resume" if goes_on else "--overwrite"),
-    ]
-    if code := subprocess.run([*map(str, command)], check=False).returncode:
-        raise SystemExit(code)
+    run_gradewire(
+        *("score", data, "--embedded", "--metrics", METRICS, "--model", model, "--out", out),
+        *("--fail-on", "never", "--quiet", resume_or_overwrite(out)),
+    )
     return ScoredRows.read(data, out)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

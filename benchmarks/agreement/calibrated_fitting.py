@@ -1,4 +1,4 @@
-"""The fit of `calibrated` to rows, and the probabilities and band that a server makes of it."""
+"""Fits `calibrated` to rows; the fit gives the probabilities and band that a server computes from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from benchmarks.agreement.calibrated_rows import COLUMNS, ScoredRows
 
 from gradewire.agreement.fitting.probability import fit_calibrated
 from gradewire_models.catalog.loading import find_model
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,17 +22,17 @@ METRIC_VERSION = 1
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit.
+    """A fit of `calibrated`, as it is stored and as a server reads it.
 
     Attributes:
         form: As it is stored.
         served: As a server reads it.
-        held_out: Figures of the rows that it was fitted on, each judged by trees that have not seen its question.
+        cross_validated: Figures of the rows that it was fitted on, each by trees that have not seen its question.
     """
 
     form: dict[str, Any]
     served: CalibratedFit
-    held_out: dict[str, float]
+    cross_validated: dict[str, float]
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
         """float64[rows], P(right) by the server's code."""
@@ -39,10 +40,10 @@ class Fitted:
 
 
 def fitted(rows: ScoredRows, model: str, date: str) -> Fitted:
-    """Fits.
+    """Fits `calibrated` to all of the rows.
 
     Args:
-        rows: Half a.
+        rows: The fit split.
         model: Name in the catalog.
         date: ISO date that the fit carries.
     """
@@ -60,5 +61,5 @@ def fitted(rows: ScoredRows, model: str, date: str) -> Fitted:
         "date": date,
     }
     found = fit_calibrated(COLUMNS, rows.values, rows.labels, rows.questions, provenance=provenance)
-    known = [ColumnRule(column.name, column.monotone, column.width) for column in COLUMNS]
+    known = [Feature(column.name, column.monotone, column.width) for column in COLUMNS]
     return Fitted(found.fit, read_fit(json.dumps(found.fit), known, version=METRIC_VERSION), found.figures)

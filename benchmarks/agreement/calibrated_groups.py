@@ -1,4 +1,4 @@
-"""What groups of features are worth to `calibrated`: each left out in turn, on rows whose question was held out."""
+"""What groups of features are worth to `calibrated`: each is left out in turn, figures are cross-validated."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def ablation_table(rows: ScoredRows) -> str:
     choices = {"all features": every, "SMILE's terms alone": list(GROUPS["SMILE's terms"])}
     choices |= {f"without {name}": [each for each in every if each not in group] for name, group in GROUPS.items()}
     for name, wanted in choices.items():
-        lines.append(_line(name, rows, _held_out(rows, wanted), scored=True))
+        lines.append(_line(name, rows, _cross_validated(rows, wanted), scored=True))
     return "\n".join(lines)
 
 
 def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
-    """Mean over data sets and the two headline models."""
+    """Mean of Pearson's correlation with the labels over the cells of data set and headline model."""
     cells = {(row["dataset"], row["model"]) for row in rows.rows if row["model"] in HEADLINE_MODELS}
     found = []
     for cell in sorted(cells):
@@ -49,7 +49,7 @@ def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
     return float(np.mean(found))
 
 
-def _held_out(rows: ScoredRows, names: Iterable[str]) -> NDArray[np.float64]:
+def _cross_validated(rows: ScoredRows, names: Iterable[str]) -> NDArray[np.float64]:
     wanted = set(names)
     kept = [number for number, column in enumerate(COLUMNS) if column.name in wanted]
     return held_out_probabilities(

@@ -6,9 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from benchmarks.common.rows import read_lines
 
 from gradewire.agreement.fitting.halves import half_of, question_key
 from gradewire.agreement.fitting.stored_form import FittedFeature
@@ -30,7 +31,7 @@ SMILE_CUT = 2 / 3
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Rows that scored.
+    """Labelled rows, each with what the server says of it.
 
     Attributes:
         rows: As they stand in the file.
@@ -48,14 +49,14 @@ class ScoredRows:
 
     @classmethod
     def read(cls, data: Path, scores: Path) -> ScoredRows:
-        """Rows and what `gradewire score` wrote for them.
+        """Reads rows and what `gradewire score` wrote for them.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
         """
-        rows, scored = _lines(data), _lines(scores)
+        rows, scored = read_lines(data), read_lines(scores)
         if [row["id"] for row in rows] != [each["id"] for each in scored]:
-            raise ValueError(f"{scores} does not hold the rows of {data}: take it away and run again")
+            raise ValueError(f"{scores} does not hold the rows of {data}: remove it and run again")
         results = [each["scores"]["calibrated"] for each in scored]
         failed = [result for result in results if result["status"] != "OK"]
         if failed:
@@ -65,7 +66,7 @@ class ScoredRows:
         return cls(rows, np.array(values, np.float64), np.array(smile, np.float64), results[0]["line"])
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
-        """Some of the rows."""
+        """The rows for which `wanted` is true."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
@@ -86,7 +87,7 @@ class ScoredRows:
         return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
-        """The rows of one half of the questions."""
+        """The rows whose question belongs to one half: "a" is the fit split, "b" the held-out split."""
         return self.where(lambda row: half_of(row["question"]) == half)
 
     @property
@@ -96,12 +97,12 @@ class ScoredRows:
 
     @property
     def questions(self) -> list[str]:
-        """As written."""
+        """Of each row, as written."""
         return [row["question"] for row in self.rows]
 
     @property
     def keys(self) -> list[str]:
-        """What tells questions apart."""
+        """Of each row, equal for the same question written differently."""
         return [question_key(question) for question in self.questions]
 
     def column(self, name: str) -> list[str]:
@@ -122,8 +123,3 @@ def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
     """The rows whose question is not among the others'."""
     shared = set(others.keys)
     return rows.where(lambda row: question_key(row["question"]) not in shared)
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]

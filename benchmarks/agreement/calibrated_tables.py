@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.agreement.calibrated_groups import ablation_table
 from benchmarks.agreement.calibrated_rows import SMILE_CUT, ScoredRows
-from benchmarks.agreement.risk_coverage import risk_coverage
+from benchmarks.agreement.risk_coverage import accuracy_at_coverage
 from benchmarks.common.rows import HEADLINE_MODELS
 
 from gradewire.agreement import agreement
@@ -27,24 +27,26 @@ CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 
 
-def figures_block(fit: Fitted, half_a: ScoredRows, half_b: ScoredRows, nq301: ScoredRows, *, ablation: bool) -> str:
-    """All tables.
+def figures_block(
+    fit: Fitted, fit_split: ScoredRows, held_out_split: ScoredRows, nq301: ScoredRows, *, ablation: bool
+) -> str:
+    """All tables, in Markdown.
 
     Args:
-        fit: Made on `half_a`.
-        half_a: Rows of all models under test.
-        half_b: The same, of the other questions.
+        fit: Made on `fit_split`.
+        fit_split: Rows of all models under test.
+        held_out_split: The same, of the other questions.
         nq301: Without the questions of either.
-        ablation: Whether groups of features are left out in turn, on half a.
+        ablation: Whether groups of features are left out in turn, on the fit split.
     """
-    cells = half_b.where(lambda row: row["model"] in HEADLINE_MODELS)
+    cells = held_out_split.where(lambda row: row["model"] in HEADLINE_MODELS)
     sets = {
-        "half b, gpt35 and gpt4": cells,
-        "half b, all five models": half_b,
+        "held-out split, gpt35 and gpt4": cells,
+        "held-out split, all five models": held_out_split,
         "NQ301 without shared questions": nq301,
     }
     probabilities = {name: fit.probabilities(rows) for name, rows in sets.items()}
-    blocks = [_origin(fit, half_a)]
+    blocks = [_origin(fit, fit_split)]
     for name, rows in sets.items():
         blocks += [
             f"**{name[0].upper()}{name[1:]}**, {len(rows.rows)} rows.",
@@ -60,18 +62,19 @@ def figures_block(fit: Fitted, half_a: ScoredRows, half_b: ScoredRows, nq301: Sc
         _abstention_table(fit, sets, probabilities),
     ]
     if ablation:
-        blocks += ["**Groups of features left out**, held out on half a.", ablation_table(half_a)]
+        blocks += ["**Groups of features left out**, cross-validated on the fit split.", ablation_table(fit_split)]
     return "\n\n".join(blocks)
 
 
-def _origin(fit: Fitted, half_a: ScoredRows) -> str:
-    held = ", ".join(f"{name} {value:.3f}" for name, value in fit.held_out.items())
+def _origin(fit: Fitted, fit_split: ScoredRows) -> str:
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in fit.cross_validated.items())
     rows = fit.form["rows"]
     return (
-        f"Fitted on half a of EVOUNA's development questions: {rows['count']} rows of five models, {rows['questions']} "
-        f"questions, {rows['right']} right, SHA-256 {half_a.sha256[:12]}, with `{half_a.line}`. "
-        f"{len(fit.form['features'])} features, {len(fit.form['trees']['roots'])} trees. Held out there, all rows at "
-        f"once: {held}. No row of what follows was fitted on. In brackets: 95 % intervals over questions."
+        f"Fitted on the fit split of EVOUNA's development questions: {rows['count']} rows of five models, "
+        f"{rows['questions']} questions, {rows['right']} right, SHA-256 {fit_split.sha256[:12]}, with "
+        f"`{fit_split.line}`. {len(fit.form['features'])} features, {len(fit.form['trees']['roots'])} trees. "
+        f"Cross-validated there, all rows at once: {figures}. No row of what follows was fitted on. In brackets: 95 % "
+        "intervals over questions."
     )
 
 
@@ -139,8 +142,8 @@ def _calibration_table(sets: dict[str, ScoredRows], probabilities: dict[str, NDA
 def _risk_table(sets: dict[str, ScoredRows], probabilities: dict[str, NDArray[np.float64]]) -> str:
     lines = [f"| share judged | {' | '.join(f'{c:.0%}' for c in COVERAGES)} |", f"|---|{'---:|' * len(COVERAGES)}"]
     for name, rows in sets.items():
-        points = risk_coverage(probabilities[name], rows.labels > 0, COVERAGES)
-        lines.append(f"| {name} | {' | '.join(f'{point.accuracy:.3f}' for point in points)} |")
+        accuracies = accuracy_at_coverage(probabilities[name], rows.labels > 0, COVERAGES)
+        lines.append(f"| {name} | {' | '.join(f'{accuracy:.3f}' for accuracy in accuracies)} |")
     return "\n".join(lines)
 
 

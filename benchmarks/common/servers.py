@@ -1,7 +1,5 @@
 """Servers for benchmarks: gradewire with either engine, in processes of their own, on free ports."""
 
-import socket
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
+from benchmarks.common.command import GRADEWIRE
+from benchmarks.common.processes import free_port, started
 from prometheus_client.parser import text_string_to_metric_families
 
 from gradewire_models.catalog.loading import default_model
@@ -18,8 +18,6 @@ from gradewire_models.repository.built import default_repository
 from gradewire_triton import ServerOptions, TritonProcess, ensure_environment
 
 ENGINES = ("embedded", "triton")
-_GRADEWIRE = str(Path(sys.executable).with_name("gradewire"))
-_STOP_S = 60
 
 
 @dataclass(frozen=True)
@@ -45,31 +43,32 @@ class Server:
         return _sum(f"{self.http}/metrics", name, labels)
 
     def triton_metric(self, name: str) -> float:
-        """The same of Triton's."""
+        """Sum of a metric's samples of Triton."""
         return _sum(self.triton_metrics, name, {})
 
 
 @contextmanager
 def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
-    """Starts gradewire, and Triton before it where asked for, without a second level of the cache; stops both.
+    """Starts gradewire, and Triton before it where asked for; stops both.
 
     Args:
         engine: One of ENGINES.
-        options: Further flags of `gradewire serve`, without their dashes.
+        options: Further flags of `gradewire serve`, without their dashes. Unless they say otherwise the cache has no
+            second level and the server stops without waiting for traffic to go elsewhere.
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []
         triton_metrics = ""
-        flags = {"port": "0", "http-port": str(free_port()), "disk-directory": "", **options}
+        flags = {"port": "0", "http-port": str(free_port()), "disk-directory": "", "drain-s": "0", **options}
         if engine == "triton":
             state = Path(stack.enter_context(TemporaryDirectory()))
             environment = ensure_environment(report=lambda message: print(message, file=sys.stderr))
             backend = TritonProcess(environment, ServerOptions(default_repository(), (default_model().name,)), state)
             stack.enter_context(backend)
             triton.append(psutil.Process(backend.pid))
-            triton_metrics = backend.metrics_url
-            flags |= {"backend": "triton", "triton-url": backend.grpc_url}
-        command = [_GRADEWIRE, "serve", *(text for name, value in flags.items() for text in (f"--{name}", value))]
+            triton_metrics = backend.addresses.metrics
+            flags |= {"backend": "triton", "triton-url": backend.addresses.grpc}
+        command = [GRADEWIRE, "serve", *(text for name, value in flags.items() for text in (f"--{name}", value))]
         process, line = stack.enter_context(started(command))
         yield Server(
             address=f"127.0.0.1:{line.rsplit(':', 1)[1].split()[0]}",
@@ -80,30 +79,8 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
         )
 
 
-@contextmanager
-def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process and the first line it printed; it is asked to stop at the end."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{' '.join(command[:3])} ended with {process.wait(_STOP_S)} and said nothing")
-        yield process, line
-    finally:
-        process.terminate()
-        process.wait(timeout=_STOP_S)
-
-
 def _sum(url: str, name: str, labels: Mapping[str, str]) -> float:
     with urllib.request.urlopen(url, timeout=30) as reply:  # noqa: S310 - our own servers
         families = text_string_to_metric_families(reply.read().decode())
     samples = [sample for family in families for sample in family.samples if sample.name == name]
     return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
-
-
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

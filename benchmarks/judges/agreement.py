@@ -1,8 +1,8 @@
 """Agreement of the judge's metrics with human labels; writes its tables into docs/research/judge.md.
 
 600 rows, the same ones every time: 100 of each data set and model. Prompts and thresholds may only be chosen on
-`development_rows`, none of whose questions is among the 600. Scores are kept under --results: a run that was broken
-off goes on. The rows are not part of the project.
+`development_rows`, none of whose questions is among the 600. Scores are kept under --results: an interrupted run goes
+on. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import json
 import os
 import random
 import subprocess
-import sys
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.agreement.metrics import same_sources, sources_beside, sources_digest, with_block
+from benchmarks.common.command import GRADEWIRE, run_gradewire
+from benchmarks.common.document import write_block
+from benchmarks.common.kept_scores import resume_or_overwrite
 from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows
 from benchmarks.judges.binary import binary_table
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
-GRADEWIRE = Path(sys.executable).with_name("gradewire")
 PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "judged" / "prompts"
 BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
 MODELS = ("fid", "gpt35", "gpt4")
@@ -37,8 +37,8 @@ ROWS_OF_A_CELL = 100
 # Every sixth of them is judged with a reason too.
 EVERY = 6
 
-# One run of the command each, so that what is broken off has lost little. smile stands first: the others are compared
-# with it. Both values of a scale come from the same answer of the judge, which is kept.
+# One run of the command each, so that an interrupted run has lost little. smile comes first: the others are
+# compared with it. Both values of a scale come from the same answer of the judge, which is kept.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
@@ -115,7 +115,7 @@ class Task:
     groups: Sequence[tuple[str, ...]]
 
 
-def main() -> int:
+def main() -> None:
     """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
@@ -127,7 +127,8 @@ def main() -> int:
     options = parser.parse_args()
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
     if options.development:
-        return _rows_to(options.development, development_rows(rows))
+        _write_rows(options.development, development_rows(rows))
+        return
     chosen = test_rows(rows)
     reasoned = (*chain.from_iterable(DIRECT), *REASONED)
     few = [{**row, "references": row["references"][:WRITTEN]} for row in chosen[::EVERY_WRITTEN]]
@@ -142,17 +143,15 @@ def main() -> int:
     options.results.mkdir(parents=True, exist_ok=True)
     for task in tasks:
         if not options.only or task.name in options.only:
-            _write(options.document, task.name, _agreement(task, options.results))
+            write_block(options.document, task.name, _agreement(task, options.results))
     if not options.only or "judge-binary" in options.only:
         named = choose_metrics(",".join(BINARY), MetricDefaults()).labels
         scores = _score(BINARY_ROWS, BINARY, options.results / "judge-binary")
-        _write(options.document, "judge-binary", binary_table(BINARY_ROWS, scores, named))
-    return 0
+        write_block(options.document, "judge-binary", binary_table(BINARY_ROWS, scores, named))
 
 
-def _rows_to(path: Path, rows: Sequence[Row]) -> int:
+def _write_rows(path: Path, rows: Sequence[Row]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    return 0
 
 
 def _judge_environment(judges: Path | None) -> None:
@@ -162,18 +161,13 @@ def _judge_environment(judges: Path | None) -> None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
 
 
-def _write(document: Path, name: str, block: str) -> None:
-    document.write_text(with_block(document.read_text("utf-8"), name, block), "utf-8")
-    sys.stderr.write(f"{document}: block {name} written\n")
-
-
 def _agreement(task: Task, results: Path) -> str:
     data = results / f"{task.name}.rows.jsonl"
-    _rows_to(data, task.rows)
+    _write_rows(data, task.rows)
     written = _written(data, results) if SYNTHETIC in task.groups else ()
     scores = [_score(data, metrics, results / task.name, *written) for metrics in task.groups]
     figures = results / f"{task.name}.md"
-    _gradewire(
+    run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *("--compare-all", "--compare-statistics", "auc,pearson"),
         *("--markdown", figures, "--json", figures.with_suffix(".json")),
@@ -182,16 +176,16 @@ def _agreement(task: Task, results: Path) -> str:
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
-    """Has synthetic answers written, each once; the option that names their set."""
-    command = [GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store"]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    """Makes the judge write the synthetic answers, each once; returns the option that names their set."""
+    command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store")
+    done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)
     return "--reference-set", done.stdout.strip()
 
 
 def _score(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
-    """Scores of the rows; goes on with a run of the same code, and begins anew after another's.
+    """Scores of the rows; goes on with a run of the same code, and begins again after one of other code.
 
     What the judge said about the same prompts is in the store: reading it takes seconds.
     """
@@ -199,20 +193,12 @@ def _score(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path
     # Other metrics and prompts are another file; what changed behind the same ones, --resume refuses to mix.
     asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
-    goes_on = out.exists() and same_sources(out)
-    sources_beside(out).write_text(sources_digest(), "utf-8")
-    _gradewire(
+    run_gradewire(
         *("score", data, "--embedded", "--metrics", wanted, "--out", out, "--fail-on", "never", "--quiet", *more),
-        *("--deadline-s", "3600", "--cache-dir", base.parent / "store", "--resume" if goes_on else "--overwrite"),
+        *("--deadline-s", "3600", "--cache-dir", base.parent / "store", resume_or_overwrite(out)),
     )
     return out
 
 
-def _gradewire(*arguments: str | Path) -> None:
-    """Runs the command; ends the program as it ended where it failed."""
-    if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
-        raise SystemExit(code)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

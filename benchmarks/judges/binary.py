@@ -1,10 +1,11 @@
 """How often the judge, and the rule, are right about answers to yes/no questions."""
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.common.rows import read_lines
 
 _Z = 1.959963985
 
@@ -28,8 +29,8 @@ def binary_table(rows: Path, scores: Path, metrics: Sequence[str]) -> str:
     Returns:
         A Markdown table.
     """
-    truth = {row["id"]: row for row in _lines(rows)}
-    found = {row["id"]: row["scores"] for row in _lines(scores)}
+    truth = {row["id"]: row for row in read_lines(rows)}
+    found = {row["id"]: row["scores"] for row in read_lines(scores)}
     kinds = list(dict.fromkeys(row["dataset"] for row in truth.values()))
     lines = [f"| | all {len(truth)} | {' | '.join(kinds)} |", f"|---|---:|{'---:|' * len(kinds)}"]
     for metric in metrics:
@@ -47,8 +48,3 @@ def binary_table(rows: Path, scores: Path, metrics: Sequence[str]) -> str:
 
 def _right(score: dict[str, Any], label: int) -> bool:
     return "correct" in score and bool(score["correct"]) == bool(label)
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]

@@ -1,7 +1,8 @@
-"""The cases of hostile_cases.py against a live server and its judge: statuses, neighbours, who was talked round.
+"""Sends the cases of `hostile_cases` to a live server with a judge: statuses, scores, and which answers fool the judge.
 
-Each case stands between two neighbours of its own, one plainly right and one plainly wrong, so that nothing comes from
-a cache. Exit code 1 where a status or TRUNCATED is not what it has to be, or a score stands where none may.
+Each case follows two neighbours of its own, one plainly right and one plainly wrong, whose texts no other case has, so
+that the cache does not answer them. Exit code 1 where a status or TRUNCATED is not what it has to be, or where there is
+a score that must not be.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
 
 
 def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
-    """What came of a case, and what is wrong with that."""
+    """The result of a case, and what is wrong with it."""
     wrong: list[str] = []
     status = result.status.name
     if status != case.status and not (case.may_not_fit and status == "INVALID_INPUT"):

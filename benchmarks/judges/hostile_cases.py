@@ -1,8 +1,8 @@
-"""Malformed, empty, hostile, multilingual and over-long items for judges: what becomes of each.
+"""Malformed, empty, hostile, multilingual and over-long items for judges, each with the result that it must have.
 
 Data only: `tests/server/metrics/judged/test_hostile.py` runs it against a scripted judge that shows what it saw,
-`hostile.py` against a live server. What imitates a prompt imitates the one of `lave` that is shipped: its fields,
-its opening, its best label. All texts are NFC.
+`hostile` against a live server. Texts that imitate a prompt imitate the one of `lave` that is shipped: its fields, its
+opening, its best label. All texts are NFC.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Status = Literal["OK", "EMPTY_PREDICTION", "INVALID_INPUT"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One item and what has to come of it.
+    """One item and the result that it must have.
 
     Attributes:
         name: Unique.

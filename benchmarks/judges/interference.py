@@ -1,9 +1,9 @@
-"""What a busy judge costs those who want embedding metrics only: their latency while it works, and while it rests.
+"""What a busy judge costs callers of embedding metrics: their latency while it works, and while it is idle.
 
-The judge's worker has one core, server and load the other. Blocks of both states follow each other, so that a change
-of the machine's load meets both. In every block the same kinds of requests leave on a schedule (open loop): one warm
-item, and answers that nobody has sent before; busy blocks keep the judge's queue full besides, with items that nobody
-has sent before either, so that no verdict comes out of the cache.
+The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that a
+change of the machine's load affects both. In every block the same kinds of requests leave on a schedule (open loop):
+one warm item, and answers that were never sent before. Busy blocks also keep the judge's queue full, with items that
+were never sent before either, so that no verdict comes out of the cache.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _SETTLE_S = 1.0
 
 
 def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
-    """A short item for `lave` that was not there before."""
+    """A short item for `lave` that was not sent before: its question carries `number`."""
     item = types_pb2.Item(
         question=f"{row['question']} ({number})", references=row["references"][:3], prediction=row["prediction"][:200]
     )
@@ -39,7 +39,7 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 
 
 class Load:
-    """Requests of both kinds, and what they took.
+    """Requests for the encoder and for the judge, and how long the encoder's took.
 
     Args:
         score: Scoring.Score.
@@ -84,7 +84,7 @@ class Load:
             self.verdicts += reply.items[0].results[0].status == types_pb2.STATUS_OK
 
     async def wake(self) -> None:
-        """Loads encoder and judge, and makes the warm item warm."""
+        """Loads encoder and judge, and puts the warm item's vectors into the cache."""
         reply = await self._score(judge_request(self._warm, next(self._numbers)), timeout=300)
         result = reply.items[0].results[0]
         if result.status != types_pb2.STATUS_OK:
@@ -93,7 +93,7 @@ class Load:
 
 
 async def measure(address: str, arguments: argparse.Namespace, server: psutil.Process) -> Load:
-    """Wakes everything up, gives the judge's worker its core, then runs the blocks in turn."""
+    """Loads everything, pins the judge's worker to its core, then runs the blocks in turn."""
     rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)

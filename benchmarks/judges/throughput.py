@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.common.processes import cpu_s
 from benchmarks.judges.vqa_rows import vqa_items
 
 from gradewire_models.judges import default_judge, default_judge_repository, load_judge
@@ -28,7 +29,7 @@ from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits
 from gradewire_server.judges.local.work import Work
 from gradewire_server.judges.local.worker_process import WorkerProcess
 from gradewire_server.judges.worker.messages import OpenModel, Row, Run
-from gradewire_server.metrics.judged.lave import Lave, LaveParameters
+from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from gradewire_models.judges import BuiltJudge, Form
 
 RATIONALE_TOKENS = 40
-TICKS_S = os.sysconf("SC_CLK_TCK")
 TIMEOUT_S = 600.0
 
 
@@ -53,7 +53,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Spent:
-    """Sums of one way."""
+    """What one way has taken so far."""
 
     items: int = 0
     cpu_s: float = 0.0
@@ -61,7 +61,7 @@ class Spent:
 
     @property
     def items_per_cpu_s(self) -> float:
-        """Rate."""
+        """Rows per CPU second."""
         return self.items / self.cpu_s
 
 
@@ -86,7 +86,7 @@ class Bench:
         self._queue = EmbeddedQueue(limits, worker.limits)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
-        """All four, each with what it is given in one turn."""
+        """All four ways, each with the number of rows that it is given in one turn."""
         return {
             "rating": Way(self.rating, each),
             "own tokens": Way(self.own_tokens, each),
@@ -99,16 +99,16 @@ class Bench:
         await self._batched([(prompt.fixed, prompt.item, prompt.labels) for prompt in prompts])
 
     async def own_tokens(self, prompts: Sequence[Prompt]) -> None:
-        """The items alone."""
+        """The items' own tokens alone, batched."""
         await self._batched([((), prompt.item, prompt.labels) for prompt in prompts])
 
     async def full_prefill(self, prompts: Sequence[Prompt]) -> None:
-        """Whole prompts, one by one, and a token."""
+        """Whole prompts, one by one, each with one token."""
         for prompt in prompts:
             await self._whole(prompt.fixed + prompt.item, labels=prompt.labels)
 
     async def naive(self, prompts: Sequence[Prompt]) -> None:
-        """Whole prompts, one by one, and a rationale."""
+        """Whole prompts, one by one, each with a rationale."""
         for prompt in prompts:
             await self._whole(prompt.rationale, tokens=RATIONALE_TOKENS)
 
@@ -124,7 +124,7 @@ class Bench:
 
     async def _whole(self, ids: tuple[int, ...], *, labels: tuple[int, ...] = (), tokens: int = 0) -> None:
         # What the last one left is forgotten with this one's first run.
-        drop = (self._state,)
+        drop: tuple[int, ...] = (self._state,)
         self._state += 1
         longest = self.worker.limits.max_row_tokens
         written = -1
@@ -149,7 +149,7 @@ def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
 
     def first_need(mode: str, item: Any) -> Any:
         parameters = LaveParameters(mode=mode, demonstrations="short", binary="judge")  # type: ignore[arg-type]
-        return next(Lave().score(item, parameters, NO_MODEL))[0]
+        return next(LAVE.score(item, parameters, NO_MODEL))[0]
 
     found = []
     for item in vqa_items():
@@ -159,12 +159,6 @@ def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
         reason = tokenizer.prompt(rationale.prompt, tokenizer.opening(rationale.prompt.opening))
         found.append(Prompt(tokens.fixed, tokens.item, labels.tokens, reason.fixed + reason.item))
     return found
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_S
 
 
 async def turn(bench: Bench, way: Way, prompts: Sequence[Prompt]) -> None:
@@ -221,7 +215,7 @@ async def main() -> None:
         f"{arguments.threads} thread(s), load {os.getloadavg()[0]:.1f} before"
     )
     for bench in benches:
-        # The kept state belongs to all 64 rows and to what comes after them: computed before the clock runs.
+        # The kept state serves all 64 rows and whatever follows: it is computed before the clock starts.
         before_s = cpu_s(bench.worker.pid)
         await bench.rating(prompts[:1])
         print(f"{bench.form}: fixed turns and a first row once: {cpu_s(bench.worker.pid) - before_s:.2f} CPU s")

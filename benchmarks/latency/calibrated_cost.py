@@ -1,9 +1,9 @@
-"""What `calibrated` costs beside `smile`: the rows of the speed benchmark, cold and warm, interleaved in one process.
+"""What `calibrated` costs compared with `smile`: the rows of the speed benchmark, cold and warm, in one process.
 
 Every way has an embedded scorer of its own without a store on disk, and blocks of rows go to them in turn, forwards and
-backwards, so that a change of the machine's load meets all of them. Wall-clock seconds depend on that load; seconds of
-the process's CPU time hardly do. `features` is `calibrated` without a fit; the difference is the trees. `sfve-mini` is
-`calibrated` on that encoder, which has to be built, beside `smile` on the default one.
+backwards, so that a change of the machine's load affects all of them. Wall-clock seconds depend on that load; seconds
+of the process's CPU time hardly do. `features` is `calibrated` without a fit; the difference is the trees. `sfve-mini`
+is `calibrated` on that encoder, which has to be built, while `smile` runs on the default one.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
+from benchmarks.common.rows import DEFAULT_DATA, WARM_UP, Row, items_of, read_rows, sample_rows
 
 from gradewire import Scorer, Status
 from gradewire.score_report import ScoreReport
@@ -26,8 +26,6 @@ WAYS = {
     "sfve-mini": "calibrated?model=sfve-mini",
 }
 BUILT_BY_DEFAULT = [way for way in WAYS if way != "sfve-mini"]
-WARM_UP: Row = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
-FIELDS = ("id", "question", "references", "prediction")
 
 
 class Way:
@@ -42,8 +40,8 @@ class Way:
         scorer.score([WARM_UP], metrics)
 
     def run(self, rows: list[Row]) -> None:
-        """One block, cold and then warm."""
-        items = [{name: row[name] for name in FIELDS} for row in rows]
+        """Scores one block, cold and then warm, and adds up what that took."""
+        items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = self.scorer.score(items, self.metrics)
         self.wall_s += time.perf_counter() - wall

@@ -1,5 +1,9 @@
-"""The least a grpc.aio server can do: answers bytes with the same bytes. Prints its port, ends with its input."""
+"""A grpc.aio server that answers bytes with the same bytes: the least that any server does.
 
+It prints its port and ends with its standard input; `open_loop` starts it.
+"""
+
+import argparse
 import asyncio
 import sys
 
@@ -14,7 +18,7 @@ async def echo(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes])
 async def main() -> None:
     """Serves on a free loopback port until standard input ends."""
     server = grpc.aio.server()
-    method = grpc.unary_unary_rpc_method_handler(echo)
+    method: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(echo)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", {"Echo": method}),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -25,4 +29,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     asyncio.run(main())

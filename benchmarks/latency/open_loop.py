@@ -1,29 +1,29 @@
 """Latency over a real socket, open loop: requests leave on a schedule, whether or not earlier ones are back.
 
-Kinds of requests follow each other in a fixed rotation, so that a change of the machine's load meets all of them: a
-bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once; references
-prepared) with presets v1 and fast. Beside each cold kind stands the bare forward of the same texts in one batch,
-run in this process.
+Kinds of requests follow each other in a fixed rotation, so that a change of the machine's load affects all of them: a
+bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once; references are
+prepared) with presets v1 and fast. Each cold kind is compared with the bare forward of the same texts in one batch, run
+in this process.
 """
 
 import argparse
 import asyncio
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
+from benchmarks.common.processes import started
 from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.common.servers import start_engine
 from benchmarks.latency.payloads import (
     PRESETS,
     BareForward,
@@ -78,14 +78,14 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class Targets:
-    """What the calls go to."""
+    """Both servers and the bare forward, and the calls that go to them."""
 
     score: Callable[[scoring_pb2.ScoreRequest], Awaitable[scoring_pb2.ScoreResponse]]
     echo: Callable[[bytes], Awaitable[bytes]]
     bare: BareForward
 
     def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
-        """The kinds that can be sent again and again."""
+        """Calls that can be repeated: an echo, an empty request, and one item that is always cached."""
         return [
             ("echo", lambda: self.echo(b"")),
             ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
@@ -93,7 +93,7 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Every pool with both presets, each followed by the bare forward of the same texts."""
+        """Calls of one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
         calls: list[tuple[str, Call]] = []
         for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):
@@ -111,42 +111,17 @@ class Targets:
         return lambda: asyncio.to_thread(self.bare.run, texts)
 
 
-def start(command: list[str]) -> subprocess.Popen[str]:
-    """Starts a server that prints its address or port on its first line."""
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def first_port(server: subprocess.Popen[str]) -> int:
-    """The port on a server's first line, which may be a whole address."""
-    assert server.stdout is not None
-    return int(server.stdout.readline().split(":")[-1])
-
-
-@asynccontextmanager
-async def channels(ports: dict[str, int]) -> AsyncIterator[dict[str, grpc.aio.Channel]]:
-    """One channel per port."""
-    opened = {name: grpc.aio.insecure_channel(f"127.0.0.1:{port}") for name, port in ports.items()}
-    try:
-        yield opened
-    finally:
-        for channel in opened.values():
-            await channel.close()
-
-
-async def measure(arguments: argparse.Namespace, ports: dict[str, int]) -> dict[str, Samples]:
+async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> dict[str, Samples]:
     """Prepares references, warms up, then sends everything on schedule."""
     rows = pick_rows(arguments.data, arguments.samples)
     loop = OpenLoop(arguments.interval_ms / 1000)
-    async with channels(ports) as channel:
-        prepare = references_pb2_grpc.ReferencesStub(channel["gradewire"]).Prepare
+    async with grpc.aio.insecure_channel(gradewire) as channel, grpc.aio.insecure_channel(echo) as echo_channel:
+        prepare = references_pb2_grpc.ReferencesStub(channel).Prepare
         for batch in ([rows.warm], *rows.cold.values()):
             async for _ in prepare(prepare_request(batch)):
                 pass
-        targets = Targets(
-            scoring_pb2_grpc.ScoringStub(channel["gradewire"]).Score,
-            channel["echo"].unary_unary("/bench.Echo/Echo"),
-            BareForward(arguments.threads),
-        )
+        call_echo: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = echo_channel.unary_unary("/bench.Echo/Echo")
+        targets = Targets(scoring_pb2_grpc.ScoringStub(channel).Score, call_echo, BareForward(arguments.threads))
         await loop.run(targets.fixed(rows) * 20)
         loop.samples.clear()
         await loop.run(
@@ -200,21 +175,12 @@ def main() -> None:
     arguments = parser.parse_args()
     pick_rows(arguments.data, arguments.samples)
     load_before = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as cache:
-        gradewire = str(Path(sys.executable).with_name("gradewire"))
-        servers = {
-            "gradewire": start([gradewire, "serve", "--port", "0", "--http-port", "0", "--disk-directory", cache]),
-            "echo": start([sys.executable, str(Path(__file__).with_name("echo_server.py"))]),
-        }
-        try:
-            ports = {
-                name: int(server.stdout.readline().split(":")[-1]) for name, server in servers.items() if server.stdout
-            }
-            samples = asyncio.run(measure(arguments, ports))
-        finally:
-            for process in servers.values():
-                process.terminate()
-                process.wait(timeout=60)
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        start_engine("embedded", {"disk-directory": cache}) as gradewire,
+        started([sys.executable, "-m", "benchmarks.latency.echo_server"]) as (_, echo_port),
+    ):
+        samples = asyncio.run(measure(arguments, gradewire.address, f"127.0.0.1:{echo_port.strip()}"))
     report(samples, load_before)
 
 

@@ -1,15 +1,16 @@
-"""What open_loop.py sends: rows picked from the data, requests, and the texts that a cold request has to encode."""
+"""What `open_loop` sends: rows picked from the data, requests, and the texts that a cold request has to encode."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from benchmarks.common.rows import Row, read_rows
-from benchmarks.peers.smile_workers import MODEL
+from benchmarks.common.sessions import open_session
 from tokenizers import Tokenizer
 
+from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import default_repository, load_built
-from gradewire_models.runtime import onnxruntime
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.smile.texts import smile_texts
 
@@ -46,7 +47,14 @@ def cold_texts(row: Row, preset: str) -> list[str]:
 
 
 def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
-    """Rows with distinct predictions of so many words, longer ones cut; `said`: whether a reference stands in them."""
+    """Rows with distinct predictions of so many words, longer ones cut.
+
+    Args:
+        rows: To pick from, in their order.
+        words: Allowed numbers of words; a prediction that is longer is cut, unless the range begins with 1.
+        count: Rows to pick; the program ends where there are fewer.
+        said: Whether predictions say a reference word for word; None: no matter.
+    """
     picked: dict[str, Row] = {}
     for row in rows:
         own = row["prediction"].split()
@@ -70,10 +78,10 @@ class Rows:
 
 
 def pick_rows(data: Path, samples: int) -> Rows:
-    """Answers of at most 6 words, and of exactly 40, the latter by whether a reference is said in them word for word.
+    """Answers of at most 6 words, and of exactly 40, the latter by whether they say a reference word for word.
 
-    Where one is, no window is embedded (docs/adr/0007) and both presets do the same. Ends the program where the data is
-    not there.
+    For those that do, no window is embedded (docs/adr/0007) and both presets do the same. Ends the program where the
+    data is missing.
     """
     rows = read_rows(data, ("gpt35", "gpt4", "chatgpt", "fid", "newbing"))
     warm = next(row for row in rows if len(row["references"]) == 3 and 15 <= len(row["prediction"].split()) <= 20)
@@ -89,17 +97,14 @@ class BareForward:
     """One `session.run` per call, as a script of one's own would have it."""
 
     def __init__(self, threads: int) -> None:
-        built = load_built(default_repository(), MODEL)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        built = load_built(default_repository(), default_model().name)
         self.output = built.sentence_output
-        self.session = onnxruntime.InferenceSession(built.onnx_path, options, providers=["CPUExecutionProvider"])
+        self.session = open_session(built.onnx_path, threads)
         self.tokenizer = Tokenizer.from_file(str(built.tokenizer_path))
         self.tokenizer.enable_truncation(built.max_tokens)
         self.tokenizer.enable_padding()
 
-    def run(self, texts: list[str]) -> None:
+    def run(self, texts: Sequence[str]) -> None:
         """Tokenizes and embeds all texts in one batch."""
         encodings = self.tokenizer.encode_batch(texts)
         ids = np.array([encoding.ids for encoding in encodings], np.int64)

@@ -1,9 +1,9 @@
 """What Triton costs over the embedded engine: cold items, one and 64 at a time, ways taking turns in one run.
 
-Three ways answer the same texts, one after another, so that a change of the machine's load meets all of them: the bare
-forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one whose
-engine is Triton. Every prediction is sent once to each; references are prepared. Before anything is timed the same 500
-rows go through both servers, both empty, and their scores are compared.
+Three ways answer the same texts, one after another, so that a change of the machine's load affects all of them: the
+bare forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one
+whose engine is Triton. Every prediction is sent once to each; references are prepared. Before anything is timed the
+same 500 rows go through both servers, whose caches are empty, and their scores are compared.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from benchmarks.latency.payloads import BareForward
 
 from gradewire_proto.v1 import references_pb2, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 
+Call = Callable[[Sequence[str]], None]
 _REFERENCE = "a reference that every item shares"
 _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
@@ -68,7 +69,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Scores the same rows with both engines, both empty, and prints the largest difference."""
+    """Scores the same rows with both engines, whose caches are empty, and prints the largest difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)
@@ -86,16 +87,14 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
 
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
-    """Distinct texts of 4 to 40 words, cut from real predictions and numbered: no cache has met them."""
+    """Distinct texts of 4 to 40 words, cut from real predictions and numbered: they are in no cache."""
     source = random.Random(seed)  # noqa: S311 - a sample, not a secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()
         yield " ".join([*words[: source.randint(4, 40)], str(number)])
 
 
-def measure(
-    calls: dict[str, Callable[[Sequence[str]], None]], texts: Iterator[str], rounds: int
-) -> dict[str, list[float]]:
+def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
     """Seconds of every call, by kind; each round asks every way, in a new order, for the same new texts."""
     taken: dict[str, list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
@@ -153,7 +152,7 @@ def main() -> None:
         for way in ways.values():
             way.prepare()
         bare = BareForward(arguments.threads)
-        calls = {"bare": bare.run, **{name: way.send for name, way in ways.items()}}
+        calls: dict[str, Call] = {"bare": bare.run, **{name: way.send for name, way in ways.items()}}
         taken = measure(calls, cold_texts(rows, seed=2), arguments.rounds)
     print(f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     report(taken)

@@ -8,13 +8,12 @@ with the variety of shapes.
 import argparse
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import psutil
+from benchmarks.common.servers import start_engine
 
 from gradewire import Client
 
@@ -56,22 +55,12 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        gradewire = str(Path(sys.executable).with_name("gradewire"))
-        command = [gradewire, "serve", "--port", "0", "--http-port", "0"]
-        command += [
-            "--memory-max-bytes",
-            str(arguments.memory_mib << 20),
-            "--disk-directory",
-            cache if arguments.disk else "",
-        ]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert server.stdout is not None
-            address = "127.0.0.1:" + server.stdout.readline().rsplit(":", 1)[1].split()[0]
-            sizes = feed(address, psutil.Process(server.pid), arguments.texts)
-        finally:
-            server.terminate()
-            server.wait(timeout=60)
+        options = {
+            "memory-max-bytes": str(arguments.memory_mib << 20),
+            "disk-directory": cache if arguments.disk else "",
+        }
+        with start_engine("embedded", options) as server:
+            sizes = feed(server.address, server.process, arguments.texts)
     half, end = sizes[len(sizes) // 2 - 1], sizes[-1]
     print(f"after {arguments.texts // 2:,}: {half / 2**20:.1f} MiB; after {arguments.texts:,}: {end / 2**20:.1f} MiB")
     print(
@@ -80,7 +69,7 @@ def main() -> None:
 
 
 def feed(address: str, process: psutil.Process, count: int) -> list[int]:
-    """Resident sizes in bytes, one per twentieth of the texts."""
+    """Sends all texts; returns the server's resident size in bytes after each twentieth of them."""
     sizes, started, made = [], time.monotonic(), texts(count, seed=0)
     step = max(1, count // 20)
     with Client(address, deadline_s=600) as client:

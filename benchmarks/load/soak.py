@@ -1,9 +1,9 @@
 """Half an hour at 70 % of capacity: errors, latency and resident memory, as they go.
 
-Half of each request's texts are new. The in-process cache is full before the baseline is taken, so growth after it is
-growth. Capacity is what a closed loop gets through in this same run; it is measured anew twice a minute, since
-other work on the machine changes it. One JSON line per stretch goes to --out as it happens, so a run that is cut short
-has still said what it saw. The second level of the cache is off: its map would count as resident.
+Half of each request's texts are new. The in-process cache is full before the baseline is taken, so later growth is not
+the cache filling up. Capacity is what a closed loop gets through in this same run; it is measured again twice a minute,
+since other work on the machine changes it. One JSON line per stretch goes to --out as it happens, so a run that is cut
+short has still reported what it saw. The second level of the cache is off: its map would count as resident.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Soak:
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Sends `share` of capacity for `minutes`; probes of capacity are told apart from it."""
+        """Sends `share` of capacity for `minutes`; probes of capacity are noted as a phase of their own."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -70,7 +70,7 @@ class Soak:
 
     def _note(self, phase: str, tally: Tally, rate: float | None = None) -> None:
         latency = np.array(tally.latency_s or [np.nan])
-        line = {
+        line: dict[str, Any] = {
             "phase": phase,
             "at_s": round(time.monotonic() - self._started_s, 1),
             "items": tally.items,
@@ -124,7 +124,7 @@ def report(lines: list[dict[str, Any]]) -> bool:
 
 
 async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> list[dict[str, Any]]:
-    """Fills, then soaks."""
+    """Fills the cache, then soaks the server; returns the lines that were written."""
     async with grpc.aio.insecure_channel(server.address) as channel:
         soak = Soak(server, Sender(channel, Requests()), out)
         await soak.fill(arguments.fill_s)
@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=0.7, help="of capacity")
     parser.add_argument("--memory-mib", type=int, default=16, help="size of the in-process cache")
     parser.add_argument("--fill-s", type=float, default=600, help="longest time to fill it")
-    parser.add_argument("--renew-s", type=float, default=30, help="capacity is measured anew this often")
+    parser.add_argument("--renew-s", type=float, default=30, help="capacity is measured again this often")
     parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="a line per stretch")
     arguments = parser.parse_args()
     with ExitStack() as stack:

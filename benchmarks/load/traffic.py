@@ -1,4 +1,4 @@
-"""What soak.py sends: requests half of whose texts were never sent before, at full speed or on a schedule."""
+"""What `soak` sends: requests half of whose texts were never sent before, at full speed or on a schedule."""
 
 import asyncio
 import random
@@ -19,7 +19,7 @@ _METRICS = (types_pb2.MetricSpec(sbert=types_pb2.SbertParameters()),)
 
 
 class Requests:
-    """An endless supply. Texts have 1 to 24 words, since allocators grow with the variety of shapes.
+    """An endless supply of requests. Texts have 1 to 24 words, since allocators grow with the variety of shapes.
 
     Args:
         seed: Of the random choices; the running number alone makes a text new.
@@ -48,7 +48,7 @@ class Requests:
 
 @dataclass
 class Tally:
-    """What came of the requests of one stretch.
+    """The results of the requests of one stretch.
 
     Attributes:
         items: Items that came back with a score.
@@ -61,7 +61,7 @@ class Tally:
     latency_s: list[float] = field(default_factory=list)
 
     def error(self, what: str) -> None:
-        """Counts one."""
+        """Counts one error."""
         self.errors[what] = self.errors.get(what, 0) + 1
 
 

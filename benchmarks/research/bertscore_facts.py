@@ -101,7 +101,7 @@ async def main() -> None:
     engine = await Backends.open(EngineConfig(given.repository, default_model=given.model), CollectorRegistry())
     status = engine.ports.encoders.status("")
     assert not isinstance(status, Failure), status
-    layers = [layer.number for layer in status.facts.token_layers]
+    layers = [layer.number for layer in status.metadata.token_layers]
     base = await baselines(engine, rows, layers, given.pairs)
     for layer, by_cell in (await agreement(engine, rows, layers)).items():
         shown = ", ".join(f"{cell} {value:.3f}" for cell, value in by_cell.items())

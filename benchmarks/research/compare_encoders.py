@@ -1,8 +1,8 @@
-"""Two built encoders of the same weights on real texts: how far their vectors differ, and what they cost.
+"""Compares two built encoders of the same weights on real texts: how far their vectors differ, and what they cost.
 
-`compare_encoders.py NAME OTHER [--repository DIRECTORY] [--other-repository DIRECTORY]`, e.g. a model of the catalog
-and the same checkpoint by `gradewire models export`. Texts are EVOUNA's answers and references, in batches of unequal
-lengths as they come. Both take turns within every round, with one thread each.
+`python -m benchmarks.research.compare_encoders NAME OTHER [--repository DIRECTORY] [--other-repository DIRECTORY]`, for
+instance a model of the catalog and the same checkpoint by `gradewire models export`. Texts are EVOUNA's answers and
+references, in batches of unequal lengths as they come. Both take turns within every round, with one thread each.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.common.rows import DEFAULT_DATA, read_rows
+from benchmarks.common.sessions import open_session, padded
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
-from gradewire_models.runtime import onnxruntime
 
 TEXTS = 240
 BATCH_TEXTS = 16
@@ -28,12 +28,10 @@ Vectors = NDArray[np.float32]
 
 
 class Encoder:
-    """A built model with one thread that does not spin."""
+    """A built model with one thread."""
 
     def __init__(self, model: BuiltModel) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(str(model.onnx_path), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(model.onnx_path, threads=1)
         self._tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
         self._prefix = model.prefix
 
@@ -43,11 +41,7 @@ class Encoder:
 
     def encode(self, batch: list[list[int]]) -> Vectors:
         """Sentence vectors of one batch, float32 [texts, dims]."""
-        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
-        mask = np.zeros_like(ids)
-        for row, text in enumerate(batch):
-            ids[row, : len(text)], mask[row, : len(text)] = text, 1
-        found: Vectors = self._session.run(["sentence_embedding"], {"input_ids": ids, "attention_mask": mask})[0]
+        found: Vectors = self._session.run(["sentence_embedding"], padded(batch))[0]
         return found
 
 
@@ -65,8 +59,8 @@ def main() -> None:
     parser.add_argument("--other-repository", type=Path, default=default_repository())
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     arguments = parser.parse_args()
-    places = (arguments.repository, arguments.other_repository)
-    encoders = [Encoder(load_built(place, name)) for place, name in zip(places, arguments.names, strict=True)]
+    repositories = (arguments.repository, arguments.other_repository)
+    encoders = [Encoder(load_built(*built)) for built in zip(repositories, arguments.names, strict=True)]
 
     texts = draw_texts(arguments.data)
     one, other = (encoder.tokenize(texts) for encoder in encoders)

@@ -135,10 +135,10 @@ def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
         pairs: What to compare.
     """
     texts = sorted({*pairs.first, *pairs.second})
-    places = {text: place for place, text in enumerate(texts)}
+    positions = {text: position for position, text in enumerate(texts)}
     vectors = np.asarray(encode(texts), dtype=np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    first, second = ([places[text] for text in side] for side in (pairs.first, pairs.second))
+    first, second = ([positions[text] for text in side] for side in (pairs.first, pairs.second))
     return np.asarray(np.sum(vectors[first] * vectors[second], axis=1))
 
 
@@ -163,7 +163,7 @@ def _correlations(
 
 def report(name: str, encoders: dict[str, Encode], pairs: SimilaritySet) -> list[str]:
     """Lines of the table: one a model, those after the first with their difference to it."""
-    lines = []
+    lines: list[str] = []
     base: tuple[float, NDArray[np.float64]] | None = None
     for model, encode in encoders.items():
         found = cosines(encode, pairs)
@@ -181,9 +181,8 @@ def _with_interval(value: float, drawn: NDArray[np.float64]) -> str:
 
 def main() -> None:
     """Prints a table of every set and model."""
-    from gradewire_models.build.check.quality_gate import (
-        embed_texts,  # needs onnxruntime, which a training program has not
-    )
+    # A training program that imports this module may be without onnxruntime.
+    from gradewire_models.build.check.quality_gate import embed_texts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", action="append", required=True, help="built model; the first one is compared with")

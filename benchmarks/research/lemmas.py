@@ -9,7 +9,6 @@ lemmatizer (the shortest of what morphy finds) over WordNet's files, which a Deb
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nltk.data
-from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.common.rows import DEFAULT_DATA, read_lines
 from nltk.corpus import wordnet
 from nltk.stem import WordNetLemmatizer
 
@@ -31,22 +30,20 @@ NEEDED = ("index.sense", *(f"{kind}.{pos}" for kind in ("index", "data") for pos
 
 
 def words_of(data: Path) -> Counter[str]:
-    """Words of all references and predictions, lower-cased, without punctuation, with how often each stands there."""
+    """Words of all references and predictions, lower-cased, without punctuation, and how often each occurs."""
     words: Counter[str] = Counter()
     for file in sorted(data.glob("*.jsonl")):
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                for text in (*row["references"], row["prediction"]):
-                    words.update(bare_words(unicodedata.normalize("NFC", text)))
+        for row in read_lines(file):
+            for text in (*row["references"], row["prediction"]):
+                words.update(bare_words(unicodedata.normalize("NFC", text)))
     return words
 
 
 def lay_out(folder: Path, root: Path) -> None:
-    """Puts WordNet's files where NLTK looks for them: under `root`, which becomes one of its places."""
-    place = root / "corpora" / "wordnet"
-    shutil.copytree(folder, place)
-    names = place / "lexnames"
+    """Copies WordNet's files to where NLTK looks for them: under `root`, which is added to NLTK's search path."""
+    corpus = root / "corpora" / "wordnet"
+    shutil.copytree(folder, corpus)
+    names = corpus / "lexnames"
     if not names.exists():
         # NLTK wants this table of subject names, which Debian leaves out; lemmas do not depend on it.
         names.write_text("00\tadj.all\t3\n", encoding="ascii")
@@ -67,7 +64,7 @@ def as_noun(word: str) -> str:
 
 
 def kind_of_difference(word: str, ours: str, wordnets: str) -> str:
-    """In words, for the table."""
+    """Who changed the word, for the table."""
     if ours == word:
         return "left as it is by us, changed by WordNet"
     if wordnets == word:

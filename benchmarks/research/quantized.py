@@ -1,7 +1,7 @@
 """Quantized encoders against fp32: speed, scores, agreement with people, and whether a text's batch mates matter.
 
 Builds the default model and every setting into a directory of its own, then runs them in turn, so that a change of the
-machine's load meets all of them. Prints one table. The rows are EVOUNA's, which are not part of the project.
+machine's load affects all of them. Prints one table. The rows are EVOUNA's, which are not part of the project.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
+from benchmarks.common.sessions import open_session
 
 from gradewire_models.build import build_model
 from gradewire_models.build.check.quality_gate import embed_texts, row_scores, spearman
@@ -23,7 +24,6 @@ from gradewire_models.build.check.quality_rows import AnswerRow
 from gradewire_models.catalog.loading import CatalogModel, default_model, find_model
 from gradewire_models.catalog.variants import Limits, Recipe, Setting
 from gradewire_models.repository.built import BuiltModel
-from gradewire_models.runtime import onnxruntime
 
 SHAPES = ((1, 7), (1, 11), (1, 40), (36, 7), (25, 10), (6, 40))
 BATCHES = frozenset({(36, 7), (25, 10), (6, 40)})
@@ -32,7 +32,7 @@ EVERYTHING = Limits(min_cosine=-1, max_token_error=1e9, max_batch_effect=1e9)
 
 
 def settings() -> Mapping[str, Recipe]:
-    """What is compared, by a name for people."""
+    """What is compared, by the name that the table shows."""
     chosen, weights = _recipe("int8"), _recipe("w8")
     plain: dict[str, Setting] = {"activations": "static", "rounding": "nearest", "smoothing": 0.0, "outliers": 0}
     plain |= {"hidden_outliers": 0}
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def build_all(scratch: Path, wheels: Path | None, only: list[str] | None) -> dict[str, BuiltModel]:
-    """The base first, then every setting, then what must not be: dynamic quantization."""
+    """The base first, then every setting, then dynamic quantization, which the project refuses."""
     base = default_model()
     models = {"fp32": build_model(base, scratch, wheels=wheels, keep_downloads=True).model}
     for number, (name, recipe) in enumerate(settings().items()):
@@ -81,7 +81,7 @@ def build_all(scratch: Path, wheels: Path | None, only: list[str] | None) -> dic
         model = _variant(base, f"setting-{number}", recipe)
         models[name] = build_model(model, scratch, wheels=wheels, keep_downloads=True).model
     if not only:
-        # After gradewire_models.runtime, which switches the library's reports off before it is loaded.
+        # After gradewire_models.runtime (benchmarks.common.sessions), which switches the library's telemetry off.
         from onnxruntime.quantization import quantize_dynamic
 
         path = scratch / "dynamic.onnx"
@@ -92,7 +92,7 @@ def build_all(scratch: Path, wheels: Path | None, only: list[str] | None) -> dic
 
 def speed_ratios(models: Mapping[str, BuiltModel], rounds: int) -> dict[str, dict[tuple[int, int], float]]:
     """Median over rounds of fp32's time over the model's in the same round, one thread, by batch shape."""
-    sessions = {name: _open(model) for name, model in models.items()}
+    sessions = {name: open_session(model.onnx_path, threads=1) for name, model in models.items()}
     rng = np.random.default_rng(0)
     ratios: dict[str, dict[tuple[int, int], float]] = {name: {} for name in models}
     for texts, tokens in SHAPES:
@@ -165,13 +165,6 @@ def _variant(base: CatalogModel, name: str, recipe: Recipe) -> CatalogModel:
         digest="",
         limits=EVERYTHING,
     )
-
-
-def _open(model: BuiltModel) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
 if __name__ == "__main__":

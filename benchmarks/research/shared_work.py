@@ -1,7 +1,8 @@
-"""What all metrics together cost the encoder, beside the union of their texts: `shared_work.py [--data FILE]`.
+"""What all metrics together cost the encoder, compared with the union of their texts.
 
-Every metric that needs the encoder is run over the same rows in one request on a cold engine. Counted are the texts and
-tokens that went through the encoder, by its own counters, and the distinct texts that the metrics asked for.
+`python -m benchmarks.research.shared_work [--data FILE]` runs every metric that needs the encoder over the same rows in
+one request on a cold engine. It counts the texts and tokens that went through the encoder, by the engine's own
+counters, and the distinct texts that the metrics asked for.
 """
 
 import argparse
@@ -21,8 +22,9 @@ from gradewire_server.domain.needs import Corpus, Tier
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
-from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -32,8 +34,8 @@ _SEED = 0
 METRICS: dict[str, tuple[Any, Any]] = {
     "smile:v1": (Smile(), SmileParameters()),
     "smile:fast": (Smile(), SmileParameters(preset=SmilePreset.FAST)),
-    "sbert": (Sbert(), SbertParameters()),
-    "sfve": (Sfve(), SfveParameters()),
+    "sbert": (Sbert(), EncoderParameters()),
+    "sfve": (Sfve(), EncoderParameters()),
     "bertscore": (Bertscore(), BertscoreParameters()),
     "bertscore idf": (Bertscore(), BertscoreParameters(idf=Corpus.REQUEST)),
     "bertscore with_question": (Bertscore(), BertscoreParameters(with_question=True)),
@@ -41,7 +43,7 @@ METRICS: dict[str, tuple[Any, Any]] = {
 
 
 class Asked:
-    """Embeddings that note which texts are asked for."""
+    """Passes on to embeddings, and notes which texts are asked for."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -49,12 +51,12 @@ class Asked:
         self.texts: set[str] = set()
 
     async def embed(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> EmbedReply:
-        """As `Embeddings.embed`."""
+        """Notes the texts, then has them embedded."""
         self.texts.update(texts)
         return await self._embeddings.embed(model, texts, tiers, **given)
 
     async def embed_tokens(self, model: str, texts: Sequence[str], tiers: Sequence[Tier], **given: Any) -> TokensReply:
-        """As `Embeddings.embed_tokens`."""
+        """Notes the texts, then has their tokens embedded."""
         self.texts.update(texts)
         return await self._embeddings.embed_tokens(model, texts, tiers, **given)
 
@@ -67,7 +69,7 @@ async def run(items: Sequence[Item], names: Sequence[str]) -> tuple[int, int, in
     status = engine.ports.encoders.status("")
     assert not isinstance(status, Failure), status
     requests = [
-        MetricRequest(metric, parameters.resolved(status.facts), status.facts)
+        MetricRequest(metric, parameters.resolved(status.metadata), status.metadata)
         for metric, parameters in (METRICS[name] for name in names)
     ]
     await Scorer(replace(engine.ports, embeddings=asked)).score(

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.common.processes import cpu_s
 from benchmarks.common.rows import DEFAULT_DATA, read_rows
 
 from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_server.domain.judge import Generate
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from gradewire_server.judges.observers import ModelRun
 
 REFERENCES_PER_QUESTION = 2
-TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
@@ -40,22 +41,20 @@ class Tokens:
 
     prefill: int = 0
     decode: int = 0
-    reused: int = 0
 
     def ran(self, run: ModelRun) -> None:
         """Adds a run."""
         self.prefill += run.prefill_tokens
         self.decode += run.decode_tokens
-        self.reused += run.reused_tokens
 
     def restarted(self) -> None:
-        """A benchmark whose worker is lost is none."""
+        """A lost worker ends the benchmark: its figures would be wrong."""
         raise RuntimeError("the worker was lost")
 
 
 @dataclass(slots=True)
-class Told:
-    """A reference, what stands for it, and all that the judge said."""
+class Attempt:
+    """A reference, the sentence that replaces it, and all that the judge said."""
 
     question: str
     reference: str
@@ -64,43 +63,42 @@ class Told:
 
     @property
     def kind(self) -> str:
-        """How it came about."""
+        """How the sentence came about, as the table names it."""
         if self.written.fault:
             return "fallback"
         return ("stands for itself", "first try", "second try")[self.written.tries]
 
 
-def draw(path: Path, count: int, seed: int) -> list[Told]:
-    """The references."""
+def draw(path: Path, count: int, seed: int) -> list[Attempt]:
+    """The first references of questions in a random order."""
     by_question = {(row["dataset"], row["question"]): row["references"] for row in read_rows(path)}
     questions = sorted(by_question)
     random.Random(seed).shuffle(questions)  # noqa: S311 - a sample, not a secret
-    drawn = [Told(key[1], reference) for key in questions for reference in by_question[key][:REFERENCES_PER_QUESTION]]
+    drawn = [
+        Attempt(question, reference)
+        for dataset, question in questions
+        for reference in by_question[dataset, question][:REFERENCES_PER_QUESTION]
+    ]
     return drawn[:count]
 
 
-async def write(judge: EmbeddedJudge, writing: Writing, told: Told, room: asyncio.Semaphore) -> None:
-    """Runs the program of one reference."""
-    program = write_sentence(told.question, told.reference, writing)
+async def write(judge: EmbeddedJudge, writing: Writing, attempt: Attempt, room: asyncio.Semaphore) -> None:
+    """Has the judge write the sentence of one reference."""
+    program = write_sentence(attempt.question, attempt.reference, writing)
     answers: Any = None
     async with room:
         while True:
             try:
                 (need,) = program.send(answers)
             except StopIteration as stop:
-                told.written = stop.value
+                attempt.written = stop.value
                 return
+            assert isinstance(need, Generate)
             answer = (await judge.generate(need, deadline_s=None)).answer
             if isinstance(answer, Failure):
-                raise SystemExit(f"{told.reference}: {answer.message}")
-            told.said.append(answer.text)
+                raise SystemExit(f"{attempt.reference}: {answer.message}")
+            attempt.said.append(answer.text)
             answers = (answer,)
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_S
 
 
 async def main() -> None:
@@ -121,26 +119,27 @@ async def main() -> None:
     tokens = Tokens()
     judge = await EmbeddedJudges(EmbeddedJudgeConfig(arguments.repository), tokens).open(arguments.judge)
     writing, room = Writing(arguments.judge, prompt), asyncio.Semaphore(SENTENCES_AT_ONCE)
-    # The kept state of the fixed turns belongs to all that follow: computed before the clock runs.
-    await write(judge, writing, Told("Who waits?", "the reader"), room)
+    # The kept state of the fixed turns serves all that follow: it is computed before the clock starts.
+    await write(judge, writing, Attempt("Who waits?", "the reader"), room)
+    assert judge.worker_pid is not None, "the judge has no process"
     load, began_s, before_s = os.getloadavg()[0], time.monotonic(), cpu_s(judge.worker_pid)
     start = (tokens.prefill, tokens.decode)
-    await asyncio.gather(*(write(judge, writing, told, room) for told in drawn))
+    await asyncio.gather(*(write(judge, writing, attempt, room) for attempt in drawn))
     wall_s, spent_s = time.monotonic() - began_s, cpu_s(judge.worker_pid) - before_s
     await judge.close()
-    shares = Counter(told.kind for told in drawn)
+    shares = Counter(attempt.kind for attempt in drawn)
     print(f"{judge.status.name}, {prompt.title}@{prompt.digest[:12]}, {len(drawn)} references, seed {arguments.seed}")
     for kind, count in shares.most_common():
         print(f"  {kind:18} {count:4}  {count / len(drawn):6.1%}")
-    asked = sum(len(told.said) for told in drawn)
+    asked = sum(len(attempt.said) for attempt in drawn)
     print(
         f"  {asked} sentences asked for: {spent_s / asked:.2f} CPU s and {wall_s / asked:.2f} s each, "
         f"{(tokens.prefill - start[0]) / asked:.0f} tokens read and {(tokens.decode - start[1]) / asked:.0f} written; "
         f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
     )
-    firsts = [told for told in drawn if told.kind == "first try"][: arguments.show]
-    for told in (*firsts, *(told for told in drawn if told.kind in {"second try", "fallback"})):
-        print(f"{told.kind}: {told.question} | {told.reference} | {told.said} | {told.written.text}")
+    firsts = [attempt for attempt in drawn if attempt.kind == "first try"][: arguments.show]
+    for each in (*firsts, *(attempt for attempt in drawn if attempt.kind in {"second try", "fallback"})):
+        print(f"{each.kind}: {each.question} | {each.reference} | {each.said} | {each.written.text}")
 
 
 if __name__ == "__main__":

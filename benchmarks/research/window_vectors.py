@@ -1,12 +1,12 @@
 """SMILE's keyword windows embedded alone (`v1`), shortlisted (`fast`) or seen in context only (`one_pass`).
 
-Prints agreement with people (mean over data sets and models under test of Pearson's correlation, by half of the
-questions and for NQ301, with paired bootstrap intervals over questions), how far the keyword term moves, and what a
-cold item costs, presets in turn block by block. Any built encoder: `window_vectors.py --data DIR --model NAME`.
+`python -m benchmarks.research.window_vectors --data DIR --model NAME`, for any built encoder, prints agreement with
+people (mean over data sets and models under test of Pearson's correlation, by split of the questions and for NQ301,
+with paired bootstrap intervals over questions), how far the keyword term moves, and what a cold item costs; presets
+take turns block by block.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -17,28 +17,22 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, Row, sample_rows
+from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, WARM_UP, Row, items_of, read_lines, sample_rows
 from numpy.typing import NDArray
 
 from gradewire import Scorer, SmileParts, Status
-from gradewire.agreement.bootstrap.weighted import correlation
+from gradewire.agreement import JudgedRows, agreement
 from gradewire.agreement.fitting.halves import half_of, question_key
-from gradewire.agreement.parts import rows_by
-from gradewire.agreement.resample import draws, interval, question_clusters, strata_of
 from gradewire_models.repository.built import default_repository
 
 PRESETS = ("v1", "fast", "one_pass")
 ROWS_AT_ONCE = 200
 SAME_KEYWORD = 1e-3
-WARM_UP: Row = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
-FIELDS = ("id", "question", "references", "prediction")
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Graded:
-    """What one preset said of the rows, and whether the verdict is that of people.
+    """What one preset said of the rows.
 
     Attributes:
         scores: float64[rows].
@@ -46,8 +40,8 @@ class Graded:
         verdicts: bool[rows].
     """
 
-    scores: Values
-    keywords: Values
+    scores: NDArray[np.float64]
+    keywords: NDArray[np.float64]
     verdicts: NDArray[np.bool_]
 
     @classmethod
@@ -55,8 +49,7 @@ class Graded:
         """Scores the rows; ends the program where one fails."""
         scores, keywords, verdicts = [], [], []
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            items = [{name: row[name] for name in FIELDS} for row in rows[start : start + ROWS_AT_ONCE]]
-            for item in scorer.score(items, f"smile:{preset}"):
+            for item in scorer.score(items_of(rows[start : start + ROWS_AT_ONCE]), f"smile:{preset}"):
                 (result,) = item.scores.values()
                 if result.status is not Status.OK or result.score is None:
                     raise SystemExit(f"{item.id}: {result.status.name} {result.message}")
@@ -67,32 +60,8 @@ class Graded:
         return cls(np.array(scores), np.array(keywords), np.array(verdicts))
 
 
-def agreement(rows: Sequence[Row], columns: Sequence[Values], resamples: int) -> list[Values]:
-    """Mean over cells of Pearson's correlation with the label.
-
-    Returns:
-        For each column of scores float64[1 + resamples], the value on the rows first; the draws are the same for all.
-    """
-    datasets = [row["dataset"] for row in rows]
-    labels = np.array([row["label"] for row in rows], float)
-    clusters = question_clusters(datasets, [question_key(row["question"]) for row in rows])
-    cells = rows_by([(row["dataset"], row["model"]) for row in rows]).values()
-    found: list[list[Values]] = [[] for _ in columns]
-    strata = strata_of(datasets, clusters)
-    for weights in (np.ones((1, len(strata))), *draws(strata, resamples=resamples, seed=0)):
-        for scores, values in zip(columns, found, strict=True):
-            values.append(
-                np.mean([_pearson(weights[:, clusters[cell]], scores[cell], labels[cell]) for cell in cells], axis=0)
-            )
-    return [np.concatenate(values) for values in found]
-
-
-def _pearson(weights: Values, x: Values, y: Values) -> Values:
-    return correlation(weights.sum(axis=1), *(weights @ each for each in (x, y, x * y, x * x, y * y)))
-
-
 def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: dict[str, object]) -> None:
-    """Agreement of all presets on all rows, on either half of the questions, and on the other file's."""
+    """Agreement of all presets on all rows, on either split of the questions, and on the other file's."""
     every = [*evouna, *others]
     graded = {}
     with Scorer.embedded(**options) as scorer:
@@ -105,8 +74,8 @@ def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: 
     print("|---|---|---|---|---|---|---|---|---|")
     for name, chosen in (
         (f"EVOUNA dev, {' and '.join(HEADLINE_MODELS)}", from_evouna),
-        ("its half a", from_evouna & (halves == "a")),
-        ("its half b", from_evouna & (halves == "b")),
+        ("its fit split", from_evouna & (halves == "a")),
+        ("its held-out split", from_evouna & (halves == "b")),
         ("NQ301 without shared questions", ~from_evouna),
     ):
         rows = [row for row, wanted in zip(every, chosen, strict=True) if wanted]
@@ -118,24 +87,39 @@ def print_tables(evouna: list[Row], others: list[Row], resamples: int, options: 
 
 
 def print_agreement(name: str, rows: Sequence[Row], graded: dict[str, Graded], resamples: int) -> None:
-    """Lines of one set of rows."""
-    found = agreement(rows, [graded[preset].scores for preset in PRESETS], resamples)
-    first, labels = graded[PRESETS[0]], np.array([row["label"] for row in rows]) >= 0.5
-    for preset, values in zip(PRESETS, found, strict=True):
-        own = graded[preset]
-        gap, difference = np.abs(own.keywords - first.keywords), values - found[0]
-        bounds = interval(difference[1:])
-        assert bounds is not None
+    """Prints a line for each preset on one set of rows."""
+    first, *others = PRESETS
+    labels = np.array([row["label"] for row in rows], float)
+    report = agreement(
+        JudgedRows(
+            scores={preset: own.scores for preset, own in graded.items()},
+            verdicts={preset: own.verdicts.astype(float) for preset, own in graded.items()},
+            labels=labels,
+            datasets=[row["dataset"] for row in rows],
+            models=[row["model"] for row in rows],
+            questions=[question_key(row["question"]) for row in rows],
+        ),
+        compare=[(preset, first) for preset in others],
+        compare_statistics=("pearson",),
+        statistics=("pearson",),
+        resamples=resamples,
+    )
+    gains = {pair.metric: pair.mean_of_cells for pair in report.comparisons}
+    base = graded[first]
+    for metric in report.metrics:
+        own, gain = graded[metric.metric], gains.get(metric.metric)
+        gap = np.abs(own.keywords - base.keywords)
         print(
-            f"| {name} | {len(rows)} | `{preset}` | {values[0]:.4f} | {difference[0]:+.4f} [{bounds[0]:+.4f}, "
-            f"{bounds[1]:+.4f}] | {np.mean(gap < SAME_KEYWORD):.3f} | {gap.mean():.4f} "
-            f"| {np.mean(own.verdicts == first.verdicts):.3f} | {np.mean(own.verdicts == labels):.3f} |",
+            f"| {name} | {len(rows)} | `{metric.metric}` | {metric.headline['pearson'].value:.4f} "
+            f"| {f'{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]' if gain else ''} "
+            f"| {np.mean(gap < SAME_KEYWORD):.3f} | {gap.mean():.4f} "
+            f"| {np.mean(own.verdicts == base.verdicts):.3f} | {np.mean(own.verdicts == (labels >= 0.5)):.3f} |",
             flush=True,
         )
 
 
 def print_cost(rows: Sequence[Row], blocks: int, options: dict[str, object]) -> None:
-    """Cold seconds and texts of every preset, as it comes and with its references prepared before."""
+    """Cold seconds and texts of every preset, with references that are new and with prepared ones."""
     load, size = os.getloadavg()[0], -(-len(rows) // blocks)
     ways = [Way(preset, prepared=prepared) for preset in PRESETS for prepared in (False, True)]
     with ExitStack() as scorers:
@@ -157,7 +141,7 @@ def print_cost(rows: Sequence[Row], blocks: int, options: dict[str, object]) -> 
 
 
 class Way:
-    """A preset, and what it has taken; with `prepared`, the references' vectors are there before the clock runs."""
+    """A preset and the time it has taken; with `prepared`, references have their vectors before the clock starts."""
 
     def __init__(self, preset: str, *, prepared: bool) -> None:
         self.preset, self.prepared = preset, prepared
@@ -165,26 +149,16 @@ class Way:
         self.texts = 0
 
     def run(self, rows: Sequence[Row], scorer: Scorer) -> None:
-        """One block."""
+        """Scores one block, and adds up what that took."""
         metric = f"smile:{self.preset}"
         if self.prepared:
             scorer.prepare([{name: row[name] for name in ("question", "references")} for row in rows], metric)
-        items = [{name: row[name] for name in FIELDS} for row in rows]
+        items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = scorer.score(items, metric)
         self.wall_s += time.perf_counter() - wall
         self.cpu_s += time.process_time() - cpu
         self.texts += sum(max(result.cache_hits.computed for result in item.scores.values()) for item in report)
-
-
-def _read(path: Path) -> list[Row]:
-    if not path.is_file():
-        sys.stderr.write(
-            f"{path} is not there: these figures need the labelled rows; name their directory with --data\n"
-        )
-        raise SystemExit(2)
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def main() -> None:
@@ -199,12 +173,12 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    labelled = [row for row in _read(given.data / "evouna_dev.jsonl") if row["prediction"].strip()]
+    labelled = [row for row in read_lines(given.data / "evouna_dev.jsonl") if row["prediction"].strip()]
     evouna = [row for row in labelled if row["model"] in HEADLINE_MODELS]
     seen = {question_key(row["question"]) for row in labelled}
     others = [
         {**row, "model": ""}
-        for row in _read(given.data / "nq301_human.jsonl")
+        for row in read_lines(given.data / "nq301_human.jsonl")
         if row["prediction"].strip() and question_key(row["question"]) not in seen
     ]
     options: dict[str, object] = {

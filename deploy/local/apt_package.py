@@ -13,14 +13,14 @@ _TIMEOUT_S = 300
 
 
 class PackageMissingError(RuntimeError):
-    """A package cannot be had; the message says why and what to do."""
+    """A package cannot be downloaded; the message says why and what to do."""
 
 
 def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Path:
-    """Takes a package and the named dependencies; two processes may ask at once, and later calls download nothing.
+    """Unpacks a package and the named dependencies; two processes may ask at once, and later calls download nothing.
 
-    Nothing is configured and no script of a package runs: the files lie as they would below "/", and whoever runs a
-    program among them points it to its libraries.
+    Nothing is configured and no script of a package runs: the files lie as they would below "/". A caller that runs a
+    program among them has to tell it where its libraries are.
 
     Args:
         package: Debian's name of it.
@@ -31,7 +31,7 @@ def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Pat
         The root of the tree: `unpacked("prometheus") / "usr/bin/prometheus"`.
 
     Raises:
-        PackageMissingError: apt is not there, or cannot get one of them.
+        PackageMissingError: apt is not installed, or cannot get one of them.
     """
     names = (package, *dependencies)
     key = package
@@ -73,12 +73,12 @@ def _unpack(names: tuple[str, ...], directory: Path, tree: Path) -> None:
             raise PackageMissingError(f"apt gave {len(archives)} archives for {', '.join(names)}")
         for archive in archives:
             _run(["dpkg-deb", "--extract", str(archive), str(scratch / "package")], scratch)
-        # Last, so that an interrupted download leaves nothing that looks whole.
+        # Last, so that an interrupted download leaves nothing that looks complete.
         (scratch / "package").rename(tree)
 
 
 def _download(names: tuple[str, ...], scratch: Path) -> None:
-    """Takes the packages by the machine's own lists, or by fresh ones of ours where those are missing or old."""
+    """Downloads by the machine's package lists, or by fresh ones in `scratch` where those are missing or old."""
     command = ["apt-get", "--quiet", "--quiet", "-o", "APT::Sandbox::User=root"]
     private = ["-o", f"Dir::State={scratch}/state", "-o", f"Dir::Cache={scratch}/cache"]
     try:

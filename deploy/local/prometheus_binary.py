@@ -8,7 +8,7 @@ from deploy.local.apt_package import PackageMissingError, unpacked
 
 
 class PrometheusMissingError(RuntimeError):
-    """There is none, and none can be had; the message says why and what to do."""
+    """Prometheus is not installed and cannot be downloaded; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class PrometheusBinaries:
 
 
 def prometheus_binaries(cache: Path | None = None) -> PrometheusBinaries:
-    """Finds Prometheus, or takes Debian's package into `cache`; two processes may ask at once.
+    """Finds Prometheus, or unpacks Debian's package into `cache`; two processes may ask at once.
 
     Args:
         cache: Directory for unpacked packages; the user's cache directory unless given.
@@ -34,5 +34,7 @@ def prometheus_binaries(cache: Path | None = None) -> PrometheusBinaries:
     try:
         tree = unpacked("prometheus", cache=cache)
     except PackageMissingError as error:
-        raise PrometheusMissingError(f"prometheus and promtool are not on PATH, nor to be had: {error}") from error
+        raise PrometheusMissingError(
+            f"prometheus and promtool are not on PATH and cannot be downloaded: {error}"
+        ) from error
     return PrometheusBinaries(tree / "usr/bin/prometheus", tree / "usr/bin/promtool")

@@ -1,6 +1,6 @@
-"""Starts the whole shape as plain processes of this machine, in the order of their health, and stops all of it again.
+"""Starts a whole deployment as plain processes of this machine, each once those before it are healthy, and stops it.
 
-`python -m deploy.local.up` is what `make up` runs: Triton (the real server, stand-in backend) and Valkey, then
+`python -m deploy.local.up` is what `make up` runs: Triton (the real server, emulated backend) and Valkey, then
 gradewire, then Prometheus, on loopback addresses. It stays in the foreground: Ctrl-C, or `--down` from elsewhere, stops
 everything in reverse order. When one part ends, it says which and stops the rest. Linux only, as Triton is.
 """
@@ -29,14 +29,14 @@ _DOWN_S = 120.0
 
 
 class UpError(RuntimeError):
-    """It cannot start, or a part has ended; the message says which and why."""
+    """The deployment cannot start, or a part has ended; the message says which and why."""
 
 
 class Stopped(BaseException):
-    """Somebody wants the end."""
+    """A signal asked for the end."""
 
 
-class Shape:
+class Supervisor:
     """Running parts; `stop` ends them in the reverse of the order they were started in."""
 
     def __init__(self, state: Path) -> None:
@@ -46,7 +46,7 @@ class Shape:
         self._interruptible = False
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Remembers the first, for `check` to raise where nothing is half done; a second ends everything at once."""
+        """Remembers the first, which `check` raises once nothing is half done; a second ends everything at once."""
         del number, frame
         if self._asked:
             self.kill()
@@ -57,7 +57,7 @@ class Shape:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """A block that may take minutes and holds no part: a signal ends it where it is."""
+        """A block that may take minutes and starts no part: a signal ends it where it is."""
         self._interruptible = True
         try:
             self.check()
@@ -81,7 +81,7 @@ class Shape:
                 if part.is_ready():
                     del waiting[part.name]
                 elif time.monotonic() > give_up:
-                    raise UpError(f"{part.name} was not ready within {part.start_s:g} s; {self._last_words(part)}")
+                    raise UpError(f"{part.name} was not ready within {part.start_s:g} s; {self._end_of_log(part)}")
             time.sleep(_POLL_S)
 
     def check(self) -> None:
@@ -91,7 +91,7 @@ class Shape:
         for part, process in self._running:
             code = process.poll()
             if code is not None:
-                raise UpError(f"{part.name} ended with exit code {code}; {self._last_words(part)}")
+                raise UpError(f"{part.name} ended with exit code {code}; {self._end_of_log(part)}")
 
     def stop(self) -> None:
         """Asks the parts to end (SIGTERM), last first; ends at once what takes too long."""
@@ -107,12 +107,12 @@ class Shape:
             self._running.pop()
 
     def kill(self) -> None:
-        """Ends everything at once, and waits for nothing: a signal may have come in the midst of such a wait."""
+        """Ends everything at once and does not wait: the signal may have come during a wait for one of the parts."""
         for _, process in reversed(self._running):
             process.kill()
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
-        # Where the kernel can tell a child that its parent is gone, nothing outlives us, however we end.
+        # The kernel ends a part when this process ends, however that happens.
         guard = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
         # A user's settings (another repository, tokens, addresses) must not leak into what runs here.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")} | {
@@ -125,40 +125,40 @@ class Shape:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us: the order of the end is ours
+                start_new_session=True,  # Ctrl-C reaches this process only, which ends the parts in order
             )
 
-    def _last_words(self, part: Part) -> str:
+    def _end_of_log(self, part: Part) -> str:
         path = self._state / f"{part.name}.log"
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN_LINES:]
         return f"the end of {path}:\n" + "\n".join(lines)
 
 
 def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> None:
-    """Runs the shape until SIGINT or SIGTERM; a second signal ends it at once.
+    """Runs the deployment until SIGINT or SIGTERM; a second signal ends it at once.
 
     Raises:
         UpError: A port is taken, or a part did not start or has ended.
     """
     ports = _choose(ports)
-    shape = Shape(state)
+    supervisor = Supervisor(state)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, shape.on_signal)
+        signal.signal(number, supervisor.on_signal)
     try:
         _say("starting Triton and Valkey (the first start installs Triton's environment: a minute or two) …")
-        shape.start([parts.valkey(state, ports), parts.triton(state, ports, repository)])
+        supervisor.start([parts.valkey(state, ports), parts.triton(state, ports, repository)])
         _say("starting gradewire …")
-        shape.start([parts.gradewire(ports, repository)])
+        supervisor.start([parts.gradewire(ports, repository)])
         try:
-            with shape.interruptible():
+            with supervisor.interruptible():
                 prometheus = parts.prometheus(state, ports)
-            shape.start([prometheus])
+            supervisor.start([prometheus])
         except PrometheusMissingError as error:
             _say(f"without Prometheus: {error}")
             ports = {name: port for name, port in ports.items() if name != "prometheus"}
         _announce(state, ports)
         while True:
-            shape.check()
+            supervisor.check()
             time.sleep(_POLL_S)
     except Stopped:
         _say("stopping …")
@@ -167,12 +167,12 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None) -> Non
         raise
     finally:
         (state / "addresses.json").unlink(missing_ok=True)
-        shape.stop()
+        supervisor.stop()
     _say("stopped")
 
 
 def down(state: Path) -> None:
-    """Stops the shape that uses `state`, and waits until it is gone; does nothing where there is none.
+    """Stops the deployment that uses `state`, and waits until it is gone; does nothing where there is none.
 
     Raises:
         UpError: It did not end in time.
@@ -189,7 +189,7 @@ def down(state: Path) -> None:
 
 
 def _choose(ports: Mapping[str, int]) -> dict[str, int]:
-    """Free ports in place of zeros.
+    """Replaces zeros by free ports.
 
     Raises:
         UpError: One that was asked for is taken.

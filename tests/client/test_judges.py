@@ -11,8 +11,9 @@ from gradewire import Client, InvalidRequest, JudgeGrade, JudgeParts, Lave, Smil
 from gradewire._calls.chunks import JUDGE_CHUNK_ITEMS
 from gradewire._calls.client_calls import JUDGE_DEADLINE_S
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
-from gradewire.metric_types.prompt_text import MAX_PROMPT_BYTES, read_prompt_text, short_prompt
+from gradewire.metric_types.prompt_text import read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
 ROW = {"references": ["a"], "prediction": "a"}

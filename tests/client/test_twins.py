@@ -63,5 +63,6 @@ async def test_an_unknown_option_is_an_error_of_the_call(kind: type, name: str) 
     method = getattr(kind(transport=StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0))), name)
     unknown = {"presett": "fast"} | ({"judge": "j"} if name == "prepare" else {})
     for option, value in unknown.items():
-        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument '{option}'"):
+        said = rf"^{kind.__name__}\.{name}\(\) got an unexpected keyword argument '{option}'"
+        with pytest.raises(TypeError, match=said):
             await answered(method, {option: value})

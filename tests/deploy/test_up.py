@@ -35,47 +35,49 @@ def _part(state: Path, name: str, program: str = _TELLS_ITS_END, start_s: float 
 
 
 @pytest.fixture
-def shape(tmp_path: Path) -> Iterator[up.Shape]:
-    shape = up.Shape(tmp_path)
-    yield shape
-    shape.stop()
+def supervisor(tmp_path: Path) -> Iterator[up.Supervisor]:
+    supervisor = up.Supervisor(tmp_path)
+    yield supervisor
+    supervisor.stop()
 
 
-def test_parts_end_in_the_reverse_of_their_order(tmp_path: Path, shape: up.Shape) -> None:
-    shape.start([_part(tmp_path, "a")])
-    shape.start([_part(tmp_path, "b"), _part(tmp_path, "c")])
-    shape.check()
-    shape.stop()
+def test_parts_end_in_the_reverse_of_their_order(tmp_path: Path, supervisor: up.Supervisor) -> None:
+    supervisor.start([_part(tmp_path, "a")])
+    supervisor.start([_part(tmp_path, "b"), _part(tmp_path, "c")])
+    supervisor.check()
+    supervisor.stop()
     assert (tmp_path / "ends").read_text() == "c b a "
 
 
-def test_a_part_that_ends_is_named_with_its_last_words(tmp_path: Path, shape: up.Shape) -> None:
-    shape.start([_part(tmp_path, "a")])
+def test_a_part_that_ends_is_named_with_the_end_of_its_log(tmp_path: Path, supervisor: up.Supervisor) -> None:
+    supervisor.start([_part(tmp_path, "a")])
     with pytest.raises(up.UpError, match=r"(?s)b ended with exit code 3; .*no such model"):
-        shape.start([_part(tmp_path, "b", "import sys; print('no such model'); sys.exit(3)")])
-    shape.stop()
+        supervisor.start([_part(tmp_path, "b", "import sys; print('no such model'); sys.exit(3)")])
+    supervisor.stop()
     assert (tmp_path / "ends").read_text() == "a "
 
 
-def test_a_part_that_never_gets_ready_is_named(tmp_path: Path, shape: up.Shape) -> None:
+def test_a_part_that_never_gets_ready_is_named(tmp_path: Path, supervisor: up.Supervisor) -> None:
     with pytest.raises(up.UpError, match=r"slow was not ready within 0\.2 s"):
-        shape.start([_part(tmp_path, "slow", "import time; time.sleep(60)", start_s=0.2)])
+        supervisor.start([_part(tmp_path, "slow", "import time; time.sleep(60)", start_s=0.2)])
 
 
 def test_a_part_that_will_not_end_is_killed(tmp_path: Path) -> None:
-    shape = up.Shape(tmp_path)
+    supervisor = up.Supervisor(tmp_path)
     deaf = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {_WAITS}"
     part = _part(tmp_path, "deaf", deaf)
-    shape.start([Part(part.name, part.command, part.is_ready, start_s=20, stop_s=0.2)])
-    shape.stop()
-    shape.check()
+    supervisor.start([Part(part.name, part.command, part.is_ready, start_s=20, stop_s=0.2)])
+    supervisor.stop()
+    supervisor.check()
 
 
-def test_settings_of_the_caller_stay_outside(tmp_path: Path, shape: up.Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_caller_stay_outside(
+    tmp_path: Path, supervisor: up.Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GRADEWIRE_AUTH_TOKENS", "secret")
     monkeypatch.setenv("GRADEWIRE_TRITON_ENVIRONMENT", "/somewhere")
     names = "import os; print(sorted(name for name in os.environ if name[:9] == 'GRADEWIRE'), flush=True)"
-    shape.start([_part(tmp_path, "a", f"{names}; {_WAITS}")])
+    supervisor.start([_part(tmp_path, "a", f"{names}; {_WAITS}")])
     assert (tmp_path / "a.log").read_text() == "['GRADEWIRE_TRITON_ENVIRONMENT']\n"
 
 
@@ -88,7 +90,7 @@ from deploy.local import up
 from deploy.local.parts import Part
 ready = Path({str(tmp_path / "a.ready")!r})
 command = (sys.executable, "-c", {_WAITS.format(state=tmp_path, name="a")!r})
-up.Shape(ready.parent).start([Part("a", command, ready.exists, start_s=20, stop_s=1)])
+up.Supervisor(ready.parent).start([Part("a", command, ready.exists, start_s=20, stop_s=1)])
 print("started", flush=True)
 time.sleep(60)
 """
@@ -174,7 +176,7 @@ signal.signal(signal.SIGTERM, lambda *_: pathlib.Path("{state}/stopping").touch(
 pathlib.Path("{state}/{name}.ready").touch()
 while True: time.sleep(60)
 """
-_ENDS_WHEN_TOLD = """
+_ENDS_WHEN_ASKED = """
 import pathlib, sys, time
 pathlib.Path("{state}/{name}.ready").touch()
 while not pathlib.Path("{state}/break").exists(): time.sleep(0.02)
@@ -196,7 +198,7 @@ def part(name, program):
     return Part(name, (sys.executable, "-c", program.format(state=state, name=name)), ready.exists, 20, 20)
 up.parts.valkey = lambda *_: part("valkey", {valkey!r})
 for name in ("triton", "gradewire", "prometheus"):
-    setattr(up.parts, name, lambda *_, name=name: part(name, {_ENDS_WHEN_TOLD!r}))
+    setattr(up.parts, name, lambda *_, name=name: part(name, {_ENDS_WHEN_ASKED!r}))
 try:
     up.up(state, {{"gradewire": 0}}, repository=None)
 except up.UpError as error:

@@ -15,6 +15,7 @@ SOURCES = (
     "deploy",
     "examples",
     "model_repo/src",
+    "model_repo/train",
     "model_repo/vllm",
     "proto",
     "requirements",

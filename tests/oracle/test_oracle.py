@@ -121,7 +121,7 @@ MUTANTS = {
         "v1",
     ),
     "window length": ("smile/windows.py", "{min(length, count) for", "{min(length + 1, count) for", "v1"),
-    "last window": ("smile/windows.py", "len(words) - length + 1)]", "max(len(words) - length, 1))]", "v1"),
+    "last window": ("smile/windows.py", "range(count - length + 1)", "range(max(count - length, 1))", "v1"),
     "number of windows": ("smile/windows.py", "MAX_WINDOWS = 512", "MAX_WINDOWS = 100", "v1"),
     "shortlist": ("smile/shortlist.py", "SHORTLIST = 3", "SHORTLIST = 1", "fast"),
     "closest in context": ("smile/shortlist.py", "np.argsort(-similarity", "np.argsort(similarity", "fast"),

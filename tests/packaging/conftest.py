@@ -1,15 +1,21 @@
-"""Fixtures: the wheel, and an environment with it."""
+"""Fixtures: the wheels, and an environment with that of gradewire."""
 
 from pathlib import Path
 
 import pytest
-from tests.packaging.installed import Installed, build_wheel
+from tests.packaging.installed import ROOT, TRAIN, Installed, build_wheel
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    """The wheel of gradewire."""
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def train_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of gradewire-train."""
+    return build_wheel(TRAIN, tmp_path_factory.mktemp("train_wheel"))
 
 
 @pytest.fixture(scope="session")

@@ -3,24 +3,53 @@
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from zipfile import ZipFile
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
+TRAIN = ROOT / "model_repo/train"
 
 
-def build_wheel(directory: Path) -> Path:
-    """The wheel of this checkout, built as pip builds it."""
+def build_wheel(project: Path, directory: Path) -> Path:
+    """The wheel of a distribution of this checkout, built as pip builds it."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=100)
-    (wheel,) = directory.glob("gradewire-*.whl")
+    subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
+    (wheel,) = directory.glob("*.whl")
     return wheel
+
+
+def packages_of(project: Path) -> dict[str, Path]:
+    """The import packages that a distribution of this checkout ships: name and folder."""
+    settings = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    return {Path(each).name: project / each for each in folders}
+
+
+def files_of(project: Path) -> dict[str, Path]:
+    """The files of those packages: name in a wheel and place in the tree."""
+    return {
+        f"{name}/{path.relative_to(folder).as_posix()}": path
+        for name, folder in packages_of(project).items()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def unlike(wheel: Path, project: Path) -> list[str]:
+    """Names of files that a wheel lacks, has beside those of the tree, or has with other content."""
+    here = files_of(project)
+    with ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        other = {name for name in names & here.keys() if archive.read(name) != here[name].read_bytes()}
+        return sorted((names ^ here.keys()) | other)
 
 
 @dataclass(frozen=True)
@@ -40,11 +69,15 @@ class Installed:
         """A new environment with the wheel and the packages that it needs without any extra."""
         venv.create(folder / "venv", symlinks=True)
         installed = cls(folder / "venv", folder)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(installed.python)]
-        install = [*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
-        subprocess.run(install, check=True, capture_output=True, timeout=100)
+        installed.add(wheel)
         link(installed.needed(), installed.site_packages)
         return installed
+
+    def add(self, wheel: Path, *options: str) -> None:
+        """Installs a wheel, and nothing of what it needs."""
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python)]
+        install = [*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", *options, str(wheel)]
+        subprocess.run(install, check=True, capture_output=True, timeout=100)
 
     @property
     def python(self) -> Path:
@@ -65,11 +98,14 @@ class Installed:
         """Names of all packages that gradewire needs with some extras, as this test's own environment has them."""
         return closure(self.metadata, frozenset(extras), {})
 
-    def run(self, *command: str, extras: Iterable[str] = ()) -> subprocess.CompletedProcess[str]:
-        """Runs a program of the environment, with the packages of some extras in reach."""
+    def run(
+        self, *command: str, extras: Iterable[str] = (), beside: Iterable[Path] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a program of the environment, with the packages of some extras and of some folders in reach."""
         settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRADEWIRE"))}
-        if extras:
-            settings["PYTHONPATH"] = os.pathsep.join(map(str, self._folders(self.needed(*extras) - self.needed())))
+        reach = [*(self._folders(self.needed(*extras) - self.needed()) if extras else ()), *beside]
+        if reach:
+            settings["PYTHONPATH"] = os.pathsep.join(map(str, reach))
         return subprocess.run(
             [str(self.folder / "bin" / command[0]), *command[1:]],
             cwd=self.scratch,

@@ -1,19 +1,13 @@
 """The wheel holds what the product needs and nothing else, and a plain install is a light client."""
 
-import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tests.packaging.installed import ROOT, Installed
+from tests.packaging.installed import ROOT, Installed, packages_of, unlike
 
-PACKAGES = {
-    Path(each).name: ROOT / each
-    for each in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
-        "targets"
-    ]["wheel"]["packages"]
-}
+PACKAGES = packages_of(ROOT).keys()
 DATA = [
     *(f"{package}/py.typed" for package in PACKAGES),
     "gradewire/report/templates/*.html",
@@ -24,8 +18,6 @@ DATA = [
     "gradewire_models/catalog/calibrations/*.json",
     "gradewire_models/judges/judges.toml",
     "gradewire_server/metrics/judged/prompts/*.toml",
-    "gradewire_train/recipes/*.toml",
-    "gradewire_train/texts/*.toml",
     "gradewire_triton/environment.lock",
 ]
 # What `import gradewire` may load beside the standard library: the messages, and no gRPC before the first call.
@@ -33,20 +25,8 @@ LIGHT = {"gradewire", "gradewire_proto", "google"}
 
 
 def test_it_holds_the_packages_as_they_stand_in_the_tree(wheel: Path) -> None:
-    assert PACKAGES.keys() == {
-        *("gradewire", "gradewire_server", "gradewire_models", "gradewire_train", "gradewire_triton"),
-        "gradewire_proto",
-    }
-    here = {
-        f"{name}/{path.relative_to(folder).as_posix()}": path
-        for name, folder in PACKAGES.items()
-        for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    with ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
-        assert names == here.keys()
-        assert [name for name, path in here.items() if archive.read(name) != path.read_bytes()] == []
+    assert {"gradewire", "gradewire_server", "gradewire_models", "gradewire_triton", "gradewire_proto"} == PACKAGES
+    assert unlike(wheel, ROOT) == []
 
 
 @pytest.mark.parametrize("pattern", DATA)

@@ -11,15 +11,16 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-import psutil
 import pytest
 
 _AFTER_TIMEOUT_S: Final = 2.0
 """Time for a test to end its children by itself once its time is up."""
 _ENDING_S: Final = 3.0
 """Time for processes that were told to end, and for what they started, to be gone."""
+_KILLING_S: Final = 10.0
+"""Time for processes to be gone that were killed."""
 _HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Processes of the standard library that serve this one until it ends."""
 
@@ -48,8 +49,11 @@ def _started_by(pid: int) -> list[int]:
 
 
 def _counts(pid: int) -> bool:
-    state = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1]
-    return state not in ([], ["Z"]) and not any(name in _command(pid) for name in _HELPERS)
+    return _runs(pid) and not any(name in _command(pid) for name in _HELPERS)
+
+
+def _runs(pid: int) -> bool:
+    return _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] not in ([], ["Z"])
 
 
 def _command(pid: int) -> str:
@@ -64,15 +68,33 @@ def _read(path: Path) -> str:
 
 
 def end(pids: frozenset[int]) -> None:
-    """Ends processes at once."""
-    processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(processes, timeout=10)
+    """Ends processes at once, and leaves to the test how they ended.
+
+    Nobody waits for them here: a `Popen` whose child somebody else waited for says that it ended well.
+    """
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    give_up_s = time.monotonic() + _KILLING_S
+    while any(map(_runs, pids)) and time.monotonic() < give_up_s:
+        time.sleep(0.02)
 
 
 _STARTED_IN_SETUP: Final = pytest.StashKey[frozenset[int]]()
+_TIME_IS_UP_S: Final = pytest.StashKey[float]()
+"""When pytest-timeout interrupts the test, on the monotonic clock; absent where nothing limits it."""
+
+
+class _Limit(Protocol):
+    """What pytest-timeout made of its marker, its option, its variable and its setting."""
+
+    timeout: float
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: _Limit) -> Generator[None, Any, Any]:
+    item.stash[_TIME_IS_UP_S] = time.monotonic() + settings.timeout
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -83,20 +105,28 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, trylast=True)  # pytest-timeout may set its timer in this hook as well
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    limit_s = float(item.config.getini("timeout"))
-    marker = item.get_closest_marker("timeout")
-    if marker is not None and marker.args:
-        limit_s = float(marker.args[0])
+    if _TIME_IS_UP_S not in item.stash:
+        return (yield)
     before = item.stash[_STARTED_IN_SETUP]
-    timer = threading.Timer(limit_s + _AFTER_TIMEOUT_S, lambda: end(children() - before))
+    fired = threading.Event()
+
+    def fire() -> None:
+        fired.set()
+        end(children() - before)
+
+    timer = threading.Timer(item.stash[_TIME_IS_UP_S] + _AFTER_TIMEOUT_S - time.monotonic(), fire)
     timer.daemon = True
     timer.start()
     try:
         return (yield)
     finally:
         timer.cancel()
+        timer.join()
+        if fired.is_set():
+            # Whatever the test made of it: a child that was killed shows nothing. What it raised is shown above this.
+            pytest.fail(f"the test went on for {_AFTER_TIMEOUT_S:g} s after its time was up: its processes were ended")
 
 
 @pytest.hookimpl(wrapper=True)

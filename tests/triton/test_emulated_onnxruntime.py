@@ -1,4 +1,4 @@
-"""What the stand-in backend answers, on the real server."""
+"""What the emulated backend answers, on the real server."""
 
 import os
 import signal

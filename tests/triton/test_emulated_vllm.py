@@ -1,4 +1,4 @@
-"""What the stand-in for vLLM answers, tensor by tensor, on the real server."""
+"""What the emulated vLLM backend answers, tensor by tensor, on the real server."""
 
 import json
 from collections.abc import Iterator

@@ -1,5 +1,6 @@
 """Nothing is left of a server, however it ended."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -120,7 +121,7 @@ def test_a_server_that_hangs_at_start_is_stopped_when_its_time_is_up(tmp_path: P
         ensure_environment(report=print), ServerOptions(tiny_repository, ("tiny-bert",)), tmp_path / "state"
     )
     process.start()
-    process.signal(signal.SIGSTOP)
+    os.kill(process.pid, signal.SIGSTOP)
     with pytest.raises(TritonStartError, match="not ready within"):
         process.wait_until_ready(timeout_s=0.5)
     assert process.wait() == -signal.SIGKILL

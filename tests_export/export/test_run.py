@@ -12,9 +12,9 @@ from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
 from tokenizers import Tokenizer
 
 from gradewire_models.build import verify_built
-from gradewire_models.errors import VerificationError
-from gradewire_models.export import ExportError, ExportOptions
+from gradewire_models.errors import ExportError, VerificationError
 from gradewire_models.export.encoder import PooledEncoder
+from gradewire_models.export.plan import ExportOptions
 from gradewire_models.export.run import ExportResult, export_model
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.runtime import onnxruntime

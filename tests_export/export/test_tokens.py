@@ -6,7 +6,7 @@ import transformers
 from tests_export.conftest import tiny_tokenizer
 from tokenizers import Tokenizer
 
-from gradewire_models.export import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.tokens import load_tokenizer, write_exported_tokenizer
 

@@ -64,7 +64,7 @@ def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **option
     """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
     source = input_file(options, needed=("references", "prediction", "label"))
     refuse_overwriting([("--out", out)], {"the input": source.path})
-    thesaurus = _open_wordnet(wordnet or Settings.load().wordnet_directory or usual_directory())
+    thesaurus = _open_wordnet(wordnet or Settings.load().engine.wordnet_directory or usual_directory())
     unlabelled: list[str] = []
     answers = _answers(source.open().rows, unlabelled)
     found = stand_in(answers, words=WordForms(), thesaurus=thesaurus, seed=seed, max_words=max_words)

@@ -91,7 +91,7 @@ def _is(question: Question, words: WordForms) -> str:
 
 
 def _when(answer: str) -> str:
-    """The time with the preposition it takes, as it is where it has one or nobody can tell."""
+    """The time with the preposition that it takes; unchanged where it has one or the right one is unknown."""
     if _LED_IN.match(answer):
         return answer
     if _DAY_OF_MONTH.search(answer):

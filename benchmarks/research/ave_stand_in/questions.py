@@ -1,4 +1,4 @@
-"""What a question asks for, as far as its words say: by that its answers are described."""
+"""What a question asks for, as far as its words say; the descriptions of its answers depend on it."""
 
 from __future__ import annotations
 

@@ -28,16 +28,13 @@ from gradewire.errors import (
     TransportError,
 )
 from gradewire.items import Item, ItemLike
-from gradewire.metric_types import (
-    Bertscore,
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.calibrated import Calibrated
+from gradewire.metric_types.choice import MetricsLike
+from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
+from gradewire.metric_types.judges import (
     BinaryQuestions,
-    Bleu,
-    Calibrated,
-    Cider,
-    Corpus,
     Demonstrations,
-    EasyMatch,
-    ExactMatch,
     GradeStyle,
     JudgeGrade,
     JudgeSimilarity,
@@ -45,24 +42,22 @@ from gradewire.metric_types import (
     LabelValue,
     Lave,
     LaveMode,
+    VerdictStyle,
+)
+from gradewire.metric_types.line import format_metric_line, parse_metric_line
+from gradewire.metric_types.words import (
+    Bleu,
+    Cider,
+    EasyMatch,
+    ExactMatch,
     LexicalMatch,
-    Measure,
     Meteor,
     MeteorSynonyms,
-    Metric,
-    Preset,
     RougeL,
-    Sbert,
-    Sfve,
-    Smile,
     SoftVqaAccuracy,
-    Synthetic,
-    VerdictStyle,
     VqaAccuracy,
     VqaConsensus,
 )
-from gradewire.metric_types.choice import MetricsLike
-from gradewire.metric_types.line import format_metric_line, parse_metric_line
 from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
 from gradewire.parts import (
     BertscoreParts,

@@ -1,13 +1,13 @@
 """The client on the caller's own event loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from concurrent.futures import Future
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self, Unpack
 
-from gradewire._calls.arguments import ClientSettings, check_rows
+from gradewire._calls.arguments import check_deadline, check_most, check_rows
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
@@ -30,21 +30,8 @@ DEADLINE_S = 30.0
 _ITEMS_PER_TURN = 32
 
 
-class AsyncClient:
-    """Scores answers on a gradewire server; `async with` closes it.
-
-    Args:
-        address: HOST:PORT of the server.
-        deadline_s: For calls that do not say their own, seconds.
-        token: Sent as bearer token.
-        tls: Encrypts; None talks in clear.
-        transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        max_pending_items: Items that `submit` lets wait and be in work.
-        max_pending_bytes: The same in bytes of their texts, as UTF-8.
-
-    Raises:
-        InvalidRequest: An argument is wrong; the message names it.
-    """
+class ClientBase:
+    """What both clients are made with; each says in `_start` where its calls run."""
 
     def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
         self,
@@ -57,11 +44,34 @@ class AsyncClient:
         max_pending_items: int = MAX_PENDING_ITEMS,
         max_pending_bytes: int = MAX_PENDING_BYTES,
     ) -> None:
-        settings = ClientSettings(
-            deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
-        )
+        check_deadline(deadline_s)
+        check_most("max_pending_items", max_pending_items)
+        check_most("max_pending_bytes", max_pending_bytes)
         carrier = transport or connect(address, token=token, tls=tls)
-        self._calls = ClientCalls(carrier, settings)
+        self._start(lambda: ClientCalls(carrier, deadline_s, max_pending_items, max_pending_bytes))
+
+    def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
+        raise NotImplementedError
+
+
+class AsyncClient(ClientBase):
+    """Scores answers on a gradewire server; `async with` closes it.
+
+    Args:
+        address: HOST:PORT of the server.
+        deadline_s: For calls that do not say their own, seconds.
+        token: Sent as bearer token.
+        tls: How to encrypt; None: no encryption.
+        transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
+        max_pending_items: Items that `submit` lets wait and be in work.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+
+    Raises:
+        InvalidRequest: An argument is wrong; the message names it.
+    """
+
+    def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._calls = make_calls()
 
     async def score(
         self,
@@ -90,7 +100,7 @@ class AsyncClient:
             GradewireError: No request was answered; which one says why.
         """
         check_rows("items", items)
-        call = CallOptions.of("score", metrics, options)
+        call = CallOptions.of("AsyncClient.score", metrics, options)
         return await self._calls.score(list(items), call, progress)
 
     def score_stream(
@@ -115,7 +125,7 @@ class AsyncClient:
             GradewireError: While iterating; what was yielded before stands.
         """
         check_rows("items", items, may_be_async=True)
-        call = CallOptions.of("score_stream", metrics, options)
+        call = CallOptions.of("AsyncClient.score_stream", metrics, options)
         return _flatten(self._calls.stream(_turns(items), call))
 
     async def prepare(
@@ -146,7 +156,7 @@ class AsyncClient:
             GradewireError: Which one says why; what was done is kept.
         """
         check_rows("entries", entries)
-        call = CallOptions.of("prepare", metrics, options)
+        call = CallOptions.of("AsyncClient.prepare", metrics, options)
         return await self._calls.prepare(list(entries), call, progress, generate)
 
     def submit(
@@ -168,7 +178,7 @@ class AsyncClient:
             callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
             **options: As `score`; `deadline_s` runs from when its turn comes.
         """
-        call = CallOptions.of("submit", metrics, options)
+        call = CallOptions.of("AsyncClient.submit", metrics, options)
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from gradewire.metric_types import Preset, Synthetic
+from gradewire.metric_types.encoders import Preset, Synthetic
 
 
 class PrepareOptions(TypedDict, total=False):

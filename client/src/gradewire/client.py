@@ -2,7 +2,7 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -10,13 +10,13 @@ from typing import Any, Self, Unpack
 from gradewire._blocking.background_calls import BackgroundCalls
 from gradewire._blocking.background_loop import BackgroundLoop
 from gradewire._blocking.iterable_reader import IterableReader
-from gradewire._calls.arguments import ClientSettings, check_rows
+from gradewire._calls.arguments import check_rows
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.score import ProgressCallback
-from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback, refused
-from gradewire.async_client import DEADLINE_S, connect
+from gradewire._calls.submit import SubmitCallback, refused
+from gradewire.async_client import ClientBase
 from gradewire.call_options import PrepareOptions, ScoreOptions
 from gradewire.items import ItemLike
 from gradewire.metric_types.choice import MetricsLike
@@ -24,11 +24,9 @@ from gradewire.model_list import ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
-from gradewire.tls import Tls
-from gradewire.transport import Transport
 
 
-class Client:
+class Client(ClientBase):
     """Scores answers on a gradewire server; `with` closes it, so does the end of the program.
 
     The same methods as `AsyncClient`, run on a thread of the client's own: usable from several threads, and where an
@@ -39,7 +37,7 @@ class Client:
         address: HOST:PORT of the server.
         deadline_s: For calls that do not say their own, seconds.
         token: Sent as bearer token.
-        tls: Encrypts; None talks in clear.
+        tls: How to encrypt; None: no encryption.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         max_pending_items: Items that `submit` lets wait and be in work.
         max_pending_bytes: The same in bytes of their texts, as UTF-8.
@@ -48,22 +46,8 @@ class Client:
         InvalidRequest: An argument is wrong; the message names it.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
-        self,
-        address: str = "127.0.0.1:50051",
-        *,
-        deadline_s: float = DEADLINE_S,
-        token: str | None = None,
-        tls: Tls | None = None,
-        transport: Transport | None = None,
-        max_pending_items: int = MAX_PENDING_ITEMS,
-        max_pending_bytes: int = MAX_PENDING_BYTES,
-    ) -> None:
-        settings = ClientSettings(
-            deadline_s=deadline_s, max_pending_items=max_pending_items, max_pending_bytes=max_pending_bytes
-        )
-        carrier = transport or connect(address, token=token, tls=tls)
-        self._background = BackgroundCalls(lambda: ClientCalls(carrier, settings))
+    def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
+        self._background = BackgroundCalls(make_calls)
         weakref.finalize(self, self._background.close)
 
     def score(
@@ -77,7 +61,7 @@ class Client:
         """Scores items, in order, and waits for the report; arguments and errors as `AsyncClient.score`."""
         check_rows("items", items)
         taken = list(items)
-        call = CallOptions.of("score", metrics, options)
+        call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
 
     def score_stream(
@@ -91,7 +75,7 @@ class Client:
         The items are read on a thread of their own, so their source may block.
         """
         check_rows("items", items)
-        call = CallOptions.of("score_stream", metrics, options)
+        call = CallOptions.of("Client.score_stream", metrics, options)
         running = self._background.running()
         reader = IterableReader(items)
         return _iterate(running.loop, reader, running.calls.stream(reader, call).run())
@@ -108,7 +92,7 @@ class Client:
         """Gets references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
         check_rows("entries", entries)
         taken = list(entries)
-        call = CallOptions.of("prepare", metrics, options)
+        call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate))
 
     def submit(
@@ -120,7 +104,7 @@ class Client:
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
         """Scores later: returns at once, never raises; arguments as `AsyncClient.submit`."""
-        call = CallOptions.of("submit", metrics, options)
+        call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
         except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop

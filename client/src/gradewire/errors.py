@@ -31,7 +31,7 @@ class TransportError(GradewireError):
     """The call was right, but no answer came.
 
     Attributes:
-        retry_after_s: When the server asked to come back, seconds; None where it did not say.
+        retry_after_s: Seconds after which the server asks to come back; None where it did not say.
     """
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
@@ -84,7 +84,7 @@ class ForkedClient(GradewireError):  # noqa: N818 - reads as what happened, like
 
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names
-    """A part that is installed separately; the message holds the command."""
+    """A part of gradewire is not installed; the message holds the command that installs it."""
 
     @classmethod
     def of(cls, what: str, error: ImportError) -> Self:

@@ -72,11 +72,9 @@ def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item |
         try:
             message = types_pb2.Item(**values)
         except (TypeError, ValueError):
-            pass  # the look at each field below finds it, and names it
-        else:
-            # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
-            if holds_bytes(values):
-                return ItemProblem(_printable(values.get("id", "")), _find_problem(index, item, values))
+            message = None  # the look at each field below finds it, and names it
+        # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
+        if message is not None and not holds_bytes(values):
             if (size := message.ByteSize()) <= max_bytes:
                 return message
             problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: shorten it"

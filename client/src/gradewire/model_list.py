@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gradewire_proto.v1 import models_pb2
-
-_STATES = {number: name.removeprefix("MODEL_STATE_") for name, number in models_pb2.ModelState.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """An encoder or a judge; attributes as in gradewire.v1.Model, `state` is LOADED, BUILT, MISSING or BROKEN."""
+    """An encoder or a judge.
+
+    Attributes:
+        digest: 64 hex digits; empty while MISSING.
+        state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN where the server is newer and says something else.
+        message: What `state` does not say, for people.
+        how_to_get: The command that makes it available; empty when it is.
+        is_default: Whether it is what a call without a model (or judge) takes.
+        max_tokens: Longer texts are cut here, with the warning TRUNCATED.
+        numeric_class: fp32-cpu, …: part of the digest, for it can change scores.
+        kind: "encoder" or "judge".
+        remarks: What one should know before using it.
+        without_metrics: Metrics that the encoder cannot compute as it is built, by name, and why.
+    """
 
     name: str
     digest: str
@@ -39,7 +48,15 @@ class MetricParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric; attributes as in gradewire.v1.Metric."""
+    """A metric.
+
+    Attributes:
+        minimum: Least possible score.
+        maximum: Largest possible score.
+        available: False while nothing that it needs is loaded; `missing` says what.
+        needs_judge: Whether its model is a judge.
+        advice: How it compares with cheaper metrics, where that was measured.
+    """
 
     name: str
     version: int
@@ -58,7 +75,13 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold; attributes as in gradewire.v1.Limits. 0 means that the server does not say."""
+    """What one request may hold; 0 means that the server does not say.
+
+    Attributes:
+        max_item_bytes: All strings of one item, as UTF-8.
+        stream_window_items: Items of one stream in work at a time.
+        max_windows: Windows of one prediction that smile looks at, from its first `max_prediction_words` words.
+    """
 
     max_items_per_request: int = 0
     max_metrics_per_request: int = 0
@@ -85,51 +108,3 @@ class ModelList:
     metrics: tuple[MetricInfo, ...]
     limits: Limits
     server_version: str
-
-
-def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
-    """The model list that a message says."""
-    return ModelList(
-        models=tuple(
-            ModelInfo(
-                name=model.name,
-                digest=model.digest,
-                state=_STATES.get(model.state, "UNKNOWN"),
-                message=model.message,
-                how_to_get=model.how_to_get,
-                is_default=model.is_default,
-                dims=model.dims,
-                max_tokens=model.max_tokens,
-                licence=model.licence,
-                numeric_class=model.numeric_class,
-                # A server from before there were judges says nothing.
-                kind=model.kind or "encoder",
-                remarks=tuple(model.remarks),
-                without_metrics=dict(sorted(model.without_metrics.items())),
-            )
-            for model in reply.models
-        ),
-        metrics=tuple(
-            MetricInfo(
-                name=metric.name,
-                version=metric.version,
-                description=metric.description,
-                minimum=metric.minimum,
-                maximum=metric.maximum,
-                higher_is_better=metric.higher_is_better,
-                citation=metric.citation,
-                parameters=tuple(
-                    MetricParameterInfo(each.name, each.description, each.default_value, each.allowed)
-                    for each in metric.parameters
-                ),
-                needs_model=metric.needs_model,
-                available=metric.available,
-                missing=metric.missing,
-                needs_judge=metric.needs_judge,
-                advice=metric.advice,
-            )
-            for metric in reply.metrics
-        ),
-        limits=Limits(**{name: getattr(reply.limits, name) for name in Limits.__dataclass_fields__}),
-        server_version=reply.server_version,
-    )

@@ -33,12 +33,12 @@ class SmileParts:
 
 @dataclass(frozen=True, slots=True)
 class BertscoreParts:
-    """Of the reference that gave the score, -1 to 1; after rescaling where that is asked for.
+    """The terms of a BERTScore, of the reference that gave it: -1 to 1 before rescaling.
 
     Attributes:
         precision: Mean over the prediction's tokens of the closest reference token's cosine.
-        recall: The same with the sides changed.
-        f1: Their harmonic mean.
+        recall: Mean over the reference's tokens of the closest prediction token's cosine.
+        f1: Harmonic mean of the two.
         corpus: What the weights were counted over, NAME:DOCUMENTS:DIGEST; empty without idf.
     """
 
@@ -50,7 +50,7 @@ class BertscoreParts:
 
 @dataclass(frozen=True, slots=True)
 class VqaParts:
-    """Of `vqa_accuracy` and `soft_vqa_accuracy`.
+    """The counts behind a score of `vqa_accuracy` or `soft_vqa_accuracy`.
 
     Attributes:
         agreeing: Annotators whose answer equals the prediction.
@@ -65,7 +65,7 @@ class VqaParts:
 
 @dataclass(frozen=True, slots=True)
 class RougeLParts:
-    """Longest common subsequence by the words of the prediction, of the reference, and of both; 0 to 1 each."""
+    """Longest common subsequence by the prediction's words, by the reference's, and F1 of both; 0 to 1 each."""
 
     precision: float
     recall: float
@@ -74,7 +74,7 @@ class RougeLParts:
 
 @dataclass(frozen=True, slots=True)
 class BleuParts:
-    """Of a BLEU score.
+    """The terms of a BLEU score.
 
     Attributes:
         precisions: Modified n-gram precisions after smoothing, 0 to 1, for 1 to `max_ngram`.
@@ -91,11 +91,11 @@ class BleuParts:
 
 @dataclass(frozen=True, slots=True)
 class MeteorParts:
-    """Of the reference that gave the score.
+    """The terms of a METEOR score, of the reference that gave it.
 
     Attributes:
         precision: Matched words by those of the prediction, 0 to 1.
-        recall: The same by those of the reference.
+        recall: Matched words by those of the reference, 0 to 1.
         penalty: Share taken off for broken order, 0 to 1.
         matches: Matched words.
         chunks: Stretches of matched words in the same order on both sides.
@@ -110,7 +110,7 @@ class MeteorParts:
 
 @dataclass(frozen=True, slots=True)
 class CiderParts:
-    """Of a CIDEr-D score.
+    """The terms of a CIDEr-D score.
 
     Attributes:
         by_order: Score of 1- to 4-grams, 0 to 10 each; their mean is the score.
@@ -130,14 +130,14 @@ class JudgeParts:
             for a verdict alone.
         labels: What the judge chose from; empty where a rule decided.
         probabilities: Of the labels, sum 1.
-        yes_probability: Where a verdict was asked for.
+        yes_probability: Of the verdict yes, 0 to 1; None where no verdict was asked for.
         label_mass: Probability of all labels together before the judge was held to them, where the backend tells: near
             0, the judge wanted to say something else.
         reason: What it wrote before its verdict, where it was asked to.
         decided_by: "judge", or "rule" for a yes-no question that a rule decided.
         demonstrations: Examples that it was shown: "binary", "short", "long"; empty where there are none.
-        prompt_tokens: That it read, over all rounds; most of them once for many items.
-        generated_tokens: That it wrote, over all rounds.
+        prompt_tokens: Tokens that it read, over all rounds; most of them once for many items.
+        generated_tokens: Tokens that it wrote, over all rounds.
     """
 
     value: float | None = None
@@ -164,8 +164,8 @@ class CalibratedParts:
         best_window: The prediction's words, normalised, that came closest.
         features: By name, in alphabetical order; one that does not apply to the item is left out.
         uncertain: Whether the probability lies inside the band; None for `features_only`, as all that follows.
-        band_lower: The band in which the verdict is not trusted; both ends belong to it.
-        band_upper: See `band_lower`.
+        band_lower: Lower end of the band in which the verdict is not trusted; both ends belong to it.
+        band_upper: Upper end of the band.
         fit: Identity of the fit, 12 hex digits.
     """
 

@@ -45,15 +45,15 @@ class SyntheticGeneration:
 
 @dataclass(frozen=True, slots=True)
 class PrepareProgress:
-    """How far it is.
+    """How far a call of `prepare` is.
 
     Attributes:
-        entries_done: Of this call, so far.
-        entries_total: Of this call.
+        entries_done: Entries that are prepared or failed.
+        entries_total: Entries of the call.
         cache_hits: Texts so far, by where they were found.
-        synthetic_answers_stored: So far, those that were there before included.
-        synthetic_answers_generated: Of these, written by a judge in this call.
-        synthetic_answers_fallback: Of these, references that stand for themselves for want of a good sentence.
+        synthetic_answers_stored: Synthetic answers in the set so far, those that were there before included.
+        synthetic_answers_generated: Those of them that a judge wrote in this call.
+        synthetic_answers_fallback: Those of them that are the reference itself, for want of a good sentence.
     """
 
     entries_done: int
@@ -83,14 +83,14 @@ class PrepareReport:
         entries: Number of entries.
         failures: Entries that could not be prepared; the others are.
         cache_hits: Texts, by where they were found; a second call finds all and computes none.
-        synthetic_answers_stored: Those that were there before included.
-        provenance: By label.
-        synthetic_answers_generated: Written by a judge in this call, and kept.
+        synthetic_answers_stored: Synthetic answers in the set, those that were there before included.
+        provenance: What a score of this set would be computed with, by label of the metric.
+        synthetic_answers_generated: Those of them that a judge wrote in this call.
         fallbacks: Entries that are prepared, but the judge found no good sentence for some of their references, which
             stand for themselves (UNPARSABLE).
         synthetic_answers: With `generate`: by index of the entry one for each of its references, None where there is
             none; entries that were refused are not in it.
-        generation: With `generate`: the judge and the prompt.
+        generation: With `generate`: the judge and the prompt that it was given.
     """
 
     reference_set: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gradewire.metric_types import Metric
+from gradewire.metric_types.base import Metric
 from gradewire.parts import Parts
 
 

@@ -47,6 +47,7 @@ class ScoreReport(Sequence[ItemScores]):
 
     Attributes:
         items: The results.
+        labels: What the metrics' results are called, in the order of the call.
         provenance: What reproduces the scores, by label; a label is missing when no item reached a server.
     """
 
@@ -141,21 +142,22 @@ class ScoreReport(Sequence[ItemScores]):
             bool: pa.bool_(),
             bool | None: pa.bool_(),
         }
-        types: dict[str, pa.DataType] = {
-            **dict.fromkeys(("id", "metric", "status", "message", "line"), pa.string()),
-            **dict.fromkeys(("index", "matched_reference", *(f"hits_{name}" for name in _HITS)), pa.int64()),
+        columns: dict[str, pa.DataType] = {
+            "index": pa.int64(),
+            "id": pa.string(),
+            "metric": pa.string(),
+            "score": pa.float64(),
+            "status": pa.string(),
+            "message": pa.string(),
             "warnings": pa.list_(pa.string()),
-            **{name: arrow[kind] for name, kind in PART_FIELDS.items()},
+            "matched_reference": pa.int64(),
+            "correct": pa.bool_(),
+            **{name: arrow[PART_FIELDS[name]] for name in _PARTS},
+            **dict.fromkeys((f"hits_{name}" for name in _HITS), pa.int64()),
+            **dict.fromkeys(_TIMES, pa.float64()),
+            "line": pa.string(),
         }
-        names = (
-            *("index", "id", "metric", "score", "status", "message", "warnings", "matched_reference", "correct"),
-            *_PARTS,
-            *(f"hits_{name}" for name in _HITS),
-            *_TIMES,
-            "line",
-        )
-        schema = pa.schema([(name, types.get(name, pa.float64())) for name in names])
-        return pa.Table.from_pylist(self.to_records(), schema=schema)
+        return pa.Table.from_pylist(self.to_records(), schema=pa.schema(columns))
 
 
 def _cell(value: object) -> object:

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from gradewire.async_client import AsyncClient
+from gradewire.async_client import AsyncClient, ClientBase
 from gradewire.client import Client
 from gradewire.errors import MissingExtra
 from gradewire.transport import Transport
@@ -11,9 +11,7 @@ from gradewire.transport import Transport
 EMBEDDED_DEADLINE_S = 3600.0
 
 
-class Scorer(Client):
-    """Scores in this process; made by `Scorer.embedded()`, used like `Client`, with the same scores."""
-
+class _Embedded(ClientBase):
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
         """Makes a scorer; model and caches are opened at the first call.
@@ -30,14 +28,12 @@ class Scorer(Client):
         return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
 
 
-class AsyncScorer(AsyncClient):
-    """Scores in this process, on the caller's event loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
+class Scorer(_Embedded, Client):
+    """Scores in this process; made by `Scorer.embedded()`, used like `Client`, with the same scores."""
 
-    @classmethod
-    def embedded(cls, **settings: Any) -> Self:
-        """Makes a scorer; settings and errors as `Scorer.embedded`."""
-        deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
-        return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
+
+class AsyncScorer(_Embedded, AsyncClient):
+    """Scores in this process, on the caller's event loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
 
 
 def embedded_transport(**settings: Any) -> Transport:

@@ -135,14 +135,17 @@ def _generate(request: references_pb2.PrepareRequest, progress: references_pb2.P
 
 def _provenance(spec: types_pb2.MetricSpec, reference_set: str) -> types_pb2.Provenance:
     metric = metric_of(spec, version=1)
+    told: dict[str, Any] = {}
     if prompt := getattr(metric, "prompt", None):
-        pinned: dict[str, Any] = {"prompt": short_prompt(prompt)}
-        metric = replace(metric, **pinned)
+        told["prompt"] = short_prompt(prompt)
     if metric.reads_prepared:
-        said: dict[str, Any] = {"reference_set": reference_set or None}
-        metric = replace(metric, **said)
+        told["reference_set"] = reference_set or None
     else:
         reference_set = ""
     return types_pb2.Provenance(
-        metric=spec, name=metric.name, version=1, line=format_metric_line(metric), reference_set=reference_set
+        metric=spec,
+        name=metric.name,
+        version=1,
+        line=format_metric_line(replace(metric, **told)),
+        reference_set=reference_set,
     )

@@ -6,13 +6,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How to encrypt, and whom to believe; all files are PEM.
+    """How to encrypt, and which certificates to trust; all files are PEM.
 
     Attributes:
-        root_certificates: Authorities to believe; None: those that gRPC brings.
+        root_certificates: Certificate authorities to trust; None: gRPC's own list.
         certificate_chain: The client's own certificate, where the server asks for one.
-        private_key: Its key.
-        server_name: Expected name in the server's certificate where it is not the address's.
+        private_key: The key of that certificate.
+        server_name: Name in the server's certificate; None: the host of the address.
     """
 
     root_certificates: Path | None = None

@@ -15,24 +15,19 @@ class Transport(Protocol):
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """Scores the items of one request."""
-        ...
 
     def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Sends a stream of items, yields a stream of results."""
-        ...
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """Prepares the references of one request; yields its progress."""
-        ...
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """Lists the models, metrics and limits of the server."""
-        ...
 
     async def close(self) -> None:
         """Frees all resources; a closed transport is not used again."""
-        ...

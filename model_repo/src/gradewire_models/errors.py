@@ -7,7 +7,8 @@ ModelError
  └─ BuildError            a build could not be finished; nothing of it is left behind
      ├─ DownloadError     a package could not be fetched or found
      ├─ DigestMismatchError   bytes are not the ones the catalog pins
-     └─ VerificationError the built model does not compute what it should
+     ├─ VerificationError the built model does not compute what it should
+     └─ ExportError       an encoder cannot be exported as it is asked for
 """
 
 
@@ -41,3 +42,7 @@ class DigestMismatchError(BuildError):
 
 class VerificationError(BuildError):
     """The model that came out does not agree with the reference computation."""
+
+
+class ExportError(BuildError):
+    """The model cannot be exported as it is asked for; the message says why and what to do instead."""

@@ -1,6 +1,6 @@
 """The real Triton server on a machine without NVIDIA's container.
 
-The server comes in a wheel; a backend of ours stands in for the ONNX Runtime backend that the wheel lacks.
+The server comes in a wheel; backends of ours emulate the ONNX Runtime and vLLM backends that the wheel lacks.
 """
 
 from gradewire_triton.environment import ensure_environment

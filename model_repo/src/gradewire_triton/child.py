@@ -5,10 +5,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from queue import SimpleQueue
 
-# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when whoever started it is gone.
+# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when its parent is gone.
 _LAUNCH = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -17,18 +17,14 @@ _LAUNCH = (
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that gets SIGINT when this process ends; Ctrl-C at the terminal is not for it.
+    """Starts a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
 
-    Args:
-        program: Absolute path.
-        arguments: Of the program.
-        variables: Its environment.
-        log: Where its output goes; overwritten.
+    `variables` are its whole environment; its output overwrites `log`.
 
     Raises:
         OSError: The log cannot be written.
     """
-    started: SimpleQueue[subprocess.Popen[bytes] | OSError] = SimpleQueue()
+    started: Future[subprocess.Popen[bytes]] = Future()
 
     def start_and_stay() -> None:
         try:
@@ -42,14 +38,11 @@ def start_child(
                     start_new_session=True,
                 )
         except OSError as error:
-            started.put(error)
+            started.set_exception(error)
             return
-        started.put(child)
+        started.set_result(child)
         child.wait()
 
     # To the kernel the parent is a thread, not a process: this one lives as long as the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
-    child = started.get()
-    if isinstance(child, OSError):
-        raise child
-    return child
+    return started.result()

@@ -47,7 +47,7 @@ def _one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 @click.group()
 def triton() -> None:
-    """Run the real Triton server on this machine, with a stand-in for its ONNX Runtime backend."""
+    """Run the real Triton server on this machine, with an emulated ONNX Runtime backend."""
 
 
 @triton.command()
@@ -87,7 +87,7 @@ def install(environment: Path) -> None:
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
     """Start Triton with the built MODELs, by default all that need no GPU; Ctrl-C or SIGTERM stops it in order.
 
-    Whoever kills this process stops Triton as well.
+    Killing this process stops Triton as well.
     """
     server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
     if not server.poll_s and not server.model_names():
@@ -120,9 +120,9 @@ def status(state: Path) -> None:
     addresses = StateDirectory(state).addresses()
     if addresses is None:
         raise click.ClickException(f"no Triton server is ready in {state}")
-    silence = why_not_ready(addresses)
-    if silence:
-        raise click.ClickException(f"the Triton server of {state} was started, and {silence}; its log: {addresses.log}")
+    reason = why_not_ready(addresses, timeout_s=3.0)
+    if reason:
+        raise click.ClickException(f"the Triton server of {state} was started, and {reason}; its log: {addresses.log}")
     _show(addresses)
 
 

@@ -28,13 +28,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TritonEnvironment:
-    """An installed environment.
-
-    Attributes:
-        directory: The virtual environment.
-        site_packages: Where its packages lie.
-        libpython_directory: Holds the shared library of the interpreter it was made with.
-    """
+    """An installed virtual environment; `libpython_directory` holds the shared library of its interpreter."""
 
     directory: Path
     site_packages: Path
@@ -57,7 +51,7 @@ class TritonEnvironment:
         return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
 
     def variables(self) -> dict[str, str]:
-        """This process's variables, changed so that the server finds its libraries and its stubs this interpreter."""
+        """This process's variables, changed so that the server finds its libraries, and its stubs this interpreter."""
         # The interpreter's own library first: a stub that finds the system's loads another standard library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
         changed = {
@@ -74,7 +68,7 @@ class TritonEnvironment:
 
 
 def default_environment() -> Path:
-    """Where the environment lies unless somebody says otherwise.
+    """Default directory of the environment.
 
     Returns:
         ``$GRADEWIRE_TRITON_ENVIRONMENT``; else a directory of the user's cache, named after interpreter and versions.
@@ -88,41 +82,40 @@ def default_environment() -> Path:
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
     """Finds the environment, or installs it (about 320 MB, half a minute; every byte is pinned by SHA-256).
 
-    Two at once wait for each other. What was interrupted leaves nothing but a hidden directory, which the next one
-    removes.
+    Two at once wait for each other. An interrupted installation leaves a hidden directory, which the next one removes.
 
     Args:
-        directory: Where it is to lie; None takes `default_environment`.
-        report: Told what is going on, one line at a time, when something has to be done.
+        directory: Where to install it; None takes `default_environment`.
+        report: Called with each line of progress, when something has to be done.
 
     Raises:
-        EnvironmentBrokenError: It cannot be had on this machine; the message says why and what to do.
+        EnvironmentBrokenError: It cannot be installed on this machine; the message says why and what to do.
     """
     libpython = libpython_directory()
-    place = (directory or default_environment()).absolute()
+    target = (directory or default_environment()).absolute()
     try:
-        with _exclusive(place.with_name(f".{place.name}.lock"), report):
-            if not _is_ready(place):
+        with _exclusive(target.with_name(f".{target.name}.lock"), report):
+            if not _is_ready(target):
                 check_machine()
-                _replace(place, report)
+                _replace(target, report)
     except OSError as error:
-        raise EnvironmentBrokenError(f"cannot install Triton's environment in {place}: {error}") from error
-    (site_packages,) = place.glob("lib/python3.*/site-packages")
-    return TritonEnvironment(place, site_packages, libpython)
+        raise EnvironmentBrokenError(f"cannot install Triton's environment in {target}: {error}") from error
+    (site_packages,) = target.glob("lib/python3.*/site-packages")
+    return TritonEnvironment(target, site_packages, libpython)
 
 
-def _replace(place: Path, report: Report) -> None:
-    if place.exists() and not (place / MARKER_FILE).is_file() and any(place.iterdir()):
-        raise EnvironmentBrokenError(f"{place} holds other files than Triton's environment; name another directory")
-    prefix = f".{place.name}.building-"
-    for leftover in place.parent.glob(f"{prefix}*"):
+def _replace(target: Path, report: Report) -> None:
+    if target.exists() and not (target / MARKER_FILE).is_file() and any(target.iterdir()):
+        raise EnvironmentBrokenError(f"{target} holds other files than Triton's environment; name another directory")
+    prefix = f".{target.name}.building-"
+    for leftover in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(leftover)
-    workspace = Path(tempfile.mkdtemp(prefix=prefix, dir=place.parent))
+    workspace = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
         _install(workspace / "new", report)
-        if place.exists():
-            place.rename(workspace / "old")
-        (workspace / "new").rename(place)
+        if target.exists():
+            target.rename(workspace / "old")
+        (workspace / "new").rename(target)
     finally:
         shutil.rmtree(workspace)
 
@@ -151,15 +144,15 @@ def _run(command: list[str]) -> None:
         )
 
 
-def _is_ready(place: Path) -> bool:
+def _is_ready(target: Path) -> bool:
     try:
-        return (place / MARKER_FILE).read_text(encoding="utf-8") == fingerprint()
+        return (target / MARKER_FILE).read_text(encoding="utf-8") == fingerprint()
     except FileNotFoundError:
         return False
 
 
 def fingerprint() -> str:
-    """Tells environments apart: SHA-256 over the packages and the interpreter, without which it is nothing."""
+    """SHA-256 over the packages and the interpreter: an environment works with that interpreter only."""
     return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 TritonError
  ├─ EnvironmentBrokenError   what it runs on cannot be installed here; the message says why
- └─ TritonStartError         it did not come up; the message ends with what it said
+ └─ TritonStartError         it did not start; the message ends with the end of its log
 """
 
 from gradewire_models.errors import ModelError

@@ -1,7 +1,6 @@
-"""One running Triton server: started, waited for, stopped, and nothing of it left behind."""
+"""One Triton server: starts it, waits for it, stops it, and removes what is left of it."""
 
 import hashlib
-import http.client
 import shutil
 import signal
 import socket
@@ -10,7 +9,6 @@ import time
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from gradewire_triton.child import start_child
@@ -18,20 +16,18 @@ from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.errors import TritonStartError
 from gradewire_triton.leftovers import remove_leftovers, shared_memory, stub_pids
 from gradewire_triton.server_options import Ports, ServerOptions, command_line
+from gradewire_triton.state import Addresses, why_not_ready
 
 _POLL_S = 0.05
 _SHOWN_LINES = 12
-_STAND_INS = ("onnxruntime", "vllm")
+_EMULATED = ("onnxruntime", "vllm")
 
 
 class TritonProcess:
-    """`with TritonProcess(environment, options, state) as triton: triton.grpc_url`.
+    """`with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    Args:
-        environment: What it runs in.
-        options: How it is to run.
-        state: Directory for its log and backends; made when it is not there. One server at a time may use it: what an
-            earlier one of it left behind, killed perhaps, is removed at start.
+    `state` is the directory for its log and backends; made when it is not there. One server at a time may use it. What
+    an earlier, killed one left behind is removed at start.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -39,56 +35,45 @@ class TritonProcess:
         self.state = state.absolute()
         self.log_path = self.state / "triton.log"
         self._environment = environment
-        # Derived, so that the next start in the same directory knows what an earlier one owned.
+        # Derived from the path, so that the next start in the same directory knows what an earlier one owned.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: Ports | None = None
 
     @property
     def pid(self) -> int:
-        """Of the server."""
+        """Process id of the server."""
         return self._running.pid
 
     @property
-    def ports(self) -> Ports:
+    def addresses(self) -> Addresses:
         """Where it listens; kept when it is started again."""
         if self._ports is None:
             raise RuntimeError("never started")
-        return self._ports
-
-    @property
-    def grpc_url(self) -> str:
-        """HOST:PORT of gRPC."""
-        return f"{self.options.host}:{self.ports.grpc}"
-
-    @property
-    def http_url(self) -> str:
-        """Address of HTTP."""
-        return f"http://{self.options.host}:{self.ports.http}"
-
-    @property
-    def metrics_url(self) -> str:
-        """Address of the Prometheus metrics."""
-        return f"http://{self.options.host}:{self.ports.metrics}/metrics"
+        host = self.options.host
+        return Addresses(
+            grpc=f"{host}:{self._ports.grpc}",
+            http=f"http://{host}:{self._ports.http}",
+            metrics=f"http://{host}:{self._ports.metrics}/metrics",
+            log=str(self.log_path),
+        )
 
     def __enter__(self) -> Self:
         self.start()
         self.wait_until_ready()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
-        """Starts it and does not wait; on the ports it had before, if it ran before.
+        """Starts it and does not wait; on the ports of its first start, if it ran before.
 
-        When this process ends, however, the server gets a signal that lets it clean up and end.
+        When this process ends, however it ends, the server gets a signal at which it cleans up and ends.
         """
         self.clean()
         backends = self._lay_out_backends()
-        # A port that somebody else takes between this look and Triton's own is an error at start, with Triton's words.
+        # A port that another program takes before Triton does is an error at start, in Triton's words.
         self._ports = self._ports or _choose_ports(self.options)
         arguments = command_line(self.options, self._ports, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
@@ -107,37 +92,26 @@ class TritonProcess:
         while not self.is_ready():
             if self._running.poll() is not None:
                 self.clean()
-                raise TritonStartError(f"Triton ended with exit code {self._running.returncode}; {self.last_words()}")
+                raise TritonStartError(f"Triton ended with exit code {self._running.returncode}; {self.end_of_log()}")
             if time.monotonic() > give_up:
                 self.stop(timeout_s=1.0)
-                raise TritonStartError(f"Triton was not ready within {timeout_s:g} s; {self.last_words()}")
+                raise TritonStartError(f"Triton was not ready within {timeout_s:g} s; {self.end_of_log()}")
             time.sleep(_POLL_S)
 
     def is_ready(self) -> bool:
-        """Whether it says that it and its models are ready."""
-        connection = http.client.HTTPConnection(self.options.host, self.ports.http, timeout=2.0)
-        try:
-            connection.request("GET", "/v2/health/ready")
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        """Whether the server and its models are ready."""
+        return not why_not_ready(self.addresses, timeout_s=2.0)
 
     def stub_pids(self) -> list[int]:
         """Processes that run the models, one per instance."""
         return stub_pids(self._shm_prefix)
 
     def shared_memory(self) -> list[Path]:
-        """Files of shared memory that are its own."""
+        """Its files of shared memory."""
         return shared_memory(self._shm_prefix)
 
-    def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the server."""
-        self._running.send_signal(number)
-
     def is_running(self) -> bool:
-        """Whether the server's process is there."""
+        """Whether the server's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
@@ -176,22 +150,22 @@ class TritonProcess:
         shutil.rmtree(backends, ignore_errors=True)
         shutil.copytree(self._environment.python_backend, backends / "python", ignore=shutil.ignore_patterns("*.pyc"))
         shutil.copy2(self._environment.python_stub, backends / "python")
-        for name in _STAND_INS:
+        for name in _EMULATED:
             (backends / name).mkdir()
             program = files("gradewire_triton").joinpath("emulated", name, "model.py")
             (backends / name / "model.py").write_bytes(program.read_bytes())
-        # Not of Triton's own environment: no other package comes with it, and its 100 MB are there already.
+        # From this environment, where its 100 MB are installed already; it needs no other package.
         llama = find_spec("xllamacpp")
         if llama is not None and llama.submodule_search_locations:
             (backends / "vllm" / "xllamacpp").symlink_to(llama.submodule_search_locations[0])
         return backends
 
-    def last_words(self) -> str:
-        """The end of its log."""
+    def end_of_log(self) -> str:
+        """The log's last lines, and its path before them."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        # Tables are for people who read the whole log; what went wrong stands in lines of their own.
-        words = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
-        return f"the end of {self.log_path}:\n" + "\n".join(words)
+        # Errors stand in lines of their own, not in Triton's tables.
+        told = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
+        return f"the end of {self.log_path}:\n" + "\n".join(told)
 
 
 def _choose_ports(options: ServerOptions) -> Ports:

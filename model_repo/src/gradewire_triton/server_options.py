@@ -1,4 +1,4 @@
-"""How a Triton server is to run, and its command line."""
+"""Options of a Triton server, and its command line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,21 +6,23 @@ from pathlib import Path
 from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
 from gradewire_models.repository.config import CONFIG_FILE, read_config
 
+_EXIT_TIMEOUT_S = 10
+"""What requests in flight are given when it stops."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a Triton server is to run.
+    """Options of a Triton server.
 
     Attributes:
         repository: Triton model repository.
         models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
-        host: Address to listen on. Triton asks nobody who they are: keep it on the loopback, or behind a firewall.
+        host: Address to listen on. Triton authenticates nobody: keep it on the loopback, or behind a firewall.
         grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
         http_port: Port of HTTP.
         metrics_port: Port of Prometheus metrics.
-        poll_s: Seconds between looks for changes in the repository, whose models are all loaded then; 0 loads and
-            unloads on request only.
-        exit_timeout_s: Seconds that requests in flight are given when it stops.
+        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads
+            and unloads on request only.
     """
 
     repository: Path
@@ -30,14 +32,13 @@ class ServerOptions:
     http_port: int = 0
     metrics_port: int = 0
     poll_s: int = 0
-    exit_timeout_s: int = 10
 
     def model_names(self) -> tuple[str, ...]:
         """Models that are loaded at start.
 
         Raises:
-            ValueError: A config.pbtxt is none.
-            OSError: One cannot be read.
+            ValueError: A config.pbtxt cannot be parsed.
+            OSError: A config.pbtxt cannot be read.
         """
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
         return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
@@ -50,13 +51,7 @@ def _needs_gpu(config_path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports of one run.
-
-    Attributes:
-        grpc: Of gRPC.
-        http: Of HTTP.
-        metrics: Of Prometheus metrics.
-    """
+    """Ports of one run: of gRPC, of HTTP and of the Prometheus metrics."""
 
     grpc: int
     http: int
@@ -64,14 +59,7 @@ class Ports:
 
 
 def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Arguments of ``tritonserver``.
-
-    Args:
-        options: How it is to run.
-        ports: Where it is to listen.
-        backends: Backend directory.
-        shm_prefix: How the names of its shared memory begin.
-    """
+    """Arguments of ``tritonserver``; the names of its shared memory will begin with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -84,7 +72,7 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
         # Completing a configuration starts every model once more, and ours are complete.
         "--disable-auto-complete-config",
         "--allow-gpu-metrics=false",
-        f"--exit-timeout-secs={options.exit_timeout_s}",
+        f"--exit-timeout-secs={_EXIT_TIMEOUT_S}",
         f"--grpc-address={options.host}",
         f"--http-address={options.host}",
         f"--metrics-address={options.host}",

@@ -1,10 +1,9 @@
-"""The directory in which one Triton server at a time keeps its log, its backends and word of where it listens."""
+"""The directory in which one Triton server at a time keeps its log, its backends and its addresses."""
 
 import fcntl
+import http.client
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,14 +16,7 @@ from gradewire_triton.errors import TritonStartError
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a server listens.
-
-    Attributes:
-        grpc: HOST:PORT of gRPC.
-        http: URL of HTTP.
-        metrics: URL of the Prometheus metrics.
-        log: Its log.
-    """
+    """Where a server listens: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and its log."""
 
     grpc: str
     http: str
@@ -32,28 +24,29 @@ class Addresses:
     log: str
 
 
-def why_not_ready(addresses: Addresses, *, timeout_s: float = 3.0) -> str:
-    """Asks a server whether it is ready; why not, or an empty text where it is."""
+def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
+    """Why a server and its models are not ready; "" where they are."""
     url = f"{addresses.http}/v2/health/ready"
+    connection = http.client.HTTPConnection(addresses.http.removeprefix("http://"), timeout=timeout_s)
     try:
-        with urllib.request.urlopen(url, timeout=timeout_s):  # noqa: S310 - our own server's address
-            return ""
-    except urllib.error.HTTPError as error:
-        with error:
-            return f"{url} says that it is not ready ({error.code})"
-    except OSError as error:
+        connection.request("GET", "/v2/health/ready")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
         return f"{url} does not answer within {timeout_s:g} s ({error})"
+    finally:
+        connection.close()
+    return "" if status == http.HTTPStatus.OK else f"{url} says that it is not ready ({status})"
 
 
 def default_state() -> Path:
-    """Where the state lies unless somebody says otherwise."""
+    """Default state directory."""
     return platformdirs.user_state_path("gradewire") / "triton"
 
 
 class StateDirectory:
-    """Tells who uses `path`.
+    """A directory that one process at a time uses.
 
-    The lock is the truth: it belongs to an open file and is gone with its process, however that ends.
+    A lock says which: it belongs to an open file and is gone with its process, however that ends.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +59,7 @@ class StateDirectory:
         """Makes this process its user while the body runs.
 
         Raises:
-            TritonStartError: Another process is.
+            TritonStartError: Another process uses it.
             OSError: The directory cannot be made or written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
@@ -90,7 +83,7 @@ class StateDirectory:
             os.close(descriptor)
 
     def user(self) -> int | None:
-        """The process that uses it, or None."""
+        """Id of the process that uses it, or None."""
         try:
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -104,13 +97,13 @@ class StateDirectory:
         return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Writes down that the server is ready, and where."""
+        """Records that the server is ready, and its addresses."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)
 
     def addresses(self) -> Addresses | None:
-        """Where its server listens; None where none is ready."""
+        """Addresses of its server; None where none is ready."""
         if self.user() is None:
             return None
         try:

@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from gradewire_triton.environment import TritonEnvironment
@@ -17,6 +16,7 @@ from gradewire_triton.state import Addresses, StateDirectory
 
 _POLL_S = 0.05
 _STOP_S = 40.0
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _StopRequestedError(Exception):
@@ -28,11 +28,7 @@ def run_in_foreground(
 ) -> None:
     """Runs a server until SIGINT or SIGTERM, and removes what is left of it.
 
-    Args:
-        environment: What it runs in.
-        options: How it is to run.
-        state: Its directory.
-        ready: Told where it listens once it and its models are ready.
+    `ready` is called with its addresses once it and its models are ready.
 
     Raises:
         TritonStartError: It did not start, or ended by itself.
@@ -40,29 +36,28 @@ def run_in_foreground(
     with state.hold():
         process = TritonProcess(environment, options, state.path)
         try:
-            with _signals_raise():
-                process.start()
-                process.wait_until_ready()
-                addresses = Addresses(process.grpc_url, process.http_url, process.metrics_url, str(process.log_path))
-                state.announce(addresses)
-                ready(addresses)
-                code = process.wait()
+            _raise_on_signals()
+            process.start()
+            process.wait_until_ready()
+            state.announce(process.addresses)
+            ready(process.addresses)
+            code = process.wait()
         except _StopRequestedError:
             return
         finally:
             process.stop()
-        raise TritonStartError(f"Triton ended by itself with exit code {code}; {process.last_words()}")
+        raise TritonStartError(f"Triton ended by itself with exit code {code}; {process.end_of_log()}")
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
     """Starts ``gradewire triton up ARGUMENTS`` as a process of its own and waits until its server is ready.
 
     Raises:
-        TritonStartError: It did not start; the message ends with what it said.
+        TritonStartError: It did not start; the message is what it printed.
     """
     state.path.mkdir(parents=True, exist_ok=True)
-    said = state.path / "up.log"
-    with said.open("wb") as log:
+    output = state.path / "up.log"
+    with output.open("wb") as log:
         command = [sys.executable, "-m", "gradewire_triton", "up", *arguments]
         process = subprocess.Popen(  # noqa: S603 - our own arguments
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -72,11 +67,11 @@ def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
         if addresses is not None and state.user() == process.pid:
             return addresses
         time.sleep(_POLL_S)
-    raise TritonStartError(said.read_text(encoding="utf-8", errors="replace").strip().removeprefix("Error: "))
+    raise TritonStartError(output.read_text(encoding="utf-8", errors="replace").strip().removeprefix("Error: "))
 
 
 def stop_detached(state: StateDirectory) -> bool:
-    """Ends the process that runs a server in `state` and waits for it.
+    """Ends the process that runs a server in `state`, and waits for its end.
 
     Returns:
         Whether there was one.
@@ -96,16 +91,12 @@ def stop_detached(state: StateDirectory) -> bool:
     return True
 
 
-@contextmanager
-def _signals_raise() -> Iterator[None]:
+def _raise_on_signals() -> None:
     # Once: what follows is the orderly end, which a second signal must not cut short.
-    def stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        for name in previous:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for name in _STOP_SIGNALS:
             signal.signal(name, signal.SIG_IGN)
         raise _StopRequestedError
 
-    previous = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
-    for name in previous:
+    for name in _STOP_SIGNALS:
         signal.signal(name, stop)
-    yield

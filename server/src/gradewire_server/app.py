@@ -80,7 +80,7 @@ async def _open(
     backends = await Backends.open(settings.engine, registry)
     try:
         admission = Admission(settings.capacity)
-        telemetry.watch(admission)
+        telemetry.expose(admission)
         context = RequestContext(
             Scorer(backends.ports),
             backends.ports,

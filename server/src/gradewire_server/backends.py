@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.blob_store import BlobCache
+from gradewire_server.encoders.cache.memory import BlobCache
 from gradewire_server.encoders.opening import open_encoders
 from gradewire_server.judges.opening import open_judges
 from gradewire_server.judges.service import JudgeHealth
@@ -50,7 +50,7 @@ class Backends:
         self._stores = stores
         self._closed = False
         lru = SegmentedLru(config.cache.memory_max_bytes)
-        telemetry.watch(lru)
+        telemetry.expose(lru)
         max_pending_writes = config.cache.max_pending_writes
         self._blobs = BlobCache(lru, stores.vectors, telemetry, max_pending_writes=max_pending_writes)
         verdicts = VerdictCache(
@@ -91,7 +91,7 @@ class Backends:
         return backends
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Loads an encoder; see `EncoderService.load`."""
+        """Loads and warms up an encoder, "" being the default one; the failure where it cannot be had."""
         return await self._encoders.load(name)
 
     async def preload(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.client.small_server import Fault, SmallServer
+from tests.support.examples import example_count
 
 import gradewire
 from gradewire import AsyncClient, Client, Status
@@ -103,7 +104,7 @@ def test_wrong_arguments_are_refused_at_once(client: Client) -> None:
         client.score_stream([], deadline_s=-1)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=example_count(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(breaks=st.lists(st.integers(0, 6), max_size=4), count=st.integers(0, 300))
 def test_a_stream_that_breaks_goes_on_with_what_is_left(
     small_server: SmallServer, breaks: list[int], count: int

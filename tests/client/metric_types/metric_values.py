@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gradewire import Metric
 from gradewire.metric_types import METRIC_TYPES
-from gradewire.metric_types.wire import Kind, WireParameter, wire_parameters
+from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.isprintable)
 MODELS = st.text(string.ascii_letters + string.digits + "-._", min_size=1, max_size=20)
@@ -16,15 +16,15 @@ MODELS = st.text(string.ascii_letters + string.digits + "-._", min_size=1, max_s
 def values_of(parameter: WireParameter, *, texts: st.SearchStrategy[str] = TEXTS) -> st.SearchStrategy[Any]:
     """Values that a parameter takes, in range or not."""
     match parameter.kind:
-        case Kind.CHOICE:
+        case ParameterKind.CHOICE:
             return st.sampled_from(sorted(parameter.choices))
-        case Kind.FLAG:
+        case ParameterKind.FLAG:
             return st.booleans()
-        case Kind.COUNT:
+        case ParameterKind.COUNT:
             return st.integers(0, 12) | st.integers(0, 2**32 - 1)
-        case Kind.NUMBER:
+        case ParameterKind.NUMBER:
             return st.floats(0, 1) | st.floats(allow_nan=False)
-        case Kind.TEXT:
+        case ParameterKind.TEXT:
             return texts
 
 

@@ -13,10 +13,10 @@ import gradewire
 from gradewire import Bertscore, Bleu, Cider, InvalidRequest, Metric, RougeL, Smile, VqaAccuracy, format_metric_line
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, metric_of
 from gradewire.metric_types.line import parse_metric_line
-from gradewire.metric_types.wire import Kind, wire_parameters
+from gradewire.metric_types.wire import ParameterKind, wire_parameters
 from gradewire_proto.v1 import types_pb2
 
-PYTHON = {Kind.FLAG: bool, Kind.COUNT: int, Kind.NUMBER: float, Kind.TEXT: str}
+PYTHON = {ParameterKind.FLAG: bool, ParameterKind.COUNT: int, ParameterKind.NUMBER: float, ParameterKind.TEXT: str}
 
 
 def test_every_metric_of_the_wire_has_a_type_and_the_reverse() -> None:
@@ -37,7 +37,7 @@ def test_fields_are_those_of_the_message_with_the_same_values(name: str) -> None
     for parameter in parameters.values():
         taken, nothing = get_args(hints[parameter.name])
         assert nothing is type(None), parameter.name
-        if parameter.kind is Kind.CHOICE:
+        if parameter.kind is ParameterKind.CHOICE:
             # A choice between literals and None is one flat union of values.
             assert set(_literals(hints[parameter.name])) == set(parameter.choices), parameter.name
         else:

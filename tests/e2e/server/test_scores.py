@@ -177,12 +177,14 @@ async def test_a_server_without_models_says_how_to_get_them_and_does_what_it_can
         assert str(tmp_path) not in details, "paths of the server are its own affair"
 
 
-async def test_a_large_batch_without_enough_time_is_answered_with_timeouts(server: ServerProcess) -> None:
-    words = [" ".join(f"w{number}x{word}" for word in range(60)) for number in range(120)]
+async def test_a_large_batch_without_enough_time_is_answered_with_timeouts(tmp_path: Path, minilm: Path) -> None:
+    words = [" ".join(f"w{number}x{word}" for word in range(60)) for number in range(240)]
     asked = request(*[item(text, "a b c", "d e") for text in words], metrics=(SMILE, EXACT))
-    async with aio.insecure_channel(server.address) as channel:
-        reply = await scoring_pb2_grpc.ScoringStub(channel).Score(asked, timeout=2)
+    # The server's clock alone measures the 4 s: a caller whose machine is busy may read the reply later.
+    with ServerProcess(tmp_path, model_repository=minilm, default_deadline_s=4, max_deadline_s=4) as server:
+        async with aio.insecure_channel(server.address) as channel:
+            reply = await scoring_pb2_grpc.ScoringStub(channel).Score(asked, timeout=60)
     found = Counter(types_pb2.Status.Name(part.results[0].status) for part in reply.items)
-    assert found["STATUS_TIMEOUT"] > 60, "the encoder cannot do thousands of windows in the time"
+    assert found["STATUS_TIMEOUT"] > 120, "the encoder cannot do thousands of windows in the time"
     assert set(found) <= {"STATUS_TIMEOUT", "STATUS_OK"}
     assert types_pb2.Status.Name(reply.items[0].results[1].status) == "STATUS_OK"

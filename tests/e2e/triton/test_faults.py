@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.servers.triton import TritonServer
-from tests.support.servers.triton_traffic import MODEL, Front, Weights, build_weights, fresh_texts, front, traffic
+from tests.support.servers.triton_traffic import MODEL, Replica, Weights, build_weights, fresh_texts, replica, traffic
 from tests.support.servers.wire import EXACT, item, request, until
 
 from gradewire_proto.v1 import scoring_pb2_grpc, types_pb2
@@ -39,7 +39,7 @@ def weights(repository: Path) -> Weights:
 
 @pytest.fixture(scope="module")
 def shared_triton(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[TritonServer]:
-    # A repository of its own with a short queue: front and Triton need to agree on the model, not on how it is run.
+    # A repository of its own with a short queue: replica and Triton need to agree on the model, not on how it is run.
     root = tmp_path_factory.mktemp("triton")
     shutil.copytree(repository, root / "repository")
     config = root / "repository" / MODEL / "config.pbtxt"
@@ -70,7 +70,7 @@ def busy_stubs(server: TritonServer) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def assert_well_since(server: Front, since_s: float) -> None:
+def assert_well_since(server: Replica, since_s: float) -> None:
     """From shortly after that on most is scored, and the rest found a queue of 4 full, as on a busy machine."""
     late = [outcome for outcome in server.outcomes if outcome.sent_s > since_s + 2]
     assert not [each for each in late if each.score is None and not FULL.search(each.message)]
@@ -93,7 +93,7 @@ async def settled(server: TritonServer, stubs: Sequence[int], *, for_s: float = 
 async def test_not_there_at_start(tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights) -> None:
     triton.kill()
     texts = fresh_texts(1)
-    async with front(tmp_path, repository, triton.url) as server:
+    async with replica(tmp_path, repository, triton.url) as server:
         assert await server.health() == "NOT_SERVING"
         (refused,) = await server.ask(next(texts))
         assert refused.status == "UNAVAILABLE"
@@ -111,7 +111,7 @@ async def test_killed_under_load_and_started_again(
 ) -> None:
     texts = fresh_texts(2)
     loop = asyncio.get_running_loop()
-    async with front(tmp_path, repository, triton.url) as server:
+    async with replica(tmp_path, repository, triton.url) as server:
         async with traffic(server, texts):
             await asyncio.sleep(1)
             triton.kill()
@@ -137,7 +137,7 @@ async def test_a_stub_that_died_is_mended(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:
     texts = fresh_texts(3)
-    async with front(tmp_path, repository, triton.url) as server:
+    async with replica(tmp_path, repository, triton.url) as server:
         async with traffic(server, texts):
             await asyncio.sleep(0.5)
             stubs = triton.stub_pids()
@@ -155,12 +155,12 @@ async def test_a_stub_that_died_is_mended(
         assert server.check(weights)
 
 
-async def test_one_of_two_stubs_that_died_is_mended_by_two_fronts_without_a_storm(
+async def test_one_of_two_stubs_that_died_is_mended_by_two_replicas_without_a_storm(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:
     async with (
-        front(tmp_path / "one", repository, triton.url) as one,
-        front(tmp_path / "two", repository, triton.url) as two,
+        replica(tmp_path / "one", repository, triton.url) as one,
+        replica(tmp_path / "two", repository, triton.url) as two,
     ):
         async with traffic(one, fresh_texts(31), callers=2), traffic(two, fresh_texts(32), callers=1):
             await asyncio.sleep(0.5)
@@ -184,7 +184,7 @@ async def test_a_stub_that_died_stays_so_where_mending_is_not_allowed(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:
     texts = fresh_texts(4)
-    async with front(tmp_path, repository, triton.url, triton_repair=False) as server:
+    async with replica(tmp_path, repository, triton.url, triton_repair=False) as server:
         await server.ask(next(texts))
         triton.kill_stubs()
         async with traffic(server, texts):
@@ -205,7 +205,7 @@ async def test_a_full_queue_is_told_and_does_not_open_the_breaker(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:
     texts = fresh_texts(5)
-    async with front(tmp_path, repository, triton.url, triton_max_in_flight=12) as server:
+    async with replica(tmp_path, repository, triton.url, triton_max_in_flight=12) as server:
         await server.ask(next(texts))
         with busy_stubs(triton):
             calls = [asyncio.create_task(server.ask(next(texts))) for _ in range(12)]
@@ -222,7 +222,7 @@ async def test_a_deadline_ends_the_wait_and_harms_nobody_else(
     tmp_path: Path, repository: Path, triton: TritonServer, weights: Weights
 ) -> None:
     texts = fresh_texts(6)
-    async with front(tmp_path, repository, triton.url, triton_max_in_flight=2) as server:
+    async with replica(tmp_path, repository, triton.url, triton_max_in_flight=2) as server:
         await server.ask(next(texts))
         with busy_stubs(triton):
             late = await asyncio.gather(*(server.ask(next(texts), timeout_s=0.6) for _ in range(4)))
@@ -256,7 +256,7 @@ async def test_a_model_of_another_shape_is_refused_with_both_named(
     assert was in text
     config.write_text(text.replace(was, becomes))
     with TritonServer(tmp_path / "state", tmp_path / "other") as other:
-        async with front(tmp_path, repository, other.url) as server:
+        async with replica(tmp_path, repository, other.url) as server:
             assert await server.health() == "NOT_SERVING"
             (refused,) = await server.ask("w1 w2")
             assert refused.status == "FAILED_PRECONDITION", "of all that this call asks for nothing is loaded"

@@ -8,12 +8,12 @@ import pytest
 from tests.support.servers.triton import TritonServer
 from tests.support.servers.triton_traffic import (
     MODEL,
-    Front,
+    Replica,
     Weights,
     build_weights,
     copy_model,
     fresh_texts,
-    front,
+    replica,
     traffic,
 )
 
@@ -53,7 +53,7 @@ def triton(repository: Path, tmp_path: Path) -> Iterator[TritonServer]:
         yield server
 
 
-async def until_new(server: Front, new: Weights, texts: Iterator[str]) -> None:
+async def until_new(server: Replica, new: Weights, texts: Iterator[str]) -> None:
     async with asyncio.timeout(40):
         while True:
             (outcome,) = await server.ask(next(texts))
@@ -62,7 +62,7 @@ async def until_new(server: Front, new: Weights, texts: Iterator[str]) -> None:
             await asyncio.sleep(0.02)
 
 
-def check_switch(server: Front, old: Weights, new: Weights) -> None:
+def check_switch(server: Replica, old: Weights, new: Weights) -> None:
     counts = server.check(old, new)
     assert set(counts) == {old.digest, new.digest}
     failures = server.failures()
@@ -76,7 +76,7 @@ async def test_in_place_in_the_same_version_folder(
     tmp_path: Path, built: Path, repository: Path, triton: TritonServer, both: tuple[Weights, Weights]
 ) -> None:
     texts = fresh_texts(11)
-    async with front(tmp_path, repository, triton.url) as server, traffic(server, texts):
+    async with replica(tmp_path, repository, triton.url) as server, traffic(server, texts):
         await asyncio.sleep(1)
         copy_model(built / "repository2", repository)
         await asyncio.sleep(0.5)
@@ -92,7 +92,7 @@ async def test_in_place_and_loaded_before_its_description_is_there(
     # The graph alone: Triton's description still says the old digest, and only the answers themselves tell.
     texts = fresh_texts(12)
     graph = Path(MODEL, "1", "model.onnx")
-    async with front(tmp_path, repository, triton.url, triton_repair=False) as server, traffic(server, texts):
+    async with replica(tmp_path, repository, triton.url, triton_repair=False) as server, traffic(server, texts):
         await asyncio.sleep(1)
         (repository / graph).write_bytes((built / "repository2" / graph).read_bytes())
         await asyncio.to_thread(triton.unload, MODEL)
@@ -112,7 +112,7 @@ async def test_into_the_next_version_folder_where_triton_watches(
 ) -> None:
     texts = fresh_texts(13)
     with TritonServer(tmp_path / "watching", repository, poll_s=1) as triton:
-        async with front(tmp_path, repository, triton.url) as server, traffic(server, texts):
+        async with replica(tmp_path, repository, triton.url) as server, traffic(server, texts):
             await asyncio.sleep(1)
             await asyncio.to_thread(build_weights, tmp_path / "package", repository, seed=2, digest=both[1].digest)
             assert load_built(repository, MODEL).onnx_path.parent.name == "2"

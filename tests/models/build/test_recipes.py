@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
-from gradewire_models.build import build_model, check_acceptance, verify_built
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build import build_model, check_quality, verify_built
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.recipes import make_graph, serving_of
 from gradewire_models.build.reference.encoder import reference_vectors
 from gradewire_models.build.weights.encoder import read_encoder
@@ -74,7 +75,7 @@ def session_of(package: Package, precision: str) -> onnxruntime.InferenceSession
 
 
 @every_kind
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=example_count(10))
 @given(lengths=st.lists(st.integers(1, MAX_TOKENS), min_size=1, max_size=5), seed=st.integers(0, 1000))
 def test_every_output_agrees_with_the_reference_in_any_batch(
     tame: dict[str, Package], architecture: str, precision: str, lengths: list[int], seed: int
@@ -114,7 +115,7 @@ def test_half_precision_is_the_weights_and_not_only_a_name(packages: dict[str, P
 def test_one_graph_under_two_accelerators_has_two_fingerprints(bert: Package) -> None:
     encoder = read_encoder(bert.weights, bert.model)
     models = [variant_of(bert.model, "fp16", accelerator) for accelerator in ("cuda", "tensorrt")]
-    cuda, tensorrt = (seal(make_graph(encoder, model, bert.weights.parent)) for model in models)
+    cuda, tensorrt = (add_fingerprint(make_graph(encoder, model, bert.weights.parent)) for model in models)
     assert cuda.fingerprint != tensorrt.fingerprint
 
 
@@ -147,9 +148,9 @@ def test_a_variant_for_gpus_has_to_keep_scores_too_as_far_as_a_cpu_can_tell(tmp_
         )
     )
     with pytest.raises(ModelNotBuiltError, match=bert.model.name):
-        check_acceptance(tmp_path, variant.name, rows)
+        check_quality(tmp_path, variant.name, rows)
     build_model(bert.model, tmp_path, wheels=bert.wheels)
-    checks = {check.name: check for check in check_acceptance(tmp_path, variant.name, rows)}
+    checks = {check.name: check for check in check_quality(tmp_path, variant.name, rows)}
     assert {name: check.passed for name, check in checks.items()} == {
         "operators": True,
         "scores of sbert": True,

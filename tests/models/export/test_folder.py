@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import read_folder
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.hub import find_source
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.modules import read_modules
 
 TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}

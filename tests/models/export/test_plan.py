@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
-from gradewire_models.export.hub import Source
+from gradewire_models.export.hub import SourceFolder
 from gradewire_models.export.plan import ExportOptions, check_options, make_plan
 
 FOLDER = EncoderFolder(
@@ -21,8 +21,8 @@ FOLDER = EncoderFolder(
     licence="mit",
     weight_sha256={"model.safetensors": "aa"},
 )
-LOCAL = Source(Path("somewhere/my-encoder"), "my-encoder", commit="")
-HUB = Source(Path("cache"), "people/encoder-v1", commit="f" * 40)
+LOCAL = SourceFolder(Path("somewhere/my-encoder"), "my-encoder", commit="")
+HUB = SourceFolder(Path("cache"), "people/encoder-v1", commit="f" * 40)
 
 
 def test_the_folder_decides_what_nobody_else_does() -> None:
@@ -74,7 +74,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     ],
 )
 def test_what_cannot_be_decided_is_asked_for(
-    folder: EncoderFolder, options: ExportOptions, source: Source, says: str
+    folder: EncoderFolder, options: ExportOptions, source: SourceFolder, says: str
 ) -> None:
     with pytest.raises(ExportError, match=says):
         make_plan(folder, options, source)

@@ -13,13 +13,13 @@ from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
 from gradewire_models.judges import default_judge_repository, list_judges, load_judge
 from gradewire_models.judges.description import (
     Description,
-    FileFacts,
-    JudgeFacts,
+    JudgeMetadata,
     read_description,
     write_description,
 )
+from gradewire_models.repository.digest import FileRecord
 
-FACTS = JudgeFacts("qwen2", "chatml", 2, 4, 2, 16, 99, 512, (1, 2))
+FACTS = JudgeMetadata("qwen2", "chatml", 2, 4, 2, 16, 99, 512, (1, 2))
 
 
 def place(repository: Path, name: str = "made-up") -> Description:
@@ -30,7 +30,7 @@ def place(repository: Path, name: str = "made-up") -> Description:
     for path in ("tokenizer.json", "int8/model.onnx", "int8/model.onnx.data"):
         content = f"{name} {path}".encode()
         (directory / path).write_bytes(content)
-        files[path] = FileFacts(len(content), sha256(content).hexdigest())
+        files[path] = FileRecord(len(content), sha256(content).hexdigest())
     description = Description(
         name=name,
         title="A judge of no catalog",
@@ -73,10 +73,10 @@ def test_the_digest_covers_all_that_decides_an_answer(tmp_path: Path) -> None:
     one = place(tmp_path)
     files = one.forms["int8"]
     others = [
-        replace(one, tokenizer=FileFacts(one.tokenizer.bytes, "0" * 64)),
+        replace(one, tokenizer=FileRecord(one.tokenizer.bytes, "0" * 64)),
         replace(one, facts=replace(FACTS, chat_template="other")),
         replace(one, numeric_classes={"int8": "int8-row-gpu"}),
-        *(replace(one, forms={"int8": {**files, path: FileFacts(1, "0" * 64)}}) for path in files),
+        *(replace(one, forms={"int8": {**files, path: FileRecord(1, "0" * 64)}}) for path in files),
     ]
     assert len({one.digest("int8"), *(other.digest("int8") for other in others)}) == len(others) + 1
     assert replace(one, title="another", remarks=()).digest("int8") == one.digest("int8")

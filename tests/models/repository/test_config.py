@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from tests.support.engines.calibrations import SMILE
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.catalog.facts import Bertscore
-from gradewire_models.repository.config import FileFacts, bertscore_in, make_config, read_config, write_config
-from gradewire_models.repository.digest import DigestParts
+from gradewire_models.catalog.metadata import Bertscore
+from gradewire_models.repository.config import ModelFiles, bertscore_in, make_config, read_config, write_config
+from gradewire_models.repository.digest import DigestParts, FileRecord
 from gradewire_models.repository.serving import Serving
 
-FILES = FileFacts("a" * 64, 7, "b" * 64, 8, fingerprint=-9)
+FILES = ModelFiles(FileRecord(7, "a" * 64), FileRecord(8, "b" * 64), fingerprint=-9)
 DIGEST = DigestParts("a" * 64, "b" * 64, 150, "mean", "", "fp32-cpu").digest()
 
 
 def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, make_config(bert.model.facts, FILES, Serving()))
+    write_config(path, make_config(bert.model.metadata, FILES, Serving()))
     config, _ = read_config(path)
     assert (config.name, config.backend, config.max_batch_size) == ("tiny-bert", "onnxruntime", 1024)
     assert [(tensor.name, list(tensor.dims)) for tensor in config.input] == [
@@ -37,7 +37,7 @@ def test_tensors_are_explicit(bert: Package, tmp_path: Path) -> None:
 
 def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, make_config(replace(bert.model.facts, calibrations=(SMILE,)), FILES, Serving()))
+    write_config(path, make_config(replace(bert.model.metadata, calibrations=(SMILE,)), FILES, Serving()))
     _, facts = read_config(path)
     expected = {
         "digest": DIGEST,
@@ -56,9 +56,9 @@ def test_facts_stand_in_the_parameters(bert: Package, tmp_path: Path) -> None:
 def test_what_bertscore_has_to_know_is_read_back(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
     measured = Bertscore(2, {1: (0.1, 0.2, 1 / 3), 2: (-0.5, 0.0, 1e-7)})
-    write_config(path, make_config(replace(bert.model.facts, bertscore=measured), FILES, Serving()))
+    write_config(path, make_config(replace(bert.model.metadata, bertscore=measured), FILES, Serving()))
     assert bertscore_in(read_config(path)[1]) == measured
-    write_config(path, make_config(bert.model.facts, FILES, Serving()))
+    write_config(path, make_config(bert.model.metadata, FILES, Serving()))
     assert bertscore_in(read_config(path)[1]) is None
     with pytest.raises(ValueError, match="unpack"):
         bertscore_in({"bertscore_layer": "2", "bertscore_baseline_2": "0.5"})
@@ -68,13 +68,13 @@ def test_what_bertscore_has_to_know_is_read_back(bert: Package, tmp_path: Path) 
 def test_any_prefix_survives(bert: Package, prefix: str) -> None:
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "config.pbtxt"
-        write_config(path, make_config(replace(bert.model.facts, prefix=prefix), FILES, Serving()))
+        write_config(path, make_config(replace(bert.model.metadata, prefix=prefix), FILES, Serving()))
         assert read_config(path)[1]["prefix"] == prefix
 
 
 def test_what_tritons_users_add_is_skipped(bert: Package, tmp_path: Path) -> None:
     path = tmp_path / "config.pbtxt"
-    write_config(path, make_config(bert.model.facts, FILES, Serving()))
+    write_config(path, make_config(bert.model.metadata, FILES, Serving()))
     before = read_config(path)
     with path.open("a") as file:
         file.write(

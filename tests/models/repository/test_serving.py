@@ -8,16 +8,17 @@ from google.protobuf import text_format
 from tests.support.models.tiny_models import Package
 from tritonclient.grpc import model_config_pb2
 
-from gradewire_models.repository.config import FileFacts, make_config, write_config
+from gradewire_models.repository.config import ModelFiles, make_config, write_config
+from gradewire_models.repository.digest import FileRecord
 from gradewire_models.repository.serving import Serving, write_warmup
 
-FILES = FileFacts("a" * 64, 7, "b" * 64, 8, fingerprint=-9)
+FILES = ModelFiles(FileRecord(7, "a" * 64), FileRecord(8, "b" * 64), fingerprint=-9)
 
 
 def write(tmp_path: Path, bert: Package, serving: Serving) -> model_config_pb2.ModelConfig:
     """The file as Triton's own message reads it: every name and number has to be one of Triton's."""
     path = tmp_path / "config.pbtxt"
-    write_config(path, make_config(bert.model.facts, FILES, serving))
+    write_config(path, make_config(bert.model.metadata, FILES, serving))
     return text_format.Parse(path.read_text(), model_config_pb2.ModelConfig())
 
 
@@ -67,7 +68,7 @@ def test_warm_up_runs_texts_not_padding(tmp_path: Path, bert: Package) -> None:
 def test_warm_up_is_no_longer_than_the_models_texts(
     tmp_path: Path, bert: Package, max_tokens: int, tokens: list[int]
 ) -> None:
-    config = make_config(replace(bert.model.facts, max_tokens=max_tokens), FILES, Serving())
+    config = make_config(replace(bert.model.metadata, max_tokens=max_tokens), FILES, Serving())
     write_warmup(tmp_path, max_tokens)
     masks = [warmup.inputs["attention_mask"] for warmup in config.model_warmup]
     assert [list(mask.dims) for mask in masks] == [[number] for number in tokens]
@@ -98,8 +99,8 @@ def test_an_engine_file_is_never_taken_for_another_graphs(tmp_path: Path, bert: 
     prefixes = set()
     for sha256 in ("a" * 64, "c" * 64):
         path = tmp_path / "config.pbtxt"
-        files = FileFacts(sha256, 7, "b" * 64, 8, fingerprint=-9)
-        write_config(path, make_config(bert.model.facts, files, Serving(accelerator="tensorrt")))
+        files = replace(FILES, onnx=FileRecord(7, sha256))
+        write_config(path, make_config(bert.model.metadata, files, Serving(accelerator="tensorrt")))
         config = text_format.Parse(path.read_text(), model_config_pb2.ModelConfig())
         (accelerator,) = config.optimization.execution_accelerators.gpu_execution_accelerator
         prefixes.add(accelerator.parameters["trt_engine_cache_prefix"])

@@ -16,12 +16,13 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.needs import Source, Tier, TokenVectors
+from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
 from gradewire_server.domain.ports import Embeddings, EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, ScoredResult, Status
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
-from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -156,7 +157,7 @@ async def test_references_outlive_the_process_and_predictions_do_not(
             engine.ports.embeddings.embed("", [TEXT], [Tier.REFERENCE]),
         )
         assert passes(registry) == 0
-        assert Source.COMPUTED not in both.sources
+        assert AnswerSource.COMPUTED not in both.sources
         again, again_long = both.items
         assert isinstance(again, TokenVectors)
         assert isinstance(again_long, TokenVectors)
@@ -208,8 +209,8 @@ async def test_metrics_of_one_request_share_their_passes(open_backends: OpenBack
     ]
     requested: list[tuple[Any, Any]] = [
         (Smile(), SmileParameters()),
-        (Sbert(), SbertParameters()),
-        (Sfve(), SfveParameters()),
+        (Sbert(), EncoderParameters()),
+        (Sfve(), EncoderParameters()),
         (Bertscore(), BertscoreParameters()),
         (Bertscore(), BertscoreParameters(with_question=True)),
         (Smile(), SmileParameters(preset=SmilePreset.FAST)),
@@ -221,7 +222,7 @@ async def test_metrics_of_one_request_share_their_passes(open_backends: OpenBack
     ports = replace(ports, embeddings=asked)
     status = ports.encoders.status("")
     requests = [
-        MetricRequest(metric, parameters.resolved(status.facts), status.facts) for metric, parameters in requested
+        MetricRequest(metric, parameters.resolved(status.metadata), status.metadata) for metric, parameters in requested
     ]
 
     async def texts_of(*requests: MetricRequest) -> set[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 from tokenizers import Tokenizer
 
 from gradewire_models.repository.built import load_built
@@ -33,7 +34,7 @@ def plain(path: Path, max_tokens: int) -> Tokenizer:
     return tokenizer
 
 
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 @given(words=st.lists(_WORDS, max_size=60), glue=st.sampled_from([" ", "  ", "-", ""]), max_tokens=st.integers(4, 12))
 def test_a_long_text_gives_the_ids_of_the_whole_text(path: Path, words: list[str], glue: str, max_tokens: int) -> None:
     text = glue.join(words)

@@ -10,7 +10,7 @@ from tests.server.judges.bench import FIXED, Bench, choose, generate, held
 from tests.support.judges.scripted import choice, judge_status, preferring, saying
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, Role, Turn
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
 
 
@@ -19,7 +19,7 @@ async def test_an_answer_is_computed_once_and_then_remembered_exactly(bench: Ben
     bench.source.script.on_choose = lambda need: choice(need, (third, 1 - third), mass=0.123456789012345)
     cold = await bench.service.choose(choose())
     warm = await bench.service.choose(choose())
-    assert (cold.source, warm.source) == (Source.COMPUTED, Source.MEMORY)
+    assert (cold.source, warm.source) == (AnswerSource.COMPUTED, AnswerSource.MEMORY)
     assert warm.answer == cold.answer  # floats compared exactly
     assert isinstance(warm.answer, Choice)
     assert len(bench.source.script.asked) == 1
@@ -58,14 +58,14 @@ async def test_whatever_decides_an_answer_is_part_of_its_name(bench: Bench, othe
     await bench.service.choose(choose())
     await bench.service.generate(generate("another text"))
     ask: Any = bench.service.choose if isinstance(other, Choose) else bench.service.generate
-    assert (await ask(other)).source is Source.COMPUTED
+    assert (await ask(other)).source is AnswerSource.COMPUTED
 
 
 async def test_a_name_and_its_pin_are_the_same_judge(bench: Bench) -> None:
     digest = judge_status("scripted").digest
     await bench.service.choose(choose())
     for model in ("scripted", f"scripted@{digest}", f"@{digest}"):
-        assert (await bench.service.choose(choose(model=model))).source is Source.MEMORY
+        assert (await bench.service.choose(choose(model=model))).source is AnswerSource.MEMORY
     assert bench.source.opened == ["scripted"]
 
 
@@ -74,7 +74,7 @@ async def test_nothing_that_failed_is_kept(bench: Bench) -> None:
     assert (await bench.service.choose(choose())).answer == away
     bench.source.script.failure = None
     again = await bench.service.choose(choose())
-    assert again.source is Source.COMPUTED
+    assert again.source is AnswerSource.COMPUTED
     assert isinstance(again.answer, Choice)
 
 

@@ -18,7 +18,8 @@ from gradewire_server.metrics.checks import (
     is_blank,
 )
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
-from gradewire_server.metrics.embedding.sfve import Sfve, SfveParameters
+from gradewire_server.metrics.embedding.sfve import Sfve
+from gradewire_server.metrics.parameters import EncoderParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.scoring.corpus_entries import distinct_references
@@ -78,7 +79,7 @@ def test_a_text_of_which_anything_is_seen_is_not(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "parameters"), [(Sfve(), SfveParameters()), (Bertscore(), BertscoreParameters(with_question=True))]
+    ("metric", "parameters"), [(Sfve(), EncoderParameters()), (Bertscore(), BertscoreParameters(with_question=True))]
 )
 def test_a_question_of_a_megabyte_is_not_copied_for_every_reference(metric: Any, parameters: Any) -> None:
     # With a thousand references that was 1.4 GB. In an answer it is a long text like others.

@@ -39,6 +39,16 @@ def test_what_is_larger_than_all_is_served_alone() -> None:
         pass
 
 
+async def test_what_is_larger_than_all_is_waited_for_alone() -> None:
+    permits = Permits(4, "items")
+    await asyncio.wait_for(permits.acquire(9), timeout=1)
+    waiting = asyncio.create_task(permits.acquire(1))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    permits.release(9)
+    await asyncio.wait_for(waiting, timeout=1)
+
+
 async def test_waiters_are_served_first_come_first_served() -> None:
     permits = Permits(10, "items")
     order: list[int] = []

@@ -9,20 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.metric_types.metric_values import MODELS, metrics_named
 from tests.support.engines.calibrated_fits import fit_text, stored_fit
+from tests.support.examples import example_count
 
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.cli.calibrate.run import THRESHOLDS, line_parameters
-from gradewire.metric_types import METRIC_TYPES, prompt_text
-from gradewire.metric_types.wire import Kind, wire_parameters
+from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types.wire import ParameterKind, wire_parameters
 from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelFacts, ParameterError, TokenLayer
-from gradewire_server.metrics.judged.prompts import reading
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 
 SCORES_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 DIGEST = "0a1b2c3d4e5f" + "6" * 52
-FACTS = ModelFacts(
+METADATA = ModelMetadata(
     calibrations=(
         Calibration("smile", 1, (("preset", "v1"), ("synthetic", "none")), 0.6, 0.45),
         Calibration("sbert", 1, (), 0.7),
@@ -54,18 +54,18 @@ def test_the_list_names_the_parameters_of_the_wire(name: str) -> None:
     for each in info.parameters:
         parameter = on_wire[each.name]
         assert each.description, each.name
-        if parameter.kind is Kind.CHOICE:
+        if parameter.kind is ParameterKind.CHOICE:
             # A choice may be of the wire and not of the metric (cider without weights): never the reverse.
             allowed = {value.strip() for value in each.allowed.split(",")}
             assert allowed <= set(parameter.choices), each.name
             assert each.default_value in allowed, each.name
-        elif parameter.kind is Kind.FLAG:
+        elif parameter.kind is ParameterKind.FLAG:
             # What a message leaves out is false.
             assert each.default_value == "false", each.name
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=example_count(40), deadline=None)
 @given(data=st.data())
 def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, data: st.DataObject) -> None:
     wanted = data.draw(metrics_named(name, texts=MODELS))
@@ -74,7 +74,7 @@ def test_the_line_of_the_server_is_read_and_written_by_the_client(name: str, dat
     try:
         parameters: Any = read_parameters(
             getattr(wanted.to_spec(), name), metric, "p", model="" if wanted_model(wanted) is None else "m-1"
-        ).resolved(FACTS)
+        ).resolved(METADATA)
     except ParameterError:
         return  # out of range: there is no line
     shown = reference_set if parameters.reads_prepared else ""
@@ -103,20 +103,20 @@ def test_what_the_client_leaves_unset_is_the_servers_default(name: str) -> None:
     metric = REGISTRY[name]
     parameters: Any = read_parameters(getattr(METRIC_TYPES[name]().to_spec(), name), metric, "p", model="")
     assert parameters == metric.parameters_type()
-    line = parse_metric_line(write_line(metric, parameters.resolved(FACTS), DIGEST))
+    line = parse_metric_line(write_line(metric, parameters.resolved(METADATA), DIGEST))
     for each in metric.info.parameters:
-        if wire_parameters(name)[each.name].kind in {Kind.CHOICE, Kind.FLAG}:
+        if wire_parameters(name)[each.name].kind in {ParameterKind.CHOICE, ParameterKind.FLAG}:
             assert str(getattr(line, each.name)).lower() == each.default_value, each.name
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=example_count(25), deadline=None)
 @given(data=st.data())
 def test_what_calibrate_reads_off_a_line_holds_for_scores_of_that_line(name: str, data: st.DataObject) -> None:
     wanted = data.draw(metrics_named(name, texts=MODELS))
     metric = REGISTRY[name]
     try:
-        parameters: Any = read_parameters(getattr(wanted.to_spec(), name), metric, "p", model="m-1").resolved(FACTS)
+        parameters: Any = read_parameters(getattr(wanted.to_spec(), name), metric, "p", model="m-1").resolved(METADATA)
     except ParameterError:
         return
     read = parse_metric_line(write_line(metric, parameters, DIGEST))
@@ -124,10 +124,5 @@ def test_what_calibrate_reads_off_a_line_holds_for_scores_of_that_line(name: str
         name, metric.info.version, line_parameters(read), 0.123, getattr(read, "sentence_weight", None)
     )
     assert fitted.holds_for(parameters)
-    facts = replace(FACTS, calibrations=(fitted,)).seen_by(metric.info)
-    assert replace(parameters, threshold=None).resolved(facts).threshold == 0.123
-
-
-def test_the_client_refuses_a_prompt_file_at_the_size_where_the_server_does() -> None:
-    assert prompt_text.MAX_PROMPT_BYTES == reading.MAX_BYTES
-    assert prompt_text._MAX_DOTS_IN_LINE == reading._MAX_DOTS_IN_LINE
+    metadata = replace(METADATA, calibrations=(fitted,)).seen_by(metric.info)
+    assert replace(parameters, threshold=None).resolved(metadata).threshold == 0.123

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine, ListedModels
+from tests.support.examples import example_count
 from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
@@ -53,7 +54,7 @@ SPECS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=example_count(150), deadline=None)
 @given(items=st.lists(ITEMS, max_size=5), specs=st.lists(SPECS, max_size=4), reference_set=TEXT)
 def test_any_request_is_answered_completely_or_refused_by_name(
     items: list[types_pb2.Item], specs: list[types_pb2.MetricSpec], reference_set: str
@@ -79,7 +80,7 @@ def test_any_request_is_answered_completely_or_refused_by_name(
     scoring_pb2.ScoreResponse.FromString(reply.SerializeToString())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=example_count(40), deadline=None)
 @given(pauses=st.lists(st.integers(0, 12), min_size=8, max_size=8), cancelled=st.sets(st.integers(0, 7), min_size=4))
 def test_cancelling_at_any_point_leaves_the_others_right(pauses: list[int], cancelled: set[int]) -> None:
     requests = [request(item(f"answer {number} and cat {number % 3}", "the cat", f"r{number}")) for number in range(8)]

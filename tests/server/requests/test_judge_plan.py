@@ -16,7 +16,7 @@ from tests.support.servers.wire import EXACT, SMILE, item, request
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choose, JudgePrompt, Role, Turn
-from gradewire_server.domain.metric import ParameterError, PlainParameters
+from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, MetricResult, Status
@@ -37,7 +37,7 @@ class Value(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LikenessParameters(PlainParameters):
+class LikenessParameters(Parameters):
     model: str = ""
     value: Value = Value.EXPECTED
     prompt: str = ""
@@ -67,8 +67,8 @@ class Likeness:
     )
     parameters_type = LikenessParameters
 
-    def score(self, item: Item, parameters: LikenessParameters, facts: Any) -> Any:
-        del facts
+    def score(self, item: Item, parameters: LikenessParameters, metadata: Any) -> Any:
+        del metadata
         prompt = JudgePrompt((Turn(Role.SYSTEM, "Compare."),), lead="", prediction=item.prediction)
         choice = yield from ask(Choose(parameters.model, prompt, ("0", "1")))
         return MetricResult.failed(choice) if isinstance(choice, Failure) else MetricResult(choice.probabilities[1])

@@ -42,7 +42,9 @@ def test_defaults_can_be_read_and_written_for_every_metric(name: str) -> None:
 
 def test_what_is_unset_takes_the_default() -> None:
     parameters = read_parameters(types_pb2.SmileParameters(), SMILE, "p", model="m")
-    assert parameters == SmileParameters(SmilePreset.V1, SyntheticMode.NONE, None, "m")
+    assert parameters == SmileParameters(
+        preset=SmilePreset.V1, synthetic=SyntheticMode.NONE, sentence_weight=None, model="m"
+    )
     reference_code = types_pb2.SmileParameters(preset=types_pb2.SMILE_PRESET_REFERENCE_CODE)
     assert read_parameters(reference_code, SMILE, "p", model="m").weight == 0.5  # type: ignore[attr-defined]
 

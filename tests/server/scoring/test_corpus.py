@@ -246,9 +246,10 @@ async def test_a_request_that_gives_up_does_not_waste_the_count(engine: HashEngi
     assert [kind for kind, *_ in engine.calls].count("entries") == 1
 
 
-async def test_what_is_remembered_is_bounded_in_terms() -> None:
+async def test_what_is_remembered_is_bounded_in_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "MAX_REMEMBERED_TERMS", 5)
     engine = HashEngine()
-    corpora = Corpora(engine.ports, max_terms=5)
+    corpora = Corpora(engine.ports)
     for name in ("one", "two"):
         pairs = [(f"{name} {n}", ("a b", "b")) for n in range(3)]  # terms in several documents: a, b, (a b)
         await engine.store_entries(name, entries_of(pairs))

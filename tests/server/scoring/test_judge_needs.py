@@ -12,7 +12,7 @@ from tests.support.judges.scripted import preferring, saying
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.domain.metric import NO_MODEL, PlainParameters
+from gradewire_server.domain.metric import NO_MODEL, Parameters
 from gradewire_server.domain.needs import Embed, Tier, ask
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.metrics.registry import REGISTRY
@@ -26,7 +26,7 @@ def prompt(text: str) -> JudgePrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeOnly(PlainParameters):
+class JudgeOnly(Parameters):
     model: str = "scripted"
     reasons: bool = False
 
@@ -37,8 +37,8 @@ class Verdict:
     info = replace(REGISTRY["exact_match"].info, name="verdict", needs_judge=True)
     parameters_type = JudgeOnly
 
-    def score(self, item: Item, parameters: JudgeOnly, facts: Any) -> Any:
-        del facts
+    def score(self, item: Item, parameters: JudgeOnly, metadata: Any) -> Any:
+        del metadata
         shown = prompt(item.prediction)
         if parameters.reasons:
             reason = yield from ask(Generate(parameters.model, shown, 8))
@@ -202,8 +202,8 @@ async def test_cancelling_cancels_what_the_judge_is_asked(engine: HashEngine) ->
 
 async def test_a_program_may_ask_encoder_and_judge_at_once(engine: HashEngine) -> None:
     class Both(Verdict):
-        def score(self, item: Item, parameters: Any, facts: Any) -> Any:
-            del facts
+        def score(self, item: Item, parameters: Any, metadata: Any) -> Any:
+            del metadata
             vectors, choice = yield (
                 Embed("hash", (item.prediction,), Tier.PREDICTION),
                 Choose(parameters.model, prompt(item.prediction), ("yes", "no")),

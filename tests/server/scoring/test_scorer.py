@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.examples import example_count
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
@@ -268,7 +269,7 @@ async def test_cancelling_cancels_the_calls(engine: HashEngine, request_for: Mak
     never.cancel()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=example_count(25), deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=6, max_size=6))
 async def test_cancelling_some_leaves_the_others_right(turns_until_cancel: list[int]) -> None:
     engine = HashEngine()

@@ -58,7 +58,7 @@ def test_a_sealed_value_opens_with_its_key(
     key: bytes, rows: NDArray[np.float32], *, truncated: bool, expires_unix_s: int
 ) -> None:
     blob = blobs_of(unit(rows)[:1], [truncated])[0]
-    stored = codec.unseal(key, codec.seal(key, blob, _DIMS, expires_unix_s), _DIMS)
+    stored = codec.unpack(key, codec.pack(key, blob, _DIMS, expires_unix_s), _DIMS)
     assert stored is not None
     assert stored.expires_unix_s == expires_unix_s
     tier = Tier.PREDICTION if expires_unix_s else Tier.REFERENCE
@@ -68,34 +68,34 @@ def test_a_sealed_value_opens_with_its_key(
 
 @given(st.data(), _ROWS)
 def test_no_changed_bit_passes(data: st.DataObject, rows: NDArray[np.float32]) -> None:
-    value = codec.seal(b"key", blobs_of(unit(rows)[:1])[0], _DIMS, 7)
+    value = codec.pack(b"key", blobs_of(unit(rows)[:1])[0], _DIMS, 7)
     bit = data.draw(st.integers(0, 8 * len(value) - 1))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
-    assert codec.unseal(b"key", bytes(changed), _DIMS) is None
+    assert codec.unpack(b"key", bytes(changed), _DIMS) is None
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_a_miss(value: bytes) -> None:
-    assert codec.unseal(b"key", value, _DIMS) is None
+    assert codec.unpack(b"key", value, _DIMS) is None
 
 
 @given(_ROWS, st.integers(0, 60))
 def test_torn_or_padded_values_are_misses(rows: NDArray[np.float32], size: int) -> None:
-    value = codec.seal(b"key", blobs_of(unit(rows)[:1])[0], _DIMS, 0)
+    value = codec.pack(b"key", blobs_of(unit(rows)[:1])[0], _DIMS, 0)
     torn = (value + b"\0" * 60)[:size] if size != len(value) else value + b"\0"
-    assert codec.unseal(b"key", torn, _DIMS) is None
+    assert codec.unpack(b"key", torn, _DIMS) is None
 
 
 @given(_ROWS, st.binary(max_size=20), st.binary(max_size=20))
 def test_another_keys_value_is_a_miss(rows: NDArray[np.float32], mine: bytes, theirs: bytes) -> None:
-    value = codec.seal(theirs, blobs_of(unit(rows)[:1])[0], _DIMS, 0)
-    assert (codec.unseal(mine, value, _DIMS) is None) == (mine != theirs)
+    value = codec.pack(theirs, blobs_of(unit(rows)[:1])[0], _DIMS, 0)
+    assert (codec.unpack(mine, value, _DIMS) is None) == (mine != theirs)
 
 
 def test_other_dimensions_are_a_miss() -> None:
-    value = codec.seal(b"key", blobs_of(np.ones((1, _DIMS), np.float32))[0], _DIMS, 0)
-    assert codec.unseal(b"key", value, _DIMS - 1) is None
+    value = codec.pack(b"key", blobs_of(np.ones((1, _DIMS), np.float32))[0], _DIMS, 0)
+    assert codec.unpack(b"key", value, _DIMS - 1) is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, 0.0])
@@ -109,9 +109,9 @@ def test_broken_rows_are_told_from_good_ones(bad: float) -> None:
 def test_a_sentence_is_never_read_as_tokens_nor_tokens_as_a_sentence() -> None:
     sentence = blobs_of(np.ones((1, _DIMS), np.float32))[0]
     for written, read in ((EntryKind.SENTENCE, EntryKind.TOKENS), (EntryKind.TOKENS, EntryKind.SENTENCE)):
-        value = codec.seal(b"key", sentence, _DIMS, 0, kind=written)
-        assert codec.unseal(b"key", value, _DIMS, kind=written) is not None
-        assert codec.unseal(b"key", value, _DIMS, kind=read) is None
+        value = codec.pack(b"key", sentence, _DIMS, 0, kind=written)
+        assert codec.unpack(b"key", value, _DIMS, kind=written) is not None
+        assert codec.unpack(b"key", value, _DIMS, kind=read) is None
 
 
 @given(st.integers(0, 5), st.data())
@@ -120,8 +120,8 @@ def test_no_changed_bit_of_token_vectors_passes(count: int, data: st.DataObject)
     vectors = np.linspace(-2, 2, count * _DIMS, dtype=np.float32).reshape(count, _DIMS)
     blob = encode_tokens(sentence, vectors, np.zeros((count, 2), np.int32), np.arange(count, dtype=np.int32))
     assert blob is not None
-    value = codec.seal(b"key", blob, _DIMS, 0, kind=EntryKind.TOKENS)
-    stored = codec.unseal(b"key", value, _DIMS, kind=EntryKind.TOKENS)
+    value = codec.pack(b"key", blob, _DIMS, 0, kind=EntryKind.TOKENS)
+    stored = codec.unpack(b"key", value, _DIMS, kind=EntryKind.TOKENS)
     assert stored is not None
     assert stored.blob == codec.with_tier(blob, Tier.REFERENCE)
     assert is_whole(stored.blob[:-2], _DIMS)
@@ -129,4 +129,4 @@ def test_no_changed_bit_of_token_vectors_passes(count: int, data: st.DataObject)
     bit = data.draw(st.integers(0, 8 * len(value) - 1))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
-    assert codec.unseal(b"key", bytes(changed), _DIMS, kind=EntryKind.TOKENS) is None
+    assert codec.unpack(b"key", bytes(changed), _DIMS, kind=EntryKind.TOKENS) is None

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.support.examples import example_count
 
 from gradewire_server.storage.lru import ENTRY_OVERHEAD_BYTES, SegmentedLru
 
@@ -81,11 +82,11 @@ class AgainstModel(RuleBasedStateMachine):
         assert len(self.lru) == len(kept)
         assert all(self.lru.peek(key) == value for key, value in kept)
         assert self.lru.used_bytes == sum(size(*pair) for pair in kept) <= _MAX_BYTES
-        assert self.lru.protected_bytes == sum(size(*pair) for pair in self.protected)
+        assert self.lru._protected_bytes == sum(size(*pair) for pair in self.protected)
 
 
 TestAgainstModel = AgainstModel.TestCase
-TestAgainstModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAgainstModel.settings = settings(max_examples=example_count(60), stateful_step_count=40, deadline=None)
 
 
 def name(number: int) -> bytes:
@@ -99,7 +100,7 @@ def test_a_scan_never_pushes_out_what_is_pinned() -> None:
     for number in range(1000, 21_000):
         lru.put(name(number), bytes(770), pinned=False)
     assert all(name(number) in lru for number in range(500))
-    assert lru.counters.evicted_entries > 19_000
+    assert lru.evicted_entries > 19_000
 
 
 def test_a_second_hit_protects() -> None:
@@ -126,7 +127,6 @@ def test_a_value_larger_than_the_cache_is_refused_and_the_old_one_forgotten() ->
     lru.put(name(1), bytes(5000), pinned=True)
     assert name(1) not in lru
     assert lru.used_bytes == 0
-    assert lru.counters.refused_entries == 1
 
 
 @pytest.fixture

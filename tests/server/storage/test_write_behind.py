@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.second_level import Write
 from gradewire_server.storage.telemetry import StorageTelemetry
@@ -16,7 +16,7 @@ from gradewire_server.storage.write_behind import WriteBehind
 class Store:
     """Keeps what it is given, once it may."""
 
-    source = Source.DISK
+    source = AnswerSource.DISK
     available = True
 
     def __init__(self) -> None:

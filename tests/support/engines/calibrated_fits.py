@@ -50,5 +50,5 @@ def fit_text(**changes: Any) -> str:
 
 
 def stored_fit(text: str, *, version: int = 1) -> tuple[Calibration, ...]:
-    """A fit as a model's facts hold it."""
+    """A fit as a model's metadata hold it."""
     return (Calibration("calibrated", version, (), None, described="user: fitted on ten rows", fit=text),)

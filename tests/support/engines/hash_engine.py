@@ -13,8 +13,8 @@ from tests.support.engines.calibrated_fits import stored_fit
 from tests.support.judges.scripted import Script, judge_status
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.metric import ModelFacts, TokenLayer
-from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
+from gradewire_server.domain.metric import ModelMetadata, TokenLayer
+from gradewire_server.domain.needs import AnswerSource, PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, JudgeReply, ModelStatus, Ports, TokensReply
 from gradewire_server.domain.result import Failure, Status, Timing
 
@@ -172,17 +172,17 @@ class HashEngine:
             await (gate if gate is not None else asyncio.sleep(0))
         finally:
             self.running -= 1
-        sources = np.full(len(texts), Source.MEMORY, dtype=np.uint8)
+        sources = np.full(len(texts), AnswerSource.MEMORY, dtype=np.uint8)
         items: list[TokenVectors | Failure] = []
         for row, text in enumerate(texts):
             if text in self.failures:
                 items.append(self.failures[text])
-                sources[row] = Source.COMPUTED
+                sources[row] = AnswerSource.COMPUTED
                 continue
             if (kind, model, text) not in self._seen:
                 self._seen.add((kind, model, text))
                 self.computed[kind, text] += 1
-                sources[row] = Source.COMPUTED
+                sources[row] = AnswerSource.COMPUTED
             items.append(token_vectors(text, self._max_tokens))
         return items, sources
 
@@ -246,8 +246,8 @@ class HashEngine:
                 dims=DIMS,
                 max_tokens=self._max_tokens,
                 licence="Apache-2.0",
-                numeric_class="fp32-cpu",
-                facts=ModelFacts(
+                precision="fp32-cpu",
+                metadata=ModelMetadata(
                     calibrations=stored_fit(self.calibrated[name], version=self.versions.get("calibrated", 1))
                     if name in self.calibrated
                     else (),
@@ -263,20 +263,20 @@ class HashEngine:
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         known = await self._turn(need, deadline_s)
         if isinstance(known, Choice):
-            return JudgeReply(known, Source.MEMORY, Timing())
+            return JudgeReply(known, AnswerSource.MEMORY, Timing())
         answer = self.script.choose(need)
         if isinstance(answer, Choice):
             self._said[need] = answer
-        return JudgeReply(answer, Source.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
+        return JudgeReply(answer, AnswerSource.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         known = await self._turn(need, deadline_s)
         if isinstance(known, Generated):
-            return JudgeReply(known, Source.MEMORY, Timing())
+            return JudgeReply(known, AnswerSource.MEMORY, Timing())
         answer = self.script.generate(need)
         if isinstance(answer, Generated):
             self._said[need] = answer
-        return JudgeReply(answer, Source.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
+        return JudgeReply(answer, AnswerSource.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
 
     async def _turn(self, need: Choose | Generate, deadline_s: float | None) -> Choice | Generated | None:
         self.judge_deadlines_s.append(deadline_s)

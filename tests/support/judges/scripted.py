@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import JudgeUnavailableError
@@ -107,7 +107,7 @@ def judge_status(name: str, *, digest: str = "", is_default: bool = False, state
         is_default=is_default,
         max_tokens=4096,
         licence="Apache-2.0",
-        numeric_class="scripted",
+        precision="scripted",
         kind="judge",
         remarks=("says what a test wrote",),
     )
@@ -141,12 +141,12 @@ class ScriptedJudge:
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         del deadline_s
         await self._held()
-        return JudgeReply(self.script.choose(need), Source.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
+        return JudgeReply(self.script.choose(need), AnswerSource.COMPUTED, Timing(queue_s=0.25, inference_s=0.5))
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         del deadline_s
         await self._held()
-        return JudgeReply(self.script.generate(need), Source.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
+        return JudgeReply(self.script.generate(need), AnswerSource.COMPUTED, Timing(queue_s=0.25, inference_s=2.0))
 
     def trouble(self) -> str:
         return self.why

@@ -1,4 +1,4 @@
-"""A model repository as Triton's vLLM backend has it, around SmolLM2 for the stand-in."""
+"""A model repository as Triton's vLLM backend has it, around SmolLM2 for the emulated backend."""
 
 import json
 import re

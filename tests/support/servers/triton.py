@@ -44,15 +44,15 @@ class TritonServer:
     @property
     def url(self) -> str:
         """HOST:PORT of gRPC, the same after `kill` and `start`."""
-        return self._process.grpc_url
+        return self._process.addresses.grpc
 
     @property
     def http_url(self) -> str:
-        return self._process.http_url
+        return self._process.addresses.http
 
     @property
     def metrics_url(self) -> str:
-        return self._process.metrics_url
+        return self._process.addresses.metrics
 
     @property
     def pid(self) -> int:

@@ -96,7 +96,7 @@ class Outcome:
 
 
 @dataclass
-class Front:
+class Replica:
     """A gradewire server and a channel to it."""
 
     channel: aio.Channel
@@ -160,7 +160,7 @@ class Front:
 
 
 @asynccontextmanager
-async def front(directory: Path, repository: Path, url: str, **settings: Any) -> AsyncIterator[Front]:
+async def replica(directory: Path, repository: Path, url: str, **settings: Any) -> AsyncIterator[Replica]:
     """A gradewire server in this process, whose engine is Triton at `url`."""
     given = {
         "model_repository": repository,
@@ -174,11 +174,11 @@ async def front(directory: Path, repository: Path, url: str, **settings: Any) ->
         serving(directory, **(given | settings)) as (port, _),
         aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel,
     ):
-        yield Front(channel)
+        yield Replica(channel)
 
 
 @asynccontextmanager
-async def traffic(server: Front, texts: Iterator[str], *, callers: int = 4) -> AsyncIterator[None]:
+async def traffic(server: Replica, texts: Iterator[str], *, callers: int = 4) -> AsyncIterator[None]:
     """Callers that ask while the body runs, three texts at a time, each as soon as it has its answer."""
     stop = asyncio.Event()
 

@@ -61,6 +61,7 @@ class Wire:
 
     async def log_lines(self) -> list[dict[str, Any]]:
         """Everything logged so far; ends the log."""
+        await self.calls.idle()  # a failed call is logged behind its status, which the caller has by then
         await self.request_log.close()
         return [json.loads(line) for line in self.log_text.getvalue().splitlines()]
 
@@ -87,7 +88,7 @@ async def wire_server(
     request_log = RequestLog(stream=log_text)
     calls = Calls(lifecycle, telemetry, request_log, tokens=tokens)
     admission = Admission(capacity or Capacity())
-    telemetry.watch(admission)
+    telemetry.expose(admission)
     context = context_over(
         engine,
         limits=limits,

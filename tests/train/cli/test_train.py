@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from gradewire_models.cli.group import models
-from gradewire_train.recipes.recipe_file import option, setting_names
+from gradewire_train.recipes.recipe import SECTIONS, specs
+from gradewire_train.recipes.recipe_file import option
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
@@ -20,9 +21,10 @@ def test_every_setting_of_a_recipe_is_an_option_with_its_default() -> None:
     found = CliRunner().invoke(models, ["train", "sfve", "--help"])
     assert found.exit_code == 0
     shown = " ".join(found.output.split())
-    for name in setting_names():
-        assert f"{option(name)} " in shown
-        assert f".{name}, default" in shown
+    for section in SECTIONS.values():
+        for name in specs(section):
+            assert f"{option(name)} " in shown
+            assert f".{name}, default" in shown
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 import gradewire_models
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import GROUPS, TASKS
 from gradewire_train.recipes.recipe import CHOICES, SECTIONS, Recipe, Texts, specs
-from gradewire_train.recipes.recipe_file import read_recipe, recipe_text, setting_names, shipped_recipes, with_settings
+from gradewire_train.recipes.recipe_file import read_recipe, recipe_text, shipped_recipes, with_settings
 
 _ADAPTERS = Path(gradewire_models.__file__).parent / "catalog" / "adapters"
 
@@ -40,7 +41,7 @@ RECIPES = st.builds(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=example_count(20))
 @given(recipe=RECIPES)
 def test_a_recipe_is_read_back_as_it_was_written(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("recipes") / "recipe.toml"
@@ -93,7 +94,8 @@ def test_an_option_overrules_and_is_named_in_its_error() -> None:
 
 
 def test_every_setting_has_a_name_of_its_own_and_every_task_a_count() -> None:
-    assert len(set(setting_names())) == len(setting_names())
+    names = [name for section in SECTIONS.values() for name in specs(section)]
+    assert len(set(names)) == len(names)
     assert {spec.name for spec in fields(Texts)} == set(TASKS)
 
 

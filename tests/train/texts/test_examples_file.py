@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example, texts
@@ -24,7 +25,7 @@ EXAMPLES = st.builds(Example, st.sampled_from(TASKS), WORDS, answers("said "), a
 GOOD = {"task": "nli", "question": "", "anchor": "a", "positive": "b", "negatives": ["c"]}
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(examples=st.lists(EXAMPLES, min_size=1, max_size=3))
 def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("examples") / "examples.jsonl"
@@ -40,8 +41,8 @@ def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytes
         (json.dumps({**GOOD, "anchor": None}), "line 2: anchor should be a text"),
         (json.dumps({**GOOD, "negatives": "c"}), "line 2: negatives should be a list"),
         (json.dumps({**GOOD, "task": "nlp"}), "line 2: task should be one of nli,"),
-        (json.dumps({**GOOD, "question": "\ud800"}), "line 2: half a surrogate pair"),
-        (json.dumps({**GOOD, "negatives": ["\udfff"]}), "line 2: half a surrogate pair"),
+        (json.dumps({**GOOD, "question": "\ud800"}), "line 2: a lone surrogate"),
+        (json.dumps({**GOOD, "negatives": ["\udfff"]}), "line 2: a lone surrogate"),
         (json.dumps({**GOOD, "positive": "a"}), "line 2: anchor and positive are the same text"),
         (json.dumps({**GOOD, "positive": " "}), "line 2: anchor, positive and negatives should not be blank"),
         (json.dumps({**GOOD, "negatives": ["c", " B. "]}), "line 2: the negative ' B. ' is the anchor or the"),

@@ -7,8 +7,9 @@ import pytest
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_server.lexicon.wordnet import WordNet as ServerWordNet
+from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example
-from gradewire_train.texts import TextsError, examples_digest
+from gradewire_train.texts import examples_digest
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
@@ -100,7 +101,7 @@ def test_the_generator_still_makes_what_sfve_mini_was_trained_on(generator: Gene
 
 def test_what_can_never_be_made_ends_with_advice(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "_kinds", {"names": ((lambda _rng: None, 1.0),)})
-    with pytest.raises(TextsError, match="too little to make examples of names"):
+    with pytest.raises(TrainingError, match="too little to make examples of names"):
         generator.example("names", 0, seed=1)
 
 

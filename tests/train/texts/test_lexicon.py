@@ -23,8 +23,9 @@ ENTRIES = {
     "city": Entry(["City"], links=["#p county"]),
     "county": Entry(["County"], links=["#p land"]),
     "land": Entry(["Land"], links=["#p city"]),  # a circle, as broken files may have it
-    "hot": Entry(["hot", "very hot"], links=["! cold 0101"], part="a", topic=0),
+    "hot": Entry(["hot", "very hot"], links=["! cold 0101", "! mild 0201"], part="a", topic=0),
     "cold": Entry(["cold"], part="a", topic=0),
+    "mild": Entry(["mild"], part="a", topic=0),
 }
 
 
@@ -54,9 +55,9 @@ def test_what_is_broader_and_what_is_narrower_does_not_differ(lexicon: Lexicon) 
     assert lexicon.differs("cat", puppy)
 
 
-def test_antonyms_belong_to_a_word(lexicon: Lexicon) -> None:
-    assert lexicon.antonyms(only(lexicon, "hot"), 1) == ["cold"]
-    assert lexicon.antonyms(only(lexicon, "hot"), 2) == []
+def test_antonyms_are_those_of_the_first_word(lexicon: Lexicon) -> None:
+    assert lexicon.antonyms(only(lexicon, "hot")) == ["cold"]
+    assert lexicon.antonyms(only(lexicon, "cold")) == []
 
 
 def test_wholes_end_though_they_go_round(lexicon: Lexicon) -> None:

@@ -10,8 +10,9 @@ from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
 from gradewire_train import texts
 from gradewire_train.cli import texts as cli_train_texts
+from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
-from gradewire_train.texts import TextsError, examples_digest, make_examples
+from gradewire_train.texts import examples_digest, make_examples
 from gradewire_train.texts.lexicon import Lexicon
 
 WORDS = {"sofa": Entry(["sofa", "couch"], topic=6), "chair": Entry(["chair"], topic=6), "bed": Entry(["bed"], topic=6)}
@@ -88,7 +89,7 @@ def test_no_wordnet_is_needed_where_the_users_pairs_are_enough(tmp_path: Path) -
     nowhere = tmp_path / "nowhere"
     found = make_examples({"nli": 1, "dates": 5}, seed=4, wordnet=nowhere, nli=[path], only={"nli"})
     assert [each.anchor for each in found] == ["a man eats"]
-    with pytest.raises(TextsError, match="WordNet's files cannot be read"):
+    with pytest.raises(TrainingError, match="WordNet's files cannot be read"):
         make_examples({"nli": 2}, seed=4, wordnet=nowhere, nli=[path])
 
 
@@ -107,7 +108,7 @@ def test_the_same_seed_gives_the_same_texts(wordnet: Path, questions: Path) -> N
 
 
 def test_a_task_that_does_not_exist_is_told(wordnet: Path) -> None:
-    with pytest.raises(TextsError, match=r"there is no task colors; tasks: nli, .*colours"):
+    with pytest.raises(TrainingError, match=r"there is no task colors; tasks: nli, .*colours"):
         make_examples({"colors": 1}, seed=1, wordnet=wordnet)
 
 

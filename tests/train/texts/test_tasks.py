@@ -4,6 +4,7 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 from tests.train.texts.seeded import seeded
 
 from gradewire_train.texts import describe
@@ -17,7 +18,7 @@ DRAW = Draw("what animal is shown", "The animal is {}", "dog", ("hound", "a dog"
 RIGHT, WRONG = {"dog", "hound", "brown dog"}, {"zebu", "okapi"}
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS)
 def test_an_example_pairs_right_answers_and_has_wrong_ones_as_negatives(rng: Random) -> None:
     example = contrasted(rng, "synonyms", DRAW)
@@ -26,13 +27,13 @@ def test_an_example_pairs_right_answers_and_has_wrong_ones_as_negatives(rng: Ran
     assert example.question.lower().rstrip("?") == DRAW.question
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS)
 def test_a_detail_is_never_the_reference(rng: Random) -> None:
     assert normal(contrasted(rng, "synonyms", DRAW).anchor) != "brown dog"
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS)
 def test_a_candidate_is_held_against_an_answer_from_elsewhere(rng: Random) -> None:
     example = candidate(rng, DRAW, "1923")
@@ -41,7 +42,7 @@ def test_a_candidate_is_held_against_an_answer_from_elsewhere(rng: Random) -> No
     assert example.negatives[0] in WRONG
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS)
 def test_a_description_has_the_right_answer_in_it_and_its_negative_the_wrong_one_in_the_same_words(rng: Random) -> None:
     example = described(rng, DRAW)
@@ -68,7 +69,7 @@ def test_a_sentence_begins_with_a_capital_and_takes_the_answer_as_it_is() -> Non
     assert describe.filled("{} is right.", "élan {}") == "Élan {} is right."
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS)
 def test_a_contrast_says_both_and_its_twin_says_them_the_other_way_round(rng: Random) -> None:
     right, turned = describe.contrast(rng, "red", "blue")
@@ -76,20 +77,20 @@ def test_a_contrast_says_both_and_its_twin_says_them_the_other_way_round(rng: Ra
     assert swapped == turned.lower()
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS, st.from_regex(r"[^\W_][\w ,.'-]{0,18}", fullmatch=True))
 def test_a_style_never_makes_another_answer_of_it(rng: Random, answer: str) -> None:
     styled = answer_style(rng, answer)
     assert normal(styled) in {normal(answer), normal(answer.upper()), normal(answer.lower())} or not normal(answer)
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS)
 def test_a_question_keeps_its_words(rng: Random) -> None:
     assert question_style(rng, "where is Milan?").lower().rstrip("?") == "where is milan"
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(SEEDS, st.text(max_size=30))
 def test_a_slip_keeps_the_number_of_words_and_all_short_ones(rng: Random, text: str) -> None:
     slipped = misspelt(rng, text)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
-from gradewire_train.texts import TextsError
-from gradewire_train.texts.wordnet import Link, Word, WordNet, usual_directory
+from gradewire_train.errors import TrainingError
+from gradewire_train.texts.wordnet import Word, WordNet, usual_directory
 
 ENTRIES = {
     "animal": Entry(["animal"]),
@@ -32,10 +32,8 @@ def test_a_synset_has_its_words_with_how_often_they_were_met_its_links_and_its_d
 
 
 def test_adjectives_lose_their_marks_and_satellites_are_found_where_adjectives_are(wordnet: WordNet) -> None:
-    (hot,) = wordnet.of(wordnet.senses["hot"])
-    (cold,) = wordnet.of(wordnet.senses["cold"])
-    (icy,) = wordnet.of(wordnet.senses["icy"])
-    assert list(hot.links) == [Link("!", cold.key, 1, 1)]
+    hot, cold, icy = (wordnet.synsets[key] for word in ("hot", "cold", "icy") for key in wordnet.senses[word])
+    assert hot.antonyms() == ((cold.key, 1),)
     assert icy.linked("&") == (cold.key,)
     assert icy.met == 3
 
@@ -60,13 +58,13 @@ def test_a_broken_line_is_named(tmp_path: Path, file: str, broken: str) -> None:
     with (tmp_path / file).open("a") as lines:
         lines.write(broken + "\n")
     number = len((tmp_path / file).read_text().splitlines())
-    with pytest.raises(TextsError, match=rf"{file}, line {number}\b.*--wordnet"):
+    with pytest.raises(TrainingError, match=rf"{file}, line {number}\b.*--wordnet"):
         WordNet(tmp_path)
     assert gc.isenabled()
 
 
 def test_files_that_are_not_there_are_told_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(TextsError, match=r"No such file.*WNSEARCHDIR.*wordnet-base"):
+    with pytest.raises(TrainingError, match=r"No such file.*WNSEARCHDIR.*wordnet-base"):
         WordNet(tmp_path / "nowhere")
 
 

@@ -4,16 +4,16 @@ import signal
 
 import pytest
 
-from gradewire_train.run.interrupt import Interrupt
+from gradewire_train.run.interrupt import first_interrupt
 
 
 def test_the_first_one_asks_and_the_second_interrupts() -> None:
     told: list[str] = []
     before = signal.getsignal(signal.SIGINT)
-    with Interrupt(lambda: told.append("once")) as interrupt:
-        assert not interrupt.asked()
+    with first_interrupt(lambda: told.append("once")) as requested:
+        assert not requested()
         signal.raise_signal(signal.SIGINT)
-        assert interrupt.asked()
+        assert requested()
         assert told == ["once"]
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -22,6 +22,6 @@ def test_the_first_one_asks_and_the_second_interrupts() -> None:
 
 def test_nothing_is_left_behind() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with Interrupt(lambda: None):
+    with first_interrupt(lambda: None):
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before

@@ -18,7 +18,7 @@ from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.recipes.recipe import Recipe, Training
 from gradewire_train.run.card import Account, write_account
-from gradewire_train.run.interrupt import Interrupt
+from gradewire_train.run.interrupt import first_interrupt
 from gradewire_train.run.loop import Outcome, Plan, train
 from gradewire_train.selection import Selection, read_labelled
 
@@ -37,8 +37,8 @@ def run(base_folder: Path, examples: Sequence[Example], labelled_file: Path, tmp
             recipe=RECIPE, examples=examples, directory=tmp_path / name, selection=Selection(rows, encoder),
             evaluate_every=2, checkpoint_every=2, resume=resume,
         )  # fmt: skip
-        with Interrupt(lambda: None) as interrupt:
-            outcome = train(encoder, plan, lambda _: None, interrupt.asked)
+        with first_interrupt(lambda: None) as stop:
+            outcome = train(encoder, plan, lambda _: None, stop)
         return trained_weights(encoder.model), outcome
 
     return call

@@ -2,41 +2,15 @@
 
 import math
 from collections.abc import AsyncIterable, Iterable, Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
-from gradewire.metric_types import Metric
+from gradewire.metric_types.base import Metric
 from gradewire.preparation import ReferenceEntry, SyntheticGeneration
 
 # Above it, seconds no longer fit into the clocks of event loops.
 _MAX_DEADLINE_S = 1e9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSettings:
-    """What a client is made with, beside its transport.
-
-    Attributes:
-        deadline_s: For calls that do not say their own, seconds.
-        max_pending_items: Items that `submit` lets wait and be in work.
-        max_pending_bytes: The same in bytes of their texts, as UTF-8.
-
-    Raises:
-        InvalidRequest: One of them is wrong.
-    """
-
-    deadline_s: float
-    max_pending_items: int
-    max_pending_bytes: int
-
-    def __post_init__(self) -> None:
-        check_deadline(self.deadline_s)
-        for name in ("max_pending_items", "max_pending_bytes"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise InvalidRequest(f"{name}={value!r}: give a whole number, 1 or more")
 
 
 def check_deadline(deadline_s: object) -> float:
@@ -51,17 +25,14 @@ def check_deadline(deadline_s: object) -> float:
     return min(seconds, _MAX_DEADLINE_S)
 
 
+def check_most(name: str, most: object) -> None:
+    """Refuses what is no number of things that there may be at most."""
+    if not isinstance(most, Integral) or most < 1:
+        raise InvalidRequest(f"{name}={most!r}: give a whole number, 1 or more")
+
+
 def check_rows(name: str, rows: object, *, may_be_async: bool = False) -> None:
-    """Refuses what is no list of rows, and what would be read as one: a single row, a text.
-
-    Args:
-        name: Of the argument.
-        rows: What the caller gave.
-        may_be_async: An async iterable does as well.
-
-    Raises:
-        InvalidRequest: It cannot be read row by row.
-    """
+    """Refuses what cannot be read row by row, and what would be read wrongly so: a single row, a text."""
     if isinstance(rows, str | bytes | Mapping | Item | ReferenceEntry):
         raise InvalidRequest(f"{name} is one {type(rows).__name__}: give a list of mappings, [{{…}}] for a single one")
     if may_be_async and isinstance(rows, AsyncIterable):
@@ -71,21 +42,13 @@ def check_rows(name: str, rows: object, *, may_be_async: bool = False) -> None:
 
 
 def check_metrics(metrics: object) -> None:
-    """Refuses what is neither a text nor a metric nor several.
-
-    Raises:
-        InvalidRequest: As said.
-    """
+    """Refuses what is neither a text nor a metric nor several."""
     if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
         raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, a line, a metric or several")
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuses what is neither a text nor None.
-
-    Raises:
-        InvalidRequest: As said.
-    """
+    """Refuses what is neither a text nor None."""
     if value is None:
         return
     if not isinstance(value, str):
@@ -118,21 +81,13 @@ def check_generate(generate: object) -> SyntheticGeneration | None:
 
 
 def check_progress(progress: object) -> None:
-    """Refuses what cannot be called.
-
-    Raises:
-        InvalidRequest: As said.
-    """
+    """Refuses what cannot be called."""
     if progress is not None and not callable(progress):
         raise InvalidRequest(f"progress is a {type(progress).__name__}: give a function")
 
 
 def check_timeout(timeout_s: object) -> None:
-    """Refuses what is neither a time nor None.
-
-    Raises:
-        InvalidRequest: As said.
-    """
+    """Refuses what is neither a time nor None."""
     if timeout_s is not None and math.isnan(_as_float(timeout_s)):
         raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait as long as it takes")
 

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from google.protobuf.message import Message
 
 from gradewire.errors import DeadlineExceeded
 from gradewire.model_list import Limits
@@ -23,15 +25,7 @@ SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
 _ELEMENT_BYTES = 8
 
 
-class Sized(Protocol):
-    """A protobuf message, as far as chunking goes."""
-
-    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
-        """Size of the encoded message."""
-        ...
-
-
-T = TypeVar("T", bound=Sized)
+T = TypeVar("T", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)

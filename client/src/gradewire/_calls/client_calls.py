@@ -5,24 +5,19 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from gradewire._calls.arguments import (
-    ClientSettings,
-    check_deadline,
-    check_generate,
-    check_progress,
-    check_timeout,
-)
+from gradewire._calls.arguments import check_deadline, check_generate, check_progress, check_timeout
 from gradewire._calls.chunks import Deadline
 from gradewire._calls.corpus import check_streamed
+from gradewire._calls.decode import decode_model_list
 from gradewire._calls.options import CallOptions
-from gradewire._calls.prepare import Preparation, PrepareCall, PrepareCallback
-from gradewire._calls.score import Batch, ProgressCallback, ScoreCall
-from gradewire._calls.stream import Stream, StreamCall
+from gradewire._calls.prepare import Preparation, PrepareCallback
+from gradewire._calls.score import Batch, ProgressCallback
+from gradewire._calls.stream import Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
 from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike
 from gradewire.metric_types.choice import MetricChoice
-from gradewire.model_list import Limits, ModelList, decode_model_list
+from gradewire.model_list import Limits, ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.score_report import ScoreReport
 from gradewire.transport import Transport
@@ -43,13 +38,15 @@ class ClientCalls:
 
     Args:
         transport: Carries them; closed with the calls.
-        settings: Of the client.
+        deadline_s: For calls that do not say their own, seconds.
+        max_pending_items: Items that `submit` lets wait and be in work.
+        max_pending_bytes: The same in bytes of their texts, as UTF-8.
     """
 
-    def __init__(self, transport: Transport, settings: ClientSettings) -> None:
+    def __init__(self, transport: Transport, deadline_s: float, max_pending_items: int, max_pending_bytes: int) -> None:
         self._transport = transport
-        self._deadline_s = check_deadline(settings.deadline_s)
-        self._submissions = Submissions(settings.max_pending_items, settings.max_pending_bytes)
+        self._deadline_s = check_deadline(deadline_s)
+        self._submissions = Submissions(max_pending_items, max_pending_bytes)
         self._limits: Limits | None = None
         self._closed = False
 
@@ -62,8 +59,8 @@ class ClientCalls:
         deadline_s = options.deadline_s
         if deadline_s is None and choice.asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-        call = ScoreCall(choice, choice.reference_set, self._deadline(deadline_s), progress)
-        return await Batch(self._transport, call, items).run(self._known_limits)
+        batch = Batch(self._transport, choice, items, self._deadline(deadline_s), progress)
+        return await batch.run(self._known_limits)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> Stream:
         """A stream of results; raises for wrong arguments, runs nothing yet."""
@@ -72,8 +69,7 @@ class ClientCalls:
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
         if options.deadline_s is not None:
             stall_s = check_deadline(options.deadline_s)
-        call = StreamCall(choice, choice.reference_set, stall_s)
-        return Stream(self._transport, call, items, self._known_limits)
+        return Stream(self._transport, choice, items, self._known_limits, stall_s)
 
     async def prepare(
         self,
@@ -85,12 +81,12 @@ class ClientCalls:
         """Gets references ready."""
         check_progress(progress)
         generation = check_generate(generate)
-        if generation is not None and options.synthetic is None:
-            options = replace(options, synthetic="prepared")
+        if generation is not None and options.defaults.synthetic is None:
+            options = replace(options, defaults=replace(options.defaults, synthetic="prepared"))
         usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
         deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
-        call = PrepareCall(self._choose(options), deadline, progress, generation)
-        return await Preparation(self._transport, call, entries).run(self._known_limits)
+        preparation = Preparation(self._transport, self._choose(options), entries, deadline, progress)
+        return await preparation.run(self._known_limits, generation)
 
     def submit(
         self,

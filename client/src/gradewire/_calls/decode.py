@@ -3,17 +3,22 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from operator import attrgetter
-from typing import Any, get_origin
+from typing import Any, TypeVar, get_origin
+
+from google.protobuf.message import Message
 
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.metric_types.line import parse_metric_line
+from gradewire.model_list import Limits, MetricInfo, MetricParameterInfo, ModelInfo, ModelList
 from gradewire.parts import PART_FIELDS, PART_TYPES, Parts
 from gradewire.results import CacheHits, ItemScores, MetricScore, Provenance, ScoreWarning, Status, Timing
-from gradewire_proto.v1 import types_pb2
+from gradewire_proto.v1 import models_pb2, types_pb2
 
 _WHOLE_ITEM = re.compile(r"^item:")
+_MODEL_STATE = {number: name.removeprefix("MODEL_STATE_") for name, number in models_pb2.ModelState.items()}
 _STATUS: dict[int, Status] = {
     number: Status(name.removeprefix("STATUS_"))
     for name, number in types_pb2.Status.items()
@@ -26,17 +31,56 @@ _WARNING: dict[int, ScoreWarning] = {
 }
 
 
+# Types that have the names of their message.
+Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits, Provenance)
+
+
+def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
+    """The model list that a message says."""
+    return ModelList(
+        models=tuple(
+            _read(
+                ModelInfo,
+                model,
+                state=_MODEL_STATE.get(model.state, "UNKNOWN"),
+                # A server from before there were judges says nothing.
+                kind=model.kind or "encoder",
+                remarks=tuple(model.remarks),
+                without_metrics=dict(sorted(model.without_metrics.items())),
+            )
+            for model in reply.models
+        ),
+        metrics=tuple(
+            _read(MetricInfo, metric, parameters=tuple(_read(MetricParameterInfo, each) for each in metric.parameters))
+            for metric in reply.metrics
+        ),
+        limits=_read(Limits, reply.limits),
+        server_version=reply.server_version,
+    )
+
+
+def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
+    """A message as a type of the same names; `others` are those that differ."""
+    same: dict[str, Any] = {
+        field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
+    }
+    return kind(**same, **others)
+
+
 def decode_status(number: int) -> Status:
     """The status, UNKNOWN for a number of a later version."""
     return _STATUS.get(number, Status.UNKNOWN)
 
 
-def decode_provenance(choice: MetricChoice, messages: Sequence[types_pb2.Provenance]) -> dict[str, Provenance]:
-    """What the server says it computed, by label.
+def decode_call_provenance(
+    choice: MetricChoice, messages: Sequence[types_pb2.Provenance], before: Mapping[str, Provenance]
+) -> dict[str, Provenance]:
+    """What the server says it computed, by label; `before` is what it said earlier in the call, or empty.
 
     Raises:
         InvalidRequest: A metric line insists on another version than the server has.
         ServerFault: The server does not speak of all metrics.
+        InconsistentReplies: It computed another definition, or with another model, than before.
     """
     if len(messages) != len(choice.labels):
         raise ServerFault(
@@ -49,28 +93,15 @@ def decode_provenance(choice: MetricChoice, messages: Sequence[types_pb2.Provena
                 f"{label}: version {metric.version} of {metric.name} is asked for and the server computes version "
                 f"{message.version}: leave out '/{metric.version}', or use a server that has it"
             )
-        provenance[label] = _provenance(message)
-    return provenance
-
-
-def decode_generation(message: types_pb2.Provenance) -> Provenance:
-    """Judge and prompt that write synthetic answers."""
-    return _provenance(message)
-
-
-def check_same(before: dict[str, Provenance], now: dict[str, Provenance]) -> None:
-    """Refuses to mix scores of different definitions or models.
-
-    Raises:
-        InconsistentReplies: They differ.
-    """
+        provenance[label] = decode_provenance(message)
     for label, there in before.items():
-        here = now[label]
+        here = provenance[label]
         if _pinned(there) != _pinned(here):
             raise InconsistentReplies(
                 f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
                 "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
             )
+    return provenance
 
 
 def _pinned(provenance: Provenance) -> tuple[str, str, str]:
@@ -192,20 +223,10 @@ def _retry_after_s(status: Status, result: types_pb2.MetricResult) -> float | No
     return result.retry_after_s if result.retry_after_s >= 0 and math.isfinite(result.retry_after_s) else None
 
 
-def _provenance(message: types_pb2.Provenance) -> Provenance:
+def decode_provenance(message: types_pb2.Provenance) -> Provenance:
+    """What computed a score, or wrote synthetic answers."""
     try:
         metric = parse_metric_line(message.line)
     except GradewireError:
         metric = None  # a later server's parameter: the line itself still reproduces the score there
-    return Provenance(
-        name=message.name,
-        version=message.version,
-        model=message.model,
-        model_digest=message.model_digest,
-        line=message.line,
-        metric=metric,
-        reference_set=message.reference_set,
-        prompt=message.prompt,
-        prompt_digest=message.prompt_digest,
-        calibration=message.calibration,
-    )
+    return _read(Provenance, message, metric=metric)

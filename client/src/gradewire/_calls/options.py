@@ -1,37 +1,40 @@
 """The options of one call, read from what its caller named."""
 
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from gradewire._calls.arguments import check_metrics, check_text
 from gradewire.call_options import PrepareOptions, ScoreOptions
-from gradewire.metric_types import Preset, Synthetic
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
 
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """Metrics and options of one call; attributes as in `ScoreOptions`."""
+    """What the caller of one call said.
+
+    Attributes:
+        metrics: The metrics, as written.
+        defaults: For metrics that do not say it themselves; not checked yet.
+        deadline_s: Seconds; None where the caller said nothing.
+    """
 
     metrics: MetricsLike
-    preset: Preset | None = None
-    synthetic: Synthetic | None = None
-    model: str | None = None
-    judge: str | None = None
-    reference_set: str | None = None
+    defaults: MetricDefaults
     deadline_s: float | None = None
 
     @classmethod
     def of(cls, method: str, metrics: MetricsLike, options: PrepareOptions) -> Self:
-        """The options of a call of a client's method.
+        """The options of a call of a client's method, CLASS.METHOD.
 
         Raises:
             TypeError: The method has no such option; said as Python says it.
         """
-        known = PrepareOptions if method == "prepare" else ScoreOptions
+        known = PrepareOptions if method.endswith(".prepare") else ScoreOptions
         if unknown := options.keys() - known.__optional_keys__:
             raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
-        return cls(metrics, **cast("dict[str, Any]", options))
+        said: dict[str, Any] = {**options}
+        deadline_s = said.pop("deadline_s", None)
+        return cls(metrics, MetricDefaults(**said), deadline_s)
 
     def choose(self) -> MetricChoice:
         """The metrics, with what the call says for all of them.
@@ -41,6 +44,5 @@ class CallOptions:
         """
         check_metrics(self.metrics)
         for name in ("preset", "synthetic", "model", "judge", "reference_set"):
-            check_text(name, getattr(self, name))
-        defaults = MetricDefaults(self.preset, self.synthetic, self.model, self.reference_set, self.judge)
-        return choose_metrics(self.metrics, defaults)
+            check_text(name, getattr(self.defaults, name))
+        return choose_metrics(self.metrics, self.defaults)

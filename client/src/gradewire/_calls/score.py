@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from gradewire._calls.chunks import (
     CHUNK_ITEMS,
@@ -17,7 +16,7 @@ from gradewire._calls.chunks import (
     whole_limits,
 )
 from gradewire._calls.corpus import counting_over_request, too_many
-from gradewire._calls.decode import check_same, complete_item, decode_provenance, decode_results, failed_item
+from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metric_types.choice import MetricChoice
@@ -34,34 +33,30 @@ _GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
 ProgressCallback = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreCall:
-    """What all requests of a call share.
+class Batch:
+    """A running call of `score`.
 
-    Attributes:
+    Args:
+        transport: Carries it.
         choice: The metrics.
-        reference_set: Of prepared synthetic answers; empty without.
+        items: The caller's items.
         deadline: Of the whole call.
         progress: Told (items done, items in all) after every request; an exception from it ends the call.
     """
 
-    choice: MetricChoice
-    reference_set: str
-    deadline: Deadline
-    progress: ProgressCallback | None
-
-    def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
-        """The message that asks for some items."""
-        return scoring_pb2.ScoreRequest(items=messages, metrics=self.choice.specs, reference_set=self.reference_set)
-
-
-class Batch:
-    """A running call of `score`."""
-
-    def __init__(self, transport: Transport, call: ScoreCall, items: Sequence[ItemLike]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        choice: MetricChoice,
+        items: Sequence[ItemLike],
+        deadline: Deadline,
+        progress: ProgressCallback | None,
+    ) -> None:
         self._transport = transport
-        self._call = call
+        self._choice = choice
         self._items = items
+        self._deadline = deadline
+        self._progress = progress
         self._results: list[ItemScores | None] = [None] * len(items)
         self._provenance: dict[str, Provenance] = {}
         self._done = 0
@@ -87,16 +82,16 @@ class Batch:
                 await self._send(chunk)
             self._tell()
         else:
-            overhead_bytes = self._call.request(()).ByteSize()
-            if counting_over_request(self._call.choice.specs):
+            overhead_bytes = self._request(()).ByteSize()
+            if counting_over_request(self._choice.specs):
                 await self._run_whole(whole_limits(await limits(), overhead_bytes=overhead_bytes))
             else:
-                wanted_items = JUDGE_CHUNK_ITEMS if self._call.choice.asks_judge else CHUNK_ITEMS
+                wanted_items = JUDGE_CHUNK_ITEMS if self._choice.asks_judge else CHUNK_ITEMS
                 await self._run_chunks(
                     chunk_limits(await limits(), overhead_bytes=overhead_bytes, wanted_items=wanted_items)
                 )
         results = tuple(result for result in self._results if result is not None)
-        return ScoreReport(results, self._call.choice.labels, self._provenance)
+        return ScoreReport(results, self._choice.labels, self._provenance)
 
     def _single_chunk(self) -> Chunk[types_pb2.Item] | None:
         """All items as one request that every server takes, if they are so few and so small."""
@@ -121,7 +116,7 @@ class Batch:
     async def _run_whole(self, limits: ChunkLimits) -> None:
         chunks = list(cut(self._encoded(limits.max_item_bytes), limits))
         if len(chunks) > 1:
-            raise too_many(self._call.choice.specs, len(self._items), limits.max_items)
+            raise too_many(self._choice.specs, len(self._items), limits.max_items)
         for chunk in chunks:
             await self._send(chunk)
         self._tell()
@@ -146,7 +141,7 @@ class Batch:
                 yield index, message
 
     def _reject(self, index: int, problem: ItemProblem) -> None:
-        self._set(index, failed_item(self._call.choice, index, problem.id, (Status.INVALID_INPUT, problem.message)))
+        self._set(index, failed_item(self._choice, index, problem.id, (Status.INVALID_INPUT, problem.message)))
 
     async def _work(self, chunks: Iterator[Chunk[types_pb2.Item]]) -> None:
         for chunk in chunks:
@@ -162,33 +157,34 @@ class Batch:
             self._tell()
 
     async def _send(self, chunk: Chunk[types_pb2.Item]) -> None:
-        request = self._call.request(chunk.messages)
-        reply = await self._transport.score(request, timeout_s=self._call.deadline.remaining_s())
-        provenance = decode_provenance(self._call.choice, reply.provenance)
-        if self._provenance:
-            check_same(self._provenance, provenance)
-        else:
-            self._provenance = provenance
+        request = self._request(chunk.messages)
+        reply = await self._transport.score(request, timeout_s=self._deadline.remaining_s())
+        provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)
+        self._provenance = self._provenance or provenance
         if len(reply.items) != len(chunk.indices):
             raise ServerFault(f"the server answered {len(reply.items)} of {len(chunk.indices)} items: report it")
         for index, item in zip(chunk.indices, reply.items, strict=True):
-            scores = decode_results(self._call.choice, self._provenance, index, item.results)
-            self._set(index, complete_item(self._call.choice, index, item.id, scores))
+            scores = decode_results(self._choice, self._provenance, index, item.results)
+            self._set(index, complete_item(self._choice, index, item.id, scores))
         self._answered += 1
         self._failed_in_a_row = 0
+
+    def _request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
+        choice = self._choice
+        return scoring_pb2.ScoreRequest(items=messages, metrics=choice.specs, reference_set=choice.reference_set)
 
     def _fail(self, chunk: Chunk[types_pb2.Item], error: TransportError) -> None:
         status = Status.TIMEOUT if isinstance(error, DeadlineExceeded) else Status.UNAVAILABLE
         for index, message in zip(chunk.indices, chunk.messages, strict=True):
-            self._set(index, failed_item(self._call.choice, index, message.id, (status, str(error))))
+            self._set(index, failed_item(self._choice, index, message.id, (status, str(error))))
 
     def _set(self, index: int, scores: ItemScores) -> None:
         self._results[index] = scores
         self._done += 1
 
     def _tell(self) -> None:
-        if self._call.progress is not None:
-            self._call.progress(self._done, len(self._items))
+        if self._progress is not None:
+            self._progress(self._done, len(self._items))
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
-from gradewire._calls.decode import check_same, complete_item, decode_provenance, decode_results, failed_item
+from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
 from gradewire._transport.retries import Retries
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
@@ -24,21 +24,6 @@ READ_AHEAD_ITEMS = 256
 _MESSAGE_LIMITS = ChunkLimits(max_items=UNASKED_ITEMS, max_bytes=UNASKED_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamCall:
-    """What a stream is about.
-
-    Attributes:
-        choice: The metrics.
-        reference_set: Of prepared synthetic answers; empty without.
-        stall_s: Longest wait for a result while items are in work, seconds.
-    """
-
-    choice: MetricChoice
-    reference_set: str
-    stall_s: float
-
-
 @dataclass(slots=True)
 class _Open:
     """An item that was read and is not answered; kept so that it can be sent again when the stream breaks."""
@@ -52,20 +37,23 @@ class Stream:
 
     Args:
         transport: Carries it.
-        call: What it is about.
+        choice: The metrics.
         source: The caller's items.
         limits: Asks the server what a message may hold; called only for an item that not every server takes.
+        stall_s: Longest wait for a result while items are in work, seconds.
     """
 
     def __init__(
         self,
         transport: Transport,
-        call: StreamCall,
+        choice: MetricChoice,
         source: AsyncIterable[ItemLike],
         limits: Callable[[], Awaitable[Limits]],
+        stall_s: float,
     ) -> None:
         self._transport = transport
-        self._call = call
+        self._choice = choice
+        self._stall_s = stall_s
         self._source = source
         self._limits = limits
         self._open: dict[int, _Open] = {}
@@ -105,10 +93,10 @@ class Stream:
         """Waits until there is something to yield; raises when no result came for too long while items are in work."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
-            left_s = self._active_at + self._call.stall_s - time.monotonic()
+            left_s = self._active_at + self._stall_s - time.monotonic()
             if self._open and left_s <= 0:
                 raise DeadlineExceeded(
-                    f"no result came for deadline_s={self._call.stall_s:g} while {len(self._open)} items were in work: "
+                    f"no result came for deadline_s={self._stall_s:g} while {len(self._open)} items were in work: "
                     "look at the server, or give a larger deadline_s"
                 )
             try:
@@ -128,7 +116,7 @@ class Stream:
                     message = encode_item(index, item, max_bytes=limits.max_item_bytes)
                 if isinstance(message, ItemProblem):
                     failure = (Status.INVALID_INPUT, message.message)
-                    self._done.append(failed_item(self._call.choice, index, message.id, failure))
+                    self._done.append(failed_item(self._choice, index, message.id, failure))
                 else:
                     if not self._open:
                         self._active_at = time.monotonic()
@@ -173,9 +161,9 @@ class Stream:
         self._to_take.set()
 
     async def _requests(self, connection: "_Connection") -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
-        call = self._call
+        choice = self._choice
         yield scoring_pb2.ScoreStreamRequest(
-            config=scoring_pb2.ScoreStreamConfig(metrics=call.choice.specs, reference_set=call.reference_set)
+            config=scoring_pb2.ScoreStreamConfig(metrics=choice.specs, reference_set=choice.reference_set)
         )
         # Refused calls are refused here: gRPC forgets a call's status when it ends while a message is being written.
         await connection.accepted.wait()
@@ -197,18 +185,15 @@ class Stream:
     def _take(self, connection: "_Connection", reply: scoring_pb2.ScoreStreamResponse) -> None:
         connection.accepted.set()
         if reply.provenance:
-            provenance = decode_provenance(self._call.choice, reply.provenance)
-            if self._provenance:
-                check_same(self._provenance, provenance)
-            self._provenance = provenance
+            self._provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)
         for item in reply.items:
             index = connection.sent[item.index] if item.index < len(connection.sent) else -1
             if (waiting := self._open.get(index)) is None:
                 raise ServerFault(f"the server answered item {item.index} of the stream out of turn: report it")
-            waiting.scores |= decode_results(self._call.choice, self._provenance, index, item.results)
+            waiting.scores |= decode_results(self._choice, self._provenance, index, item.results)
             if item.complete:
                 del self._open[index]
-                self._done.append(complete_item(self._call.choice, index, waiting.message.id, waiting.scores))
+                self._done.append(complete_item(self._choice, index, waiting.message.id, waiting.scores))
                 self._answered += 1
         self._active_at = time.monotonic()
         self._to_take.set()

@@ -1,4 +1,4 @@
-"""How this package reaches server and models; imported only when they are asked for."""
+"""The engine in this process, and what the command asks of the server; imported only when they are asked for."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import click
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._transport.status_codes import error_for
-from gradewire.errors import GradewireError, InvalidRequest, MissingExtra, NotReady
+from gradewire.errors import InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
@@ -27,7 +27,7 @@ __all__ = [
     "models_group",
     "print_settings",
     "run_server",
-    "settings_of_server",
+    "setting_infos",
 ]
 
 _HERE = "the engine in this process"
@@ -45,10 +45,7 @@ class EmbeddedTransport:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        try:
-            self._settings = Settings.load(**settings)
-        except SettingsError as error:
-            raise InvalidRequest(f"embedded: {error}") from error
+        self._settings = _load(settings, "embedded: ")
         check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
@@ -143,17 +140,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except RequestError as error:
-        raise _translate(error) from error
-
-
-def _translate(error: RequestError) -> GradewireError:
-    retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
-    return error_for(ERROR_TABLE[type(error)].code.name, str(error), _HERE, retry_after_s=retry_after_s)
-
-
-def settings_of_server() -> tuple[SettingInfo, ...]:
-    """Name, flag, variable, kind, default and help of every setting, for the command's flags."""
-    return setting_infos()
+        code = ERROR_TABLE[type(error)].code.name
+        retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
+        raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error
 
 
 def print_settings(values: Mapping[str, Any]) -> str:
@@ -183,11 +172,11 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
     return run(settings, started=lambda port: ready(f"{settings.listen.host}:{port}"))
 
 
-def _load(values: Mapping[str, Any]) -> Settings:
+def _load(values: Mapping[str, Any], before_message: str = "") -> Settings:
     try:
         return Settings.load(**values)
     except SettingsError as error:
-        raise InvalidRequest(str(error)) from error
+        raise InvalidRequest(f"{before_message}{error}") from error
 
 
 def models_group() -> click.Group:

@@ -4,10 +4,10 @@ from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.metrics.judged.prompts import PromptError, PromptFile, PromptLibrary, read_prompt
+from gradewire_server.prompt_view.rounds import PromptRound, PromptView, PromptViewError
+from gradewire_server.prompt_view.rounds import view_prompt as _view_prompt
+from gradewire_server.prompt_view.tokens import JudgeTokenizer, RoundTokens, open_tokenizer
 from gradewire_server.requests.prompts.directory import PromptDirectoryError, open_prompts
-from gradewire_server.requests.prompts.tokens import JudgeTokenizer, RoundTokens, open_tokenizer
-from gradewire_server.requests.prompts.view import PromptRound, PromptView, PromptViewError
-from gradewire_server.requests.prompts.view import view_prompt as _view_prompt
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError

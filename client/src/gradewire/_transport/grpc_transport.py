@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -45,6 +46,8 @@ _CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 5_000),
 )
 
+Reply = TypeVar("Reply")
+
 # What gRPC reports in place of the real status when a stream ends while a message is being written.
 _CUT_WHILE_WRITING = "Internal error from Core"
 # Set once a channel was made here: a forked child must not touch gRPC then, it crashes inside the C library.
@@ -68,7 +71,7 @@ class GrpcTransport:
     Args:
         address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
         token: Sent as bearer token with every call.
-        tls: Encrypts; None talks in clear.
+        tls: How to encrypt; None: no encryption.
     """
 
     def __init__(self, address: str, *, token: str | None = None, tls: Tls | None = None) -> None:
@@ -84,31 +87,17 @@ class GrpcTransport:
         except grpc.aio.AioRpcError as error:
             raise self._translate(error) from error
 
-    async def score_stream(
+    def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Calls Scoring.ScoreStream."""
-        call = self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
-        try:
-            async for response in call:
-                yield response
-        except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
-        finally:
-            call.cancel()
+        return self._replies(self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata))
 
-    async def prepare(
+    def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """Calls References.Prepare."""
-        call = self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata)
-        try:
-            async for progress in call:
-                yield progress
-        except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
-        finally:
-            call.cancel()
+        return self._replies(self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata))
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """Calls Models.List."""
@@ -149,6 +138,17 @@ class GrpcTransport:
                 models_pb2_grpc.ModelsStub(channel),
             )
         return self._stubs
+
+    async def _replies(
+        self, call: grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]
+    ) -> AsyncGenerator[Reply]:
+        try:
+            async for reply in call:
+                yield reply
+        except grpc.aio.AioRpcError as error:
+            raise self._translate(error) from error
+        finally:
+            call.cancel()
 
     def _translate(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
         if error.details() == _CUT_WHILE_WRITING:

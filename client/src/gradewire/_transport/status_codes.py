@@ -35,7 +35,7 @@ def error_for(code: str, details: str, address: str, *, retry_after_s: float | N
         code: Name of the gRPC code.
         details: What the server said.
         address: Where the call went, for the message.
-        retry_after_s: The server's wish, seconds.
+        retry_after_s: Seconds after which the server asks to come back; None where it did not say.
     """
     said = f": {details.rstrip('.')}" if details else ""
     if code in _REQUEST:

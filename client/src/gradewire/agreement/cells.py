@@ -1,24 +1,13 @@
 """Agreement by data set, by model, by group and in all, with intervals from one joint bootstrap over questions."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Sequence
 
 from gradewire.agreement.bootstrap.joint import JointBootstrap
-from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
-from gradewire.agreement.estimates import cells_mean, estimate
+from gradewire.agreement.bootstrap.tallies import CellDraws, mean_over
 from gradewire.agreement.parts import parts_of
-from gradewire.agreement.point_estimates import ALL_STATISTICS, VERDICT_STATISTICS
-from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
+from gradewire.agreement.result_tables import AgreementReport, CellAgreement, MetricAgreement
+from gradewire.agreement.rows import JudgedRows
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 
@@ -59,11 +48,11 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
         raise ValueError(f"cannot compare {', '.join(sorted(unknown))}: scored are {', '.join(rows.scores)}")
     bootstrap = JointBootstrap(rows, parts_of(rows))
     tables = {metric: bootstrap.cells(metric, statistics) for metric in rows.scores}
-    pairs = [bootstrap.pair(pair, compare_statistics) for pair in compare]
+    pairs = [bootstrap.pair(names, compare_statistics) for names in compare]
     bootstrap.run(resamples=resamples, seed=seed)
     return AgreementReport(
         [_metric_agreement(metric, table, statistics) for metric, table in tables.items()],
-        [_comparison(pair_draws, statistic) for pair_draws in pairs for statistic in compare_statistics],
+        [pair.comparison(statistic) for pair in pairs for statistic in compare_statistics],
         seed,
     )
 
@@ -77,30 +66,4 @@ def _metric_agreement(metric: str, table: list[CellDraws], statistics: Sequence[
         names = part.level, part.dataset, part.model, part.group
         lines.append(CellAgreement(*names, *counts, estimates, questions=cell.questions("pearson")))
     finest = [cell for cell in table if cell.part.part.level == "cell"]
-    headline = {}
-    for statistic in statistics:
-        defined = [cell for cell in finest if not np.isnan(cell.values[statistic])]
-        # A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
-        mean = estimate(
-            mean_of_defined([cell.values[statistic] for cell in defined]),
-            mean_of_draws([cell.draws(statistic) for cell in defined]),
-            # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
-            questions=min((cell.questions(statistic) for cell in defined), default=0),
-        )
-        headline[statistic] = cells_mean(mean, cells=len(defined), cells_in_all=len(finest))
-    return MetricAgreement(metric, lines, headline)
-
-
-def _comparison(pair: PairDraws, statistic: Statistic) -> Comparison:
-    # The last part is all rows: the only cell, or the level "all".
-    everything = pair.sides[-1][0].sample
-    return Comparison(
-        metric=pair.names[0],
-        baseline=pair.names[1],
-        statistic=statistic,
-        rows=everything.judged if statistic in VERDICT_STATISTICS else len(everything.scores),
-        mean_of_cells=pair.mean_of_cells(statistic),
-        all_rows=pair.all_rows(statistic),
-        cells=pair.cells(statistic),
-        cells_in_all=pair.cells_in_all,
-    )
+    return MetricAgreement(metric, lines, {statistic: mean_over(finest, statistic) for statistic in statistics})

@@ -1,17 +1,12 @@
 """A figure with its bootstrap interval."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.resample import interval
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Draws of so few questions hardly differ from one another: their spread is too small, with one question it is 0.
 LEAST_QUESTIONS = 10
@@ -92,13 +87,6 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
     return Estimate(value, low, high, defined if bounds else 0, undefined=len(resampled) - defined, questions=questions)
 
 
-def cells_mean(mean: Estimate, *, cells: int, cells_in_all: int) -> CellsMean:
-    """The mean over `cells` of `cells_in_all` cells."""
-    figures = mean.value, mean.low, mean.high, mean.resamples
-    behind = {"undefined": mean.undefined, "questions": mean.questions}
-    return CellsMean(*figures, **behind, cells=cells, cells_in_all=cells_in_all)
-
-
 def difference(value: float, resampled: NDArray[np.float64], *, questions: int) -> Difference:
     """Puts a difference beside its interval and p value; the arguments are those of `estimate`."""
     plain = estimate(value, resampled, questions=questions)
@@ -107,5 +95,4 @@ def difference(value: float, resampled: NDArray[np.float64], *, questions: int) 
         defined = resampled[np.isfinite(resampled)]
         fewer = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
         p_value = min(1.0, 2 * (int(fewer) + 1) / (len(defined) + 1))
-    figures = plain.value, plain.low, plain.high, plain.resamples
-    return Difference(*figures, p_value, undefined=plain.undefined, questions=questions)
+    return Difference(**asdict(plain), p_value=p_value)

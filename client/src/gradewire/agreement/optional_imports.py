@@ -1,12 +1,7 @@
 """Optional and slow imports, which the extra `agree` brings."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from types import ModuleType
+from contextlib import AbstractContextManager
+from types import ModuleType
 
 
 class MissingScipyError(ImportError):

@@ -1,19 +1,14 @@
 """The lines of an agreement table: which rows belong together."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.result_tables import Level
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.result_tables import Level
+from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +56,7 @@ Key = TypeVar("Key", str, tuple[str, str])
 
 def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
     """Positions of each key, int[rows that have it], by ascending key."""
-    numbers: dict[Key, int] = {}
-    number = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
-    together = np.argsort(number, kind="stable")
-    ends = np.cumsum(np.bincount(number, minlength=len(numbers)))
-    positions = np.split(together, ends[:-1]) if numbers else []
-    found = dict(zip(numbers, positions, strict=True))
-    return {key: found[key] for key in sorted(found)}
+    found: dict[Key, list[int]] = {}
+    for row, key in enumerate(keys):
+        found.setdefault(key, []).append(row)
+    return {key: np.array(found[key], dtype=np.intp) for key in sorted(found)}

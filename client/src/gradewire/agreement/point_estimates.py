@@ -1,19 +1,14 @@
 """Agreement of one set of scores with labels, computed by scipy."""
 
-from __future__ import annotations
-
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.optional_imports import scipy_stats
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from numpy.typing import NDArray
 
 Statistic = Literal[
     "pearson",

@@ -1,19 +1,15 @@
 """Draws of whole questions."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Draws in work at a time keep numpy's overhead out of sight; fewer where there are many questions bound the memory.
 DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
+# Share of the defined values inside an interval.
+CONFIDENCE = 0.95
 
 
 def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDArray[np.intp]:
@@ -79,12 +75,16 @@ def draws(strata: NDArray[np.intp], *, resamples: int, seed: int) -> Iterator[ND
         yield weights
 
 
-def interval(values: NDArray[np.float64], confidence: float = 0.95) -> tuple[float, float] | None:
-    """Percentile interval of bootstrap values.
+def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Figures of all draws from those of each chunk of draws; empty where nothing was drawn."""
+    return np.concatenate(chunks) if chunks else np.array([])
+
+
+def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
+    """95 % percentile interval of bootstrap values.
 
     Args:
         values: float64[resamples]; NaN or infinite where a resample left the statistic undefined.
-        confidence: Share of the defined values inside.
 
     Returns:
         Lower and upper bound; None where fewer than half of the resamples were defined.
@@ -92,6 +92,6 @@ def interval(values: NDArray[np.float64], confidence: float = 0.95) -> tuple[flo
     defined = values[np.isfinite(values)]
     if not len(values) or len(defined) * 2 < len(values):
         return None
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return float(low), float(high)

@@ -1,15 +1,11 @@
 """Result types of `agreement`: a table of cells per metric, and paired differences."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gradewire.agreement.estimates import CellsMean, Difference, Estimate
-    from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.estimates import CellsMean, Difference, Estimate
+from gradewire.agreement.point_estimates import Statistic
 
 Level = Literal["cell", "dataset", "model", "group", "all"]
 

@@ -1,16 +1,11 @@
 """Input of `agreement`: scores and verdicts of metrics beside human labels."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,7 @@ class JudgedRows:
     questions: Sequence[str]
     groups: Sequence[str] = ()
 
-    def with_cuts(self, cuts: Mapping[str, float]) -> JudgedRows:
+    def with_cuts(self, cuts: Mapping[str, float]) -> Self:
         """The same rows with verdicts from scores.
 
         Args:

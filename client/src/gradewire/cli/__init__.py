@@ -1,4 +1,4 @@
-"""The command `gradewire`: serve, score, prepare, models, agree, triton. Each is imported when it is called."""
+"""The command `gradewire`, a folder for each of its larger commands; each is imported when it is called."""
 
 from gradewire.cli.group import main
 

@@ -1,15 +1,11 @@
 """Commands with subcommands that are imported when they are called: asking for help loads none of them."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from typing_extensions import override
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class LazyGroup(click.Group):

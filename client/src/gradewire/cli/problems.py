@@ -1,19 +1,15 @@
 """Errors of the command: one line that names the field and the way out, and an exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 import click
 
 from gradewire.errors import GradewireError, TransportError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 EXIT_ROWS_FAILED = 1
 EXIT_USAGE = 2

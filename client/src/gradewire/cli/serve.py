@@ -22,7 +22,7 @@ class ServeCommand(click.Command):
         """The command's own options and one per setting."""
         own = super().get_params(ctx)
         known = {parameter.name for parameter in own}
-        infos = embedded_module().settings_of_server()
+        infos = embedded_module().setting_infos()
         return [*(_option(info) for info in infos if info.name not in known), *own]
 
 

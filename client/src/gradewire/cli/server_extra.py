@@ -1,14 +1,10 @@
 """Imports of server and models, which are installed separately."""
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from types import ModuleType
+from typing import Literal
 
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 def embedded_module(name: Literal["engine", "fits", "prompts"] = "engine") -> ModuleType:

@@ -29,7 +29,7 @@ Examples:
 def triton_command() -> None:
     """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
 
-    The server is NVIDIA's own, 2.51; what runs the models is a stand-in for its ONNX Runtime backend, which no package
+    The server is NVIDIA's own, 2.51; what runs the models emulates its ONNX Runtime backend, which no package
     carries. Good for trying things out and for tests; where there is a GPU, use NVIDIA's container
     (docs/operate/triton.md).
     """

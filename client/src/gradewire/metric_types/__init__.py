@@ -5,19 +5,8 @@ from typing import get_args
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.calibrated import Calibrated
-from gradewire.metric_types.encoders import Bertscore, Corpus, Measure, Preset, Sbert, Sfve, Smile, Synthetic
-from gradewire.metric_types.judges import (
-    BinaryQuestions,
-    Demonstrations,
-    GradeStyle,
-    JudgeGrade,
-    JudgeSimilarity,
-    JudgeVerdict,
-    LabelValue,
-    Lave,
-    LaveMode,
-    VerdictStyle,
-)
+from gradewire.metric_types.encoders import Bertscore, Preset, Sbert, Sfve, Smile, Synthetic
+from gradewire.metric_types.judges import JudgeGrade, JudgeSimilarity, JudgeVerdict, Lave
 from gradewire.metric_types.wire import wire_parameters
 from gradewire.metric_types.words import (
     Bleu,
@@ -26,51 +15,11 @@ from gradewire.metric_types.words import (
     ExactMatch,
     LexicalMatch,
     Meteor,
-    MeteorSynonyms,
     RougeL,
     SoftVqaAccuracy,
     VqaAccuracy,
-    VqaConsensus,
 )
 from gradewire_proto.v1 import types_pb2
-
-__all__ = [
-    "METRIC_TYPES",
-    "PRESETS",
-    "SYNTHETIC_MODES",
-    "Bertscore",
-    "BinaryQuestions",
-    "Bleu",
-    "Calibrated",
-    "Cider",
-    "Corpus",
-    "Demonstrations",
-    "EasyMatch",
-    "ExactMatch",
-    "GradeStyle",
-    "JudgeGrade",
-    "JudgeSimilarity",
-    "JudgeVerdict",
-    "LabelValue",
-    "Lave",
-    "LaveMode",
-    "LexicalMatch",
-    "Measure",
-    "Meteor",
-    "MeteorSynonyms",
-    "Metric",
-    "Preset",
-    "RougeL",
-    "Sbert",
-    "Sfve",
-    "Smile",
-    "SoftVqaAccuracy",
-    "Synthetic",
-    "VerdictStyle",
-    "VqaAccuracy",
-    "VqaConsensus",
-    "metric_of",
-]
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 SYNTHETIC_MODES: tuple[str, ...] = get_args(Synthetic)

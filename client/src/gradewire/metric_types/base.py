@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gradewire.errors import InvalidRequest
 from gradewire.metric_types.wire import wire_parameters
 from gradewire_proto.v1 import types_pb2
 
@@ -53,17 +52,3 @@ class Metric:
     def reads_prepared(self) -> bool:
         """Whether the score depends on the call's reference set, as far as the metric says itself."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"
-
-    def check_reference_set(self) -> None:
-        """Refuses a reference set beside a parameter that does not read it.
-
-        Raises:
-            InvalidRequest: As said.
-        """
-        named = getattr(self, "reference_set", None)
-        if named and not self.reads_prepared:
-            said = getattr(self, self.prepared_parameter or "")
-            raise InvalidRequest(
-                f"{self.name} has reference_set={named!r} and {self.prepared_parameter}={said!r}: a set is for "
-                f"{self.prepared_parameter}='prepared', leave one out"
-            )

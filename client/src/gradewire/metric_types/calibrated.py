@@ -16,7 +16,6 @@ class Calibrated(Metric):
         features_only: The features alone, for fitting; the score is SMILE's then, and there is no verdict.
         fit: Insist on a fit by 8 hex digits or more of its identity; None: the one that the model has.
         model: Encoder, NAME or NAME@DIGEST (at least 8 hex digits), that has a fit; None: the server's default.
-        version: Insist on this version of the metric's definition; None: any.
     """
 
     name: ClassVar[Literal["calibrated"]] = "calibrated"

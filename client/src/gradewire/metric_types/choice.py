@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types import Metric, Preset, Smile, Synthetic
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Preset, Smile, Synthetic
 from gradewire.metric_types.line import parameter_names, parse_metric_line, write_line
 from gradewire.metric_types.prompt_text import short_prompt
 from gradewire.metric_types.wire import wire_parameters
@@ -127,7 +128,12 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
     named = {}
     for metric in metrics:
         if of_metric := getattr(metric, "reference_set", None):
-            metric.check_reference_set()
+            if not metric.reads_prepared:
+                reader = metric.prepared_parameter or ""
+                raise InvalidRequest(
+                    f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set is "
+                    f"for {reader}='prepared', leave one out"
+                )
             named[of_metric] = "a metric"
     if defaults.reference_set:
         named[defaults.reference_set] = "the call"

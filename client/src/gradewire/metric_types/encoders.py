@@ -23,7 +23,6 @@ class Smile(Metric):
         sentence_weight: Weight of the sentence term, 0 to 1; None: the one fitted for the model, else the preset's.
         threshold: Score from which the answer counts as right; None: the one fitted for the model, else 2/3.
         model: Encoder, NAME or NAME@DIGEST (at least 8 hex digits); None: the server's default.
-        version: Insist on this version of the metric's definition; None: any.
     """
 
     name: ClassVar[Literal["smile"]] = "smile"
@@ -42,7 +41,6 @@ class Sbert(Metric):
     Attributes:
         threshold: Score from which the answer counts as right; None: the one fitted for the model, else no verdict.
         model: As in `Smile`.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["sbert"]] = "sbert"
@@ -76,7 +74,6 @@ class Bertscore(Metric):
         with_question: Whether question with prediction is compared with question with reference; default False.
         threshold: As in `Sbert`.
         model: As in `Smile`.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["bertscore"]] = "bertscore"

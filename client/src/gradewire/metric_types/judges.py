@@ -31,7 +31,6 @@ class Lave(Metric):
         prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file
             (docs/reference/prompt-files.md); None: the metric's own.
         model: Judge, NAME or NAME@DIGEST (at least 8 hex digits); None: the call's `judge`, then the server's default.
-        version: Insist on this version of the metric's definition; None: any.
     """
 
     name: ClassVar[Literal["lave"]] = "lave"
@@ -50,13 +49,10 @@ class Lave(Metric):
 class JudgeGrade(Metric):
     """A judge's verdict yes or no, and its grade from 0 to 5; the score is grade / 5.
 
+    All attributes but `style` are as in `Lave`.
+
     Attributes:
         style: match (default: at once) or extract (the key facts of both answers are written out first).
-        value: As in `Lave`.
-        binary: As in `Lave`.
-        prompt: As in `Lave`.
-        model: As in `Lave`.
-        version: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_grade"]] = "judge_grade"
@@ -83,13 +79,10 @@ class JudgeSimilarity(Metric):
 class JudgeVerdict(Metric):
     """A judge's verdict; the score is the probability of yes, or 1 and 0 with value = most_probable.
 
+    All attributes but `style` are as in `Lave`.
+
     Attributes:
         style: plain (default), step_by_step (the judge thinks first) or reasons (it gives its reasons first).
-        value: As in `Lave`.
-        binary: As in `Lave`.
-        prompt: As in `Lave`.
-        model: As in `Lave`.
-        version: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_verdict"]] = "judge_verdict"

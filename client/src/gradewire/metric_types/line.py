@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from gradewire.errors import InvalidRequest
-from gradewire.metric_types import METRIC_TYPES, Metric
+from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types.base import Metric
 from gradewire.metric_types.wire import wire_parameters
 from gradewire_proto.conventions.metric_lines import LINE, join_line
 

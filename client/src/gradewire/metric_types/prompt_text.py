@@ -8,10 +8,7 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest
 from gradewire_proto.conventions.metric_lines import with_digest
-
-# As the server has it; a longer one is refused there too, after it was sent.
-MAX_PROMPT_BYTES = 64 * 1024
-_MAX_DOTS_IN_LINE = 64
+from gradewire_proto.conventions.prompt_files import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +74,8 @@ def short_prompt(prompt: str) -> str:
 
 def _head(text: str) -> tuple[str, str] | str:
     """Metric and NAME/VERSION, or what is wrong."""
-    # The parser's work grows with the square of a dotted key's parts; the server refuses such lines too.
-    if any(line.count(".") > _MAX_DOTS_IN_LINE for line in text.split("\n")):
-        return f"has more than {_MAX_DOTS_IN_LINE} dots in a line: break it"
+    if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
+        return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break it"
     try:
         fields: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ _MAX_UINT32 = 2**32 - 1
 _MAX_DIGITS = len(str(_MAX_UINT32))
 
 
-class Kind(Enum):
+class ParameterKind(Enum):
     """What values a parameter takes; the wording is for messages."""
 
     CHOICE = "one of"
@@ -29,14 +29,14 @@ class Kind(Enum):
 
 
 _KINDS = {
-    FieldDescriptor.CPPTYPE_ENUM: Kind.CHOICE,
-    FieldDescriptor.CPPTYPE_BOOL: Kind.FLAG,
-    FieldDescriptor.CPPTYPE_UINT32: Kind.COUNT,
-    FieldDescriptor.CPPTYPE_DOUBLE: Kind.NUMBER,
-    FieldDescriptor.CPPTYPE_STRING: Kind.TEXT,
+    FieldDescriptor.CPPTYPE_ENUM: ParameterKind.CHOICE,
+    FieldDescriptor.CPPTYPE_BOOL: ParameterKind.FLAG,
+    FieldDescriptor.CPPTYPE_UINT32: ParameterKind.COUNT,
+    FieldDescriptor.CPPTYPE_DOUBLE: ParameterKind.NUMBER,
+    FieldDescriptor.CPPTYPE_STRING: ParameterKind.TEXT,
 }
 # Kinds whose values stay as they are.
-_PLAIN = {Kind.CHOICE: str, Kind.TEXT: str, Kind.FLAG: bool}
+_PLAIN = {ParameterKind.CHOICE: str, ParameterKind.TEXT: str, ParameterKind.FLAG: bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class WireParameter:
 
     metric: str
     name: str
-    kind: Kind
+    kind: ParameterKind
     choices: Mapping[str, int]
     has_presence: bool
 
@@ -63,11 +63,11 @@ class WireParameter:
         Raises:
             InvalidRequest: It is of another type, or no choice. Ranges are for the server to judge.
         """
-        if self.kind is Kind.CHOICE and not (isinstance(value, str) and value in self.choices):
+        if self.kind is ParameterKind.CHOICE and not (isinstance(value, str) and value in self.choices):
             raise InvalidRequest(f"{self.metric} has no {self.name} {value!r}: take one of {self.allowed}")
-        if self.kind is Kind.COUNT and _is_count(value):
+        if self.kind is ParameterKind.COUNT and _is_count(value):
             return int(value)
-        if self.kind is Kind.NUMBER and not isinstance(value, bool) and isinstance(value, Real):
+        if self.kind is ParameterKind.NUMBER and not isinstance(value, bool) and isinstance(value, Real):
             return float(value)
         if self.kind in _PLAIN and isinstance(value, _PLAIN[self.kind]):
             return value
@@ -79,28 +79,28 @@ class WireParameter:
         Raises:
             InvalidRequest: It stands for none.
         """
-        if self.kind is Kind.FLAG and text in {"true", "false"}:
+        if self.kind is ParameterKind.FLAG and text in {"true", "false"}:
             return text == "true"
-        if self.kind is Kind.COUNT and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
+        if self.kind is ParameterKind.COUNT and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
             return int(text)
-        if self.kind is Kind.NUMBER:
+        if self.kind is ParameterKind.NUMBER:
             try:
                 return float(text)
             except ValueError:
                 raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is no number") from None
-        if self.kind in {Kind.CHOICE, Kind.TEXT}:
+        if self.kind in {ParameterKind.CHOICE, ParameterKind.TEXT}:
             return text
         raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is not {self.allowed}")
 
     @property
     def allowed(self) -> str:
         """The values that it takes, in words."""
-        return ", ".join(self.choices) if self.kind is Kind.CHOICE else self.kind.value
+        return ", ".join(self.choices) if self.kind is ParameterKind.CHOICE else self.kind.value
 
     def write(self, message: Message, value: Any) -> None:
         """Writes a value into a message; None leaves it unset."""
         if value is not None:
-            setattr(message, self.name, self.choices[value] if self.kind is Kind.CHOICE else value)
+            setattr(message, self.name, self.choices[value] if self.kind is ParameterKind.CHOICE else value)
 
     def read(self, message: Message) -> Any:
         """What a message says; None where it says nothing.
@@ -111,7 +111,7 @@ class WireParameter:
         value = getattr(message, self.name)
         if not (message.HasField(self.name) if self.has_presence else value):
             return None
-        if self.kind is not Kind.CHOICE:
+        if self.kind is not ParameterKind.CHOICE:
             return value
         for choice, number in self.choices.items():
             if number == value:

@@ -12,21 +12,21 @@ MeteorSynonyms = Literal["wordnet", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactMatch(Metric):
-    """1 when the prediction equals a reference after SQuAD normalisation, else 0; `version` as in `Smile`."""
+    """1 when the prediction equals a reference after SQuAD normalisation, else 0."""
 
     name: ClassVar[Literal["exact_match"]] = "exact_match"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EasyMatch(Metric):
-    """1 when a reference occurs in the prediction as consecutive whole words, else 0; `version` as in `Smile`."""
+    """1 when a reference occurs in the prediction as consecutive whole words, else 0."""
 
     name: ClassVar[Literal["easy_match"]] = "easy_match"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalMatch(Metric):
-    """1 when a reference occurs in the prediction as KNVQA-Eval matches them, else 0; `version` as in `Smile`."""
+    """1 when a reference occurs in the prediction as KNVQA-Eval matches them, else 0."""
 
     name: ClassVar[Literal["lexical_match"]] = "lexical_match"
 
@@ -38,7 +38,6 @@ class VqaAccuracy(Metric):
     Attributes:
         consensus: leave_one_out (default, the official rule; needs two references) or direct: min(1, agreeing / 3).
         verdict_cut: Score from which the answer counts as right, above 0 to 1; None: any agreeing annotator.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
@@ -53,7 +52,6 @@ class SoftVqaAccuracy(Metric):
     Attributes:
         consensus: As in `VqaAccuracy`.
         verdict_cut: Score from which the answer counts as right, above 0 to 1; None: no verdict.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
@@ -68,7 +66,6 @@ class RougeL(Metric):
     Attributes:
         measure: What becomes the score: f1 (default), precision or recall.
         stem: Whether word stems are compared (Porter); default False.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["rouge_l"]] = "rouge_l"
@@ -82,7 +79,6 @@ class Bleu(Metric):
 
     Attributes:
         max_ngram: Longest n-gram, 1 to 4 (default).
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["bleu"]] = "bleu"
@@ -98,7 +94,6 @@ class Meteor(Metric):
         alpha: Weight of precision against recall, 0 to 1; None: 0.9.
         beta: Exponent of the penalty, 0 to 100; None: 3.
         gamma: Weight of the penalty, 0 to 1; None: 0.5.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["meteor"]] = "meteor"
@@ -116,7 +111,6 @@ class Cider(Metric):
         corpus: What is counted: the references of one request (request, default), or those that `prepare` was given
             (prepared).
         reference_set: Of a prepared corpus, and means it; None: the call's. A call has one.
-        version: As in `Smile`.
     """
 
     name: ClassVar[Literal["cider"]] = "cider"

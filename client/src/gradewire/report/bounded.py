@@ -1,18 +1,13 @@
 """Cuts a report to what a page can hold: the number of metrics, and the length of names."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gradewire.agreement.result_tables import CellAgreement
+from gradewire.report.input import ReportInput
 from gradewire.report.texts import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from gradewire.agreement.result_tables import CellAgreement
-    from gradewire.report.input import ReportInput
 
 MAX_METRICS = 40
 MAX_NAME_CHARACTERS = 80

@@ -1,24 +1,18 @@
 """Single answers as the page shows them, with everything that the metrics said of them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.report.figures import number
-from gradewire.report.texts import normal_form, shown, visible
+from gradewire.report.input import ReportInput, ReportRow
+from gradewire.report.texts import ShownText, normal_form, shown, visible
 from gradewire.report.window import find_window
-from gradewire.report.worst import worst
-
-if TYPE_CHECKING:
-    from gradewire.report.input import ReportInput, ReportRow
-    from gradewire.report.texts import ShownText
-    from gradewire.report.worst import Direction
+from gradewire.report.worst import Direction, worst
 
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200

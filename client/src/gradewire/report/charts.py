@@ -1,26 +1,18 @@
 """Computes the charts: paths and positions, which the template draws."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gradewire.agreement import AgreementReport, Estimate
+from gradewire.agreement.curves.shapes import Calibration, Distribution, RocCurve
 from gradewire.agreement.estimates import CellsMean
-from gradewire.agreement.point_estimates import RIGHT_FROM
+from gradewire.agreement.point_estimates import RIGHT_FROM, Statistic
 from gradewire.report.figures import estimated, number, over_cells
 from gradewire.report.frame import BOTTOM, TOP, Frame, padded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement import AgreementReport, Estimate
-    from gradewire.agreement.curves.shapes import Calibration, Distribution, RocCurve
-    from gradewire.agreement.point_estimates import Statistic
 
 _LABELS = {
     "right": "labelled right",

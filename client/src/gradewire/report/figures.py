@@ -1,14 +1,10 @@
 """Numbers as the page writes them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gradewire.agreement import Estimate
-    from gradewire.agreement.estimates import Difference
+from gradewire.agreement import Estimate
+from gradewire.agreement.estimates import Difference
 
 UNDEFINED = "\u2013"
 MINUS = "\u2212"

@@ -1,15 +1,11 @@
 """What a report is made from."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gradewire.agreement import AgreementReport, JudgedRows
-    from gradewire.agreement.annotators.labels import AnnotatorAgreement
+from gradewire.agreement import AgreementReport, JudgedRows
+from gradewire.agreement.annotators.labels import AnnotatorAgreement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,29 +1,23 @@
 """Renders and writes the page, with its content security policy, within its size."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections import Counter
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import jinja2
 
 from gradewire.agreement.annotators.labels import SHOWN_PAIRS
 from gradewire.agreement.curves.shapes import metric_curves
 from gradewire.report import charts, tables
 from gradewire.report.bounded import bounded
-from gradewire.report.cases import cases
+from gradewire.report.cases import Cases, cases
 from gradewire.report.figures import estimated
+from gradewire.report.input import ReportInput
+from gradewire.report.tables import Table
 from gradewire.report.texts import visible
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import jinja2
-
-    from gradewire.report.cases import Cases
-    from gradewire.report.input import ReportInput
-    from gradewire.report.tables import Table
 
 MAX_BYTES = 1_900_000
 # Answers shown for each metric and direction, figures of cells, and paired differences: the first of these with which

@@ -1,23 +1,16 @@
 """The tables of the page: overview, cells, paired differences, failed rows."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from gradewire.agreement import AgreementReport, Estimate
+from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.result_tables import CellAgreement, MetricAgreement
 from gradewire.report.figures import MINUS, UNDEFINED, Figure, count, estimated, over_cells, p_value, with_all_rows
-from gradewire.report.texts import normal_form, shown, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gradewire.agreement import AgreementReport, Estimate
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.result_tables import CellAgreement, MetricAgreement
-    from gradewire.report.input import ReportInput
-    from gradewire.report.texts import ShownText
+from gradewire.report.input import ReportInput
+from gradewire.report.texts import ShownText, normal_form, shown, visible
 
 STATISTICS: dict[Statistic, tuple[str, str]] = {
     "pearson": ("Pearson", "linear correlation of score and label, at most 1"),

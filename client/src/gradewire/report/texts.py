@@ -1,14 +1,10 @@
 """Makes texts of the rows safe to show: bounded, and with unseen characters written out."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gradewire.report.window import FoundWindow
+from gradewire.report.window import FoundWindow
 
 # Controls but tab and newline, lone surrogates, and format characters that hide or turn text: soft hyphen, zero-width
 # space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations, tags. Joiners stay:

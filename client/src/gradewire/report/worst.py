@@ -1,15 +1,11 @@
 """The answers on which a metric and people disagree most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Direction = Literal["high", "low"]
 

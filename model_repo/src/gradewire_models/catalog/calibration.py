@@ -6,13 +6,13 @@ model's digest does not cover it, and it is bound to the digest of the model who
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
+
+from gradewire_models.catalog.table import SHA256, read_table
 
 Origin = Literal["catalog", "user"]
-
-_SHA256_CHARS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +81,21 @@ class StoredCalibration:
                 raise ValueError(rule)
         if not self.metric.isidentifier():
             raise ValueError(f"metric is a name, not {self.metric!r}")
-        if not _is_sha256(self.model_digest) or not (self.rows_sha256 == "" or _is_sha256(self.rows_sha256)):
+        if not SHA256.fullmatch(self.model_digest) or not (
+            self.rows_sha256 == "" or SHA256.fullmatch(self.rows_sha256)
+        ):
             raise ValueError("model_digest and rows_sha256 are 64 lower-case hex characters")
         if self.fit and not isinstance(json.loads(self.fit), dict):
             raise ValueError("fit is a JSON object")
 
     @property
-    def place(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
-        """What it is for; a later one for the same takes its place, one for another version of the metric does not."""
+    def key(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
+        """What it is for: metric, its version, and parameters. Of two with one key the later one counts."""
         return self.metric, self.metric_version, self.parameters
 
     @property
     def described(self) -> str:
-        """Whose fit on what, one line for people."""
+        """Who fitted it on what; one line for people."""
         on = self.fitted_on or f"{self.rows} rows"
         digest = f", SHA-256 {self.rows_sha256[:12]}" if self.rows_sha256 else ""
         return f"{self.origin}: fitted on {on}{digest}{f', {self.date}' if self.date else ''}"
@@ -108,10 +110,24 @@ class StoredCalibration:
         return f"fitted for {metric}: {what}; {self.described}"
 
 
+def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
+    """Reads a record whose `parameters` and `figures` are tables.
+
+    Raises:
+        ValueError: A field is missing, unknown or of a wrong type, or its value is not of this form.
+    """
+    values = dict(values)
+    for name in ("parameters", "figures"):
+        if not isinstance(table := values.get(name, {}), Mapping):
+            raise ValueError(f"{name} should be a table, not {table!r}")  # noqa: TRY004 - as of every other field
+        values[name] = tuple(table.items())
+    return read_table(StoredCalibration, values)
+
+
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Both, where those `above` take the place of those `below`; by metric, version and parameters."""
-    places = {each.place: each for each in below} | {each.place: each for each in above}
-    return tuple(places[place] for place in sorted(places))
+    """Joins both, sorted by key; where two have one key, the one `above` replaces the one `below`."""
+    by_key = {each.key: each for each in (*below, *above)}
+    return tuple(by_key[key] for key in sorted(by_key))
 
 
 def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
@@ -120,7 +136,7 @@ def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibrati
 
 
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
-    """Without those that users fitted on scores of another model than the one of this digest.
+    """Leaves out what users fitted on scores of a model with another `digest`.
 
     Those of the catalog stay: a variant has its base's, as its scores are accepted only where they are the base's.
     """
@@ -138,7 +154,3 @@ def _is_count(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_sha256(text: str) -> bool:
-    return len(text) == _SHA256_CHARS and set(text) <= set("0123456789abcdef")

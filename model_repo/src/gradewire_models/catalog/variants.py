@@ -4,9 +4,8 @@ Light: standard library only, as `catalog`, which reads them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from types import MappingProxyType, UnionType
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TypeAlias
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -38,66 +37,3 @@ class Limits:
     min_cosine: float = 0.99999
     max_token_error: float = 1e-3
     max_batch_effect: float = 1e-5
-
-
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """What a variant does to scores, as measured when it entered the catalog.
-
-    Attributes:
-        rows: Question, references and answer each.
-        rows_sha256: Digest of the file they came from, 64 hex characters.
-        max_sbert_change: Largest change of `sbert` against the base.
-        max_sfve_change: Largest change of an SFVE-style score (largest cosine to a reference) against the base.
-        rank_correlation: Spearman's, of the variant's scores with the base's.
-        throughput_ratio: Tokens a second over the base's in the same run; above 1 is faster.
-        measured_on: Processor, threads, date.
-    """
-
-    rows: int
-    rows_sha256: str
-    max_sbert_change: float
-    max_sfve_change: float
-    rank_correlation: float
-    throughput_ratio: float
-    measured_on: str
-
-
-_FIGURES: Mapping[object, type | UnionType] = {int: int, float: int | float, str: str}
-
-FiguresT = TypeVar("FiguresT", Limits, Acceptance)
-
-
-def read_recipe(entry: Mapping[str, Any]) -> Recipe:
-    """Reads a ``[variant.recipe]``.
-
-    Raises:
-        KeyError: There is no method.
-        TypeError: A setting is neither a string, a number, a boolean nor a list of strings.
-    """
-    settings = {name: _setting(name, value) for name, value in entry.items() if name != "method"}
-    if not isinstance(entry["method"], str):
-        raise TypeError(f"method should be str, not {entry['method']!r}")
-    return Recipe(entry["method"], MappingProxyType(settings))
-
-
-def read_figures(kind: type[FiguresT], entry: Mapping[str, Any]) -> FiguresT:
-    """Reads a ``[variant.limits]`` or ``[variant.acceptance]``.
-
-    Raises:
-        TypeError: A field is missing, unknown or of a wrong kind.
-    """
-    figures = kind(**entry)
-    for field in fields(figures):
-        value, wanted = getattr(figures, field.name), _FIGURES[field.type]
-        if isinstance(value, bool) or not isinstance(value, wanted):
-            raise TypeError(f"{field.name} should be a {wanted}, not {value!r}")
-    return figures
-
-
-def _setting(name: str, value: object) -> Setting:
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return tuple(value)
-    raise TypeError(f"{name} should be a string, a number, a boolean or a list of strings, not {value!r}")

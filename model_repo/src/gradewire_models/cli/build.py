@@ -1,15 +1,16 @@
 """``gradewire models build``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
+from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import REPOSITORY_OPTION
-from gradewire_models.errors import ModelError
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
@@ -38,8 +39,8 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
-    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. A model that is there is only "
-    "described anew.",
+    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. Of a model that is there "
+    "config.pbtxt alone is rewritten.",
 )
 @click.option(
     "--threads",
@@ -64,118 +65,106 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @FORM_OPTION
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
-def build(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
-    names: tuple[str, ...],
-    every: bool,  # noqa: FBT001 - as above
-    target: str,
-    precision: str | None,
-    accelerator: str | None,
-    instances: int | None,
-    threads: int | None,
-    wheels: Path | None,
-    keep_downloads: bool,  # noqa: FBT001 - as above
-    adapter: Path | None,
-    own_name: str,
-    form: str | None,
-    repository: Path,
-    judge_repository: Path | None,
+@without_traceback()
+def build(
+    names: tuple[str, ...], repository: Path, judge_repository: Path | None, *, every: bool, **options: Any
 ) -> None:
     """Build encoders and judges; without a NAME the default encoder.
 
-    A model that is there and is the catalog's is left alone, but its config.pbtxt is written anew where `verify` finds
+    A model that is there and is the catalog's is left alone, but its config.pbtxt is rewritten where `verify` finds
     it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
     of another digest goes into the next version folder, which Triton serves as a new version.
 
     With --adapter a model of your own: that of the catalog with your adapter in its weights.
     """
-    # Imports that take a second and need the server's packages, which listing does not.
-    try:
+    # Imports that take a second, which listing does without.
+    with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
         from gradewire_models.build import build_model, renew_exported  # noqa: PLC0415
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
-    except ImportError as error:
-        raise click.ClickException(
-            f"building needs more packages ({error}): pip install 'gradewire[server]'"
-        ) from error
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
+    variant = _Variant.of(options)
+    copies = Copies(options["instances"], options["threads"])
+    downloads: dict[str, Any] = {name: options[name] for name in ("wheels", "keep_downloads")}
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
-    if form and not judges:
+    if options["form"] and not judges:
         raise click.UsageError("--form belongs to a judge")
-    _check_adapter(adapter, own_name, alone=not (every or judges or len(encoders) > 1 or target != "cpu"))
-    try:
-        build_judges(judges, judge_repository, form=form, wheels=wheels, keep_downloads=keep_downloads)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
+    variant.check_adapter(alone=not (every or judges or len(encoders) > 1))
+    build_judges(judges, judge_repository, form=options["form"], **downloads)
     if judges and not encoders:
         return
-    copies = Copies(instances, threads)
     # An adapter goes into published weights, which no other model in the repository has.
-    standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
+    standing_alone = [] if variant.adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
-    if exported and target != "cpu":
+    if exported and variant.target != "cpu":
         raise click.UsageError(f"{exported[0]} was exported: such models run on CPUs only, none is made for GPUs yet")
-    try:
-        models = _choose(listed, every=every) if listed or every or not exported else []
-        chosen = [_for_target(model, target, precision, accelerator) for model in _adapt(models, adapter, own_name)]
-        for name in exported:
-            standing, written = renew_exported(repository, name, copies)
-            _tell_standing(standing, renewed=written)
-        for model in chosen:
-            with ConsoleProgress(console, model.name) as progress:
-                result = build_model(
-                    model,
-                    repository,
-                    wheels=wheels,
-                    keep_downloads=keep_downloads,
-                    copies=copies,
-                    report=progress.report,
-                )
-            _tell(result)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
+    models = _choose(listed, every=every) if listed or every or not exported else []
+    chosen = [variant.of_model(model) for model in models]
+    for name in exported:
+        standing, written = renew_exported(repository, name, copies)
+        _tell_standing(standing, renewed=written)
+    for model in chosen:
+        with ConsoleProgress(console, model.name) as progress:
+            result = build_model(model, repository, copies=copies, report=progress.report, **downloads)
+        _tell(result)
 
 
-def _check_adapter(adapter: Path | None, own_name: str, *, alone: bool) -> None:
-    if own_name and adapter is None:
-        raise click.UsageError("--name belongs to --adapter")
-    if adapter is not None and not alone:
-        raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """What is built of a model of the catalog; attributes as the options of the same names."""
 
+    target: str
+    precision: str | None
+    accelerator: str | None
+    adapter: Path | None
+    own_name: str
 
-def _adapt(models: list[CatalogModel], adapter: Path | None, own_name: str) -> list[CatalogModel]:
-    from gradewire_models.build import user_adapted  # noqa: PLC0415 - as in `build`
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Those among a command's options."""
+        return cls(**{field.name: options[field.name] for field in fields(cls)})
 
-    return models if adapter is None else [user_adapted(adapter, model, own_name) for model in models]
+    def check_adapter(self, *, alone: bool) -> None:
+        """Refuses an adapter that does not go into a single encoder for CPUs."""
+        if self.own_name and self.adapter is None:
+            raise click.UsageError("--name belongs to --adapter")
+        if self.adapter is not None and not (alone and self.target == "cpu"):
+            raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
+
+    def of_model(self, model: CatalogModel) -> CatalogModel:
+        """The catalog's variant of a model for the target, or the model with the adapter in its weights."""
+        from gradewire_models.build import user_adapted  # noqa: PLC0415 - as in `build`
+
+        if self.adapter is not None:
+            model = user_adapted(self.adapter, model, self.own_name)
+        if self.target == "cpu":
+            if self.precision or self.accelerator:
+                raise click.UsageError("--precision and --accelerator belong to --target gpu")
+            return model
+        if model.base:
+            raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
+        accelerator = self.accelerator or "cuda"
+        if (accelerator, self.precision) == ("tensorrt", "fp32"):
+            raise click.UsageError(
+                "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to "
+                "fp32"
+            )
+        return find_model(f"{model.name}-{self.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 
 def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:
     return base_models() if every else [find_model(name) for name in names] or [default_model()]
 
 
-def _for_target(model: CatalogModel, target: str, precision: str | None, accelerator: str | None) -> CatalogModel:
-    if target == "cpu":
-        if precision or accelerator:
-            raise click.UsageError("--precision and --accelerator belong to --target gpu")
-        return model
-    if model.base:
-        raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
-    accelerator = accelerator or "cuda"
-    if (accelerator, precision) == ("tensorrt", "fp32"):
-        raise click.UsageError(
-            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
-        )
-    return find_model(f"{model.name}-{precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
-
-
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
     click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
     if renewed:
-        click.echo("  its config.pbtxt was written anew: load it again in a Triton that runs")
+        click.echo("  its config.pbtxt was rewritten: load it again in a Triton that runs")
 
 
 def _tell(result: "BuildResult") -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from gradewire_models.errors import ModelError
+from gradewire_models.cli.errors import needs, without_traceback
+from gradewire_models.cli.options import REPOSITORY_OPTION
 from gradewire_models.export.modules import POOLINGS, Pooling
 from gradewire_models.export.plan import ExportOptions
-from gradewire_models.repository.built import default_repository
 
 
 @click.command()
@@ -31,13 +31,8 @@ from gradewire_models.repository.built import default_repository
 )
 @click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
 @click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's.")
-@click.option(
-    "--repository",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=default_repository,
-    show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
-    help="Triton model repository to work in.",
-)
+@REPOSITORY_OPTION
+@without_traceback()
 def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     source: str,
     name: str,
@@ -55,24 +50,17 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
     never run. The graph is compared with torch, text by text, before it is put in place; whatever goes wrong, the
     repository stays as it was. Exporting again replaces the model.
     """
-    # Imports that take seconds and need the extra `export`.
-    try:
+    # Imports that take seconds.
+    with needs("export", "exporting"):
         from rich.console import Console  # noqa: PLC0415
 
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415
         from gradewire_models.export.run import export_model  # noqa: PLC0415
-    except ImportError as error:
-        raise click.ClickException(
-            f"exporting needs more packages ({error}): pip install 'gradewire[export]'"
-        ) from error
     options = ExportOptions(
         name=name, pooling=pooling, prefix=prefix, max_tokens=max_tokens, token_layers=token_layers, licence=licence
     )
     with ConsoleProgress(Console(stderr=True), name or source) as progress:
-        try:
-            result = export_model(source, repository, options, revision=revision, report=progress.report)
-        except ModelError as error:
-            raise click.ClickException(str(error)) from error
+        result = export_model(source, repository, options, revision=revision, report=progress.report)
     model = result.model
     click.echo(f"{model.name}: exported, digest {model.digest}, in {model.directory}")
     size = f"at most {model.max_tokens} tokens, {model.dims} dims"

@@ -9,19 +9,21 @@ import click
 
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, load_catalog
 from gradewire_models.cli.build import build
+from gradewire_models.cli.errors import needs, without_traceback
 from gradewire_models.cli.export import export
 from gradewire_models.cli.judges import (
     JUDGE_REPOSITORY_OPTION,
-    built_judges,
     show_judges,
     split_judges,
     verify_judges,
 )
 from gradewire_models.cli.options import REPOSITORY_OPTION
 from gradewire_models.cli.train import train
-from gradewire_models.errors import ModelError
 from gradewire_models.judges import default_judge_repository
+from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.repository.built import BuiltModel, list_built
+from gradewire_models.repository.config import CONFIG_FILE
+from gradewire_models.repository.listing import described_in
 
 if TYPE_CHECKING:
     from gradewire_models.build import Check
@@ -77,6 +79,7 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
 )
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
+@without_traceback()
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
     """Check built models; without a NAME all that are built.
 
@@ -86,30 +89,22 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
     judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and behind a kept prefix. Exit status
     1 when a check fails.
     """
-    try:
-        from gradewire_models.build import check_acceptance, verify_built  # noqa: PLC0415 - as in `build`
-    except ImportError as error:
-        raise click.ClickException(
-            f"verifying needs more packages ({error}): pip install 'gradewire[server]'"
-        ) from error
+    with needs("server", "verifying"):
+        from gradewire_models.build import check_quality, verify_built  # noqa: PLC0415 - as in `build`
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if not names:
-        encoders = sorted(path.parent.name for path in repository.glob("[!.]*/config.pbtxt"))
-        judges = built_judges(judge_repository)
+        encoders = [path.name for path in described_in(repository, CONFIG_FILE)]
+        judges = [path.name for path in described_in(judge_repository, DESCRIPTION_FILE)]
     if not encoders and not judges:
         raise click.ClickException(f"nothing is built in {repository}; build with: {default_model().build_hint}")
 
     def check_encoders() -> "Iterator[tuple[str, list[Check]]]":
         for name in encoders:
             checks = verify_built(repository, name, load_catalog().get(name))
-            yield name, [*checks, *check_acceptance(repository, name, rows)]
+            yield name, [*checks, *check_quality(repository, name, rows)]
 
-    try:
-        failed = _tell_checks(chain(check_encoders(), verify_judges(judges, judge_repository)))
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
-    if failed:
+    if _tell_checks(chain(check_encoders(), verify_judges(judges, judge_repository))):
         raise click.exceptions.Exit(1)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradewire_models.cli.errors import needs
 from gradewire_models.judges import CatalogJudge, Form, catalog_judges, find_judge, list_judges
-from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.judges.entries import FORMS
 from gradewire_models.judges.repository import BuiltJudge
 
@@ -29,7 +29,7 @@ FORM_OPTION = click.option(
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Parts names of models into those of judges and the others."""
+    """Splits names of models into those of judges and those of encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -42,7 +42,7 @@ def build_judges(
     wheels: Path | None,
     keep_downloads: bool,
 ) -> None:
-    """Builds judges and tells how it went.
+    """Builds judges and prints what came out.
 
     Raises:
         BuildError: One could not be built.
@@ -51,15 +51,11 @@ def build_judges(
     """
     if not names:
         return
-    try:
+    with needs("judge", "building a judge"):
         from rich.console import Console  # noqa: PLC0415 - takes a second, and listing needs none of it
 
         from gradewire_models.build.console import ConsoleProgress  # noqa: PLC0415 - as above
         from gradewire_models.judges.build import build_judge  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise click.ClickException(
-            f"building a judge needs more packages ({error}): pip install 'gradewire[judge]'"
-        ) from error
     console = Console(stderr=True)
     forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
     for name in names:
@@ -84,19 +80,10 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
     """
     if not names:
         return
-    try:
+    with needs("judge", "verifying a judge"):
         from gradewire_models.judges.build import verify_judge  # noqa: PLC0415 - as in `build_judges`
-    except ImportError as error:
-        raise click.ClickException(
-            f"verifying a judge needs more packages ({error}): pip install 'gradewire[judge]'"
-        ) from error
     for name in names:
         yield name, verify_judge(repository, name, catalog_judges().get(name))
-
-
-def built_judges(repository: Path) -> list[str]:
-    """Names of all judges of a repository, broken ones too."""
-    return sorted(path.parent.name for path in repository.glob(f"[!.]*/{DESCRIPTION_FILE}"))
 
 
 def show_judges(repository: Path) -> None:

@@ -1,6 +1,7 @@
 """``gradewire models train``: mounts `gradewire_train`, which is imported when one of its commands is called."""
 
 from importlib import import_module
+from importlib.util import find_spec
 
 import click
 
@@ -18,7 +19,11 @@ class _TrainGroup(click.Group):
 
 
 def _commands() -> click.Group:
-    # By name: nothing but this command knows the package that trains.
+    # By name: nothing but this command knows the package that trains, a distribution of its own.
+    if find_spec("gradewire_train") is None:
+        raise click.ClickException(
+            "training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'"
+        )
     group = import_module("gradewire_train.cli.train").train
     if not isinstance(group, click.Group):
         raise TypeError("the commands of gradewire_train are not a group")

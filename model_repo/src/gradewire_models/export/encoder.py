@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import transformers
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.modules import Pooling
 
@@ -110,5 +110,5 @@ def _padding_id(model: Any) -> int:
     return 0 if padding is None or padding < 0 else int(padding)
 
 
-def _first_lines(error: Exception, lines: int = 3) -> str:
-    return " ".join(str(error).strip().splitlines()[:lines])
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).strip().splitlines()[:3])

@@ -1,11 +1,11 @@
-"""Reads an encoder's folder without torch: what it is, what it says of itself, and what speaks against exporting it."""
+"""Reads an encoder's folder without torch: its settings, and whether it can be exported."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.modules import Pooling, read_json, read_modules
 from gradewire_models.repository.digest import file_sha256
 

@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.errors import DownloadError
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import DownloadError, ExportError
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -16,7 +15,7 @@ _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFolder:
     """A folder and where it comes from.
 
     Attributes:
@@ -30,7 +29,7 @@ class Source:
     commit: str
 
 
-def find_source(wanted: str, *, revision: str = "") -> Source:
+def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
     """Finds the folder `wanted` names; downloads it where it is a model of the hub.
 
     Args:
@@ -45,13 +44,13 @@ def find_source(wanted: str, *, revision: str = "") -> Source:
     if wanted and directory.is_dir():
         if revision:
             raise ExportError(f"{wanted} is a directory, which has no revisions: leave --revision out")
-        return Source(directory, directory.resolve().name, commit="")
+        return SourceFolder(directory, directory.resolve().name, commit="")
     if not _HUB_ID.fullmatch(wanted):
         raise ExportError(f"{wanted!r} is neither a directory nor the id of a model of the hub (organisation/model)")
     return _download(wanted, revision)
 
 
-def _download(hub_id: str, revision: str) -> Source:
+def _download(hub_id: str, revision: str) -> SourceFolder:
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - the extra `export` brings it; a directory does without
     from huggingface_hub.errors import (  # noqa: PLC0415 - as above
         GatedRepoError,
@@ -81,4 +80,4 @@ def _download(hub_id: str, revision: str) -> Source:
     commit = Path(path).name
     if not _COMMIT.fullmatch(commit):
         raise DownloadError(f"{hub_id} came without the commit it belongs to ({path})")
-    return Source(Path(path), hub_id, commit)
+    return SourceFolder(Path(path), hub_id, commit)

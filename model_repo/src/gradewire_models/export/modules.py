@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 
 Pooling = Literal["mean", "cls", "last", "pooler"]
 """How token vectors become a sentence vector.

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gradewire_models.build.check.session import ERRORS_ONLY, Rows, open_session, pad, run
 from gradewire_models.build.check.verify import Check
 from gradewire_models.build.reference.golden import Golden
-from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
+from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 
 MAX_ERROR = 1e-4
@@ -16,8 +16,6 @@ MAX_ERROR = 1e-4
 _BATCH_TEXTS = 5
 _SEED = 20261122
 
-Rows = NDArray[np.float32]
-
 
 def check_parity(path: Path, golden: Golden, vocabulary: int) -> list[Check]:
     """Compares the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
@@ -25,11 +23,7 @@ def check_parity(path: Path, golden: Golden, vocabulary: int) -> list[Check]:
     Returns:
         The checks that were made: sentence vectors, token vectors of each layer, and an empty row.
     """
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = open_session(path, severity=ERRORS_ONLY)
     layers = sorted(golden.tokens_by_layer)
     outputs = [SENTENCE_OUTPUT, *(layer_output(layer) for layer in layers[:-1]), TOKENS_OUTPUT]
     sentences: list[Rows] = []
@@ -37,11 +31,8 @@ def check_parity(path: Path, golden: Golden, vocabulary: int) -> list[Check]:
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(golden.ids), _BATCH_TEXTS):
         texts = golden.ids[start : start + _BATCH_TEXTS]
-        ids = rng.integers(0, vocabulary, (len(texts), max(map(len, texts))))
-        mask = np.zeros_like(ids)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)], mask[row, : len(text)] = text, 1
-        found = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
+        ids, mask = pad(texts)
+        found = run(session, outputs, np.where(mask, ids, rng.integers(0, vocabulary, ids.shape)), mask)
         sentences.append(found[0])
         for layer, rows in zip(layers, found[1:], strict=True):
             tokens[layer] += [row[: len(text)] for row, text in zip(rows, texts, strict=True)]
@@ -83,8 +74,8 @@ def _check_empty(session: onnxruntime.InferenceSession) -> Check:
     # A server fills batches up with zeros; what comes out of such a row is not used, but must not spoil its neighbours.
     ids = np.zeros((2, 3), np.int64)
     mask = np.array([[1, 1, 1], [0, 0, 0]], np.int64)
-    (found,) = session.run([SENTENCE_OUTPUT], {INPUT_IDS: ids, ATTENTION_MASK: mask})
-    (alone,) = session.run([SENTENCE_OUTPUT], {INPUT_IDS: ids[:1], ATTENTION_MASK: mask[:1]})
+    (found,) = run(session, [SENTENCE_OUTPUT], ids, mask)
+    (alone,) = run(session, [SENTENCE_OUTPUT], ids[:1], mask[:1])
     passed = bool(np.all(np.isfinite(found))) and float(np.max(np.abs(found[0] - alone[0]))) <= MAX_ERROR
     return Check(
         "empty rows", passed=passed, detail="a row without a token gives numbers and leaves its neighbour alone"

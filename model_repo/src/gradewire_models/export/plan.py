@@ -1,20 +1,18 @@
 """What an export is to make: the folder's own settings, what the caller overrides, and what was decided for neither."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradewire_models.catalog.loading import load_catalog
-from gradewire_models.export.errors import ExportError
+from gradewire_models.catalog.table import NAME
+from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
-from gradewire_models.export.hub import Source
+from gradewire_models.export.hub import SourceFolder
 from gradewire_models.export.modules import POOLINGS, Pooling
 
 DEFAULT_MAX_TOKENS = 512
 """Where a folder allows more and nobody asked for it: answers are short, and memory grows with the square."""
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ class ExportPlan:
         max_tokens: Longest input in tokens, special tokens included.
         token_layers: Earlier layers whose token vectors are outputs, ascending.
         licence: SPDX identifier of the weights' licence; empty where nobody states it.
-        command: What makes the model anew.
+        command: What makes the model again.
         notes: What was decided that somebody might want otherwise, one line each.
     """
 
@@ -81,8 +79,8 @@ def check_options(options: ExportOptions) -> None:
         raise ExportError("--token-layer counts from 1, the first layer")
 
 
-def make_plan(folder: EncoderFolder, options: ExportOptions, source: Source) -> ExportPlan:
-    """Decides everything about the model that comes out, but what only its weights say.
+def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> ExportPlan:
+    """Decides all about the exported model that does not depend on its weights.
 
     Args:
         folder: What is exported.
@@ -127,7 +125,7 @@ def _notes(folder: EncoderFolder, options: ExportOptions) -> Sequence[str]:
     return notes
 
 
-def _command(options: ExportOptions, source: Source) -> str:
+def _command(options: ExportOptions, source: SourceFolder) -> str:
     words = ["gradewire", "models", "export", source.origin if source.commit else str(source.directory)]
     if source.commit:
         words += ["--revision", source.commit]
@@ -141,7 +139,7 @@ def _command(options: ExportOptions, source: Source) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ExportError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise ExportError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradewire_models.build.reference.golden import Golden
-from gradewire_models.export.errors import ExportError
+from gradewire_models.errors import ExportError
 from gradewire_models.export.modules import Pooling
 
 _SHORT_LENGTHS = (1, 2, 3, 5, 8, 13, 24, 48, 90)

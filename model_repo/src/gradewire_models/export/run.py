@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradewire_models.build.check.verify import Check, verify_built
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.check.verify import Check, require, verify_built
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish.describe import write_model
-from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.publish.publish import publish_model, workspace
 from gradewire_models.build.reference.golden import GOLDEN_FILE, save_golden
-from gradewire_models.catalog.facts import EncoderFacts
-from gradewire_models.errors import BuildError, VerificationError
+from gradewire_models.catalog.metadata import EncoderMetadata
+from gradewire_models.errors import BuildError, ExportError
 from gradewire_models.export.encoder import PooledEncoder, load_encoder
-from gradewire_models.export.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder, read_folder
 from gradewire_models.export.hub import find_source
 from gradewire_models.export.parity import check_parity
@@ -55,7 +54,7 @@ def export_model(
         repository: Triton model repository; made when it is not there.
         options: What to do otherwise than the folder says.
         revision: Branch, tag or commit of the hub.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         ExportError: It cannot be exported as asked; the message says why and what to do instead.
@@ -72,11 +71,11 @@ def export_model(
         repository.mkdir(parents=True, exist_ok=True)
         with workspace(repository, plan.name, report) as directory:
             checks, notes = _write(folder, plan, directory, report)
-            carried = place(directory / plan.name, repository)
+            dropped = publish_model(directory / plan.name, repository)
     except OSError as error:
         raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
-    dropped = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in carried.dropped]
-    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *dropped))
+    told = [f"dropped, as the model has other vectors now: {fitted.told}" for fitted in dropped]
+    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *told))
 
 
 def _write(
@@ -101,20 +100,17 @@ def _write(
     save_golden(golden, target / GOLDEN_FILE)
 
     report(Progress("writing the graph"))
-    graph = seal(trace(PooledEncoder(model, plan.pooling, plan.token_layers), plan.max_tokens))
-    write_model(target, _facts(folder, plan, model, golden.sentences.shape[1]), graph)
+    graph = add_fingerprint(trace(PooledEncoder(model, plan.pooling, plan.token_layers), plan.max_tokens))
+    write_model(target, _metadata(folder, plan, model, golden.sentences.shape[1]), graph)
     del model, graph
 
     report(Progress("verifying"))
     checks = (*check_parity(target / ONNX_FILE, golden, vocabulary), *verify_built(directory, plan.name, None))
-    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
-    if failed:
-        raise VerificationError("the graph does not compute what torch computes: " + "; ".join(failed))
-    return checks, notes
+    return require(checks, "the graph does not compute what torch computes: "), notes
 
 
-def _facts(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderFacts:
-    return EncoderFacts(
+def _metadata(folder: EncoderFolder, plan: ExportPlan, model: Any, dims: int) -> EncoderMetadata:
+    return EncoderMetadata(
         name=plan.name,
         architecture=folder.model_type,
         dims=dims,

@@ -9,8 +9,8 @@ from typing import Any
 import onnx
 import torch
 
+from gradewire_models.errors import ExportError
 from gradewire_models.export.encoder import PooledEncoder
-from gradewire_models.export.errors import ExportError
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 
 # As the graphs that gradewire writes itself: GELU is one operator from opset 20 on, and older runtimes stay in.

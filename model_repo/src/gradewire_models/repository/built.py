@@ -1,6 +1,5 @@
 """What is built: reads a Triton model repository without any of the packages that build or run models."""
 
-import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +7,8 @@ from pathlib import Path
 import platformdirs
 
 from gradewire_models.catalog.calibration import StoredCalibration, fitting
-from gradewire_models.catalog.facts import AdapterFacts, Bertscore
 from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.catalog.metadata import AdapterMetadata, Bertscore
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
 from gradewire_models.repository.calibration_records import UnreadableCalibration, calibrations_in
 from gradewire_models.repository.config import (
@@ -22,18 +21,16 @@ from gradewire_models.repository.config import (
     TOKENS_OUTPUT,
     adapter_in,
     bertscore_in,
+    files_in,
     layer_output,
     read_config,
 )
-from gradewire_models.repository.digest import DigestParts, file_sha256
+from gradewire_models.repository.digest import DigestParts, FileRecord, file_sha256
+from gradewire_models.repository.listing import find_directory, list_sound
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
 _OTHER_OUTPUTS = {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT}
-
-_log = logging.getLogger(__name__)
-_told_of: dict[Path, str] = {}
-"""What was logged last about each broken model: repositories are listed again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ class BuiltModel:
     layer_outputs: tuple[str, ...]
     calibrations: tuple[StoredCalibration, ...]
     bertscore: Bertscore | None = None
-    adapter: AdapterFacts | None = None
+    adapter: AdapterMetadata | None = None
     unreadable: tuple[UnreadableCalibration, ...] = ()
 
     @property
@@ -137,21 +134,9 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 
     Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
     thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
-    `graphs` these need not be here: whoever runs the models has them.
+    `graphs` these need not be here: a server elsewhere that runs the models has them.
     """
-    models = []
-    for config in sorted(repository.glob(f"*/{CONFIG_FILE}")):
-        if config.parent.name.startswith("."):
-            continue
-        try:
-            models.append(_describe(config.parent, graph=graphs)[0])
-        except ModelBrokenError as error:
-            if _told_of.get(config.parent) != str(error):
-                _told_of[config.parent] = str(error)
-                _log.warning("%s", error)
-        else:
-            _told_of.pop(config.parent, None)
-    return models
+    return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 
 
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
@@ -166,8 +151,8 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
         ModelNotBuiltError: It is not there; the message says how to build it.
         ModelBrokenError: Files and description disagree; the message says how to replace it.
     """
-    directory = repository / name
-    if not name or Path(name).name != name or not (directory / CONFIG_FILE).is_file():
+    directory = find_directory(repository, name, CONFIG_FILE)
+    if directory is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
     while True:
         stamp = _stamp(directory)
@@ -188,17 +173,14 @@ def _stamp(directory: Path) -> tuple[int, int] | None:
 
 
 def _load(directory: Path, *, graph: bool) -> BuiltModel:
-    model, parts = _describe(directory, graph=graph)
-    checked = [(model.tokenizer_path, parts.tokenizer_sha256)]
-    if graph:
-        checked.append((model.onnx_path, parts.onnx_sha256))
-    for path, expected in checked:
+    model, records = _describe(directory, graph=graph)
+    for path, record in records.items():
         try:
             found = file_sha256(path)
         except OSError as error:
             raise _broken(directory, f"{path} cannot be read: {error}") from error
-        if found != expected:
-            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {expected}")
+        if found != record.sha256:
+            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {record.sha256}")
     return model
 
 
@@ -208,47 +190,48 @@ def newest_version(directory: Path) -> int | None:
     return max(versions, default=None)
 
 
-def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]:
+def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, FileRecord]]:
     try:
-        config, facts = read_config(directory / CONFIG_FILE)
+        config, parameters = read_config(directory / CONFIG_FILE)
+        files = files_in(parameters)
         parts = DigestParts(
-            onnx_sha256=facts["onnx_sha256"],
-            tokenizer_sha256=facts["tokenizer_sha256"],
-            max_tokens=int(facts["max_tokens"]),
-            pooling=facts["pooling"],
-            prefix=facts["prefix"],
-            numeric_class=facts["numeric_class"],
+            onnx_sha256=files.onnx.sha256,
+            tokenizer_sha256=files.tokenizer.sha256,
+            max_tokens=int(parameters["max_tokens"]),
+            pooling=parameters["pooling"],
+            prefix=parameters["prefix"],
+            numeric_class=parameters["numeric_class"],
         )
         version = newest_version(directory) or int(FIRST_VERSION)
         onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE
-        sizes = {tokenizer_path: int(facts["tokenizer_bytes"])}
+        records = {tokenizer_path: files.tokenizer}
         if graph:
-            sizes[onnx_path] = int(facts["onnx_bytes"])
-        found = {path: path.stat().st_size for path in sizes}
+            records[onnx_path] = files.onnx
+        found = {path: path.stat().st_size for path in records}
         outputs = [output.name for output in config.output]
-        fitted = calibrations_in(facts)
+        fitted = calibrations_in(parameters)
         model = BuiltModel(
             name=config.name,
             directory=directory,
             version=version,
             onnx_path=onnx_path,
             tokenizer_path=tokenizer_path,
-            digest=facts["digest"],
-            fingerprint=int(facts["fingerprint"]),
-            dims=int(facts["dims"]),
-            layers=int(facts["layers"]),
+            digest=parameters["digest"],
+            fingerprint=files.fingerprint,
+            dims=int(parameters["dims"]),
+            layers=int(parameters["layers"]),
             max_tokens=parts.max_tokens,
             prefix=parts.prefix,
             pooling=parts.pooling,
             numeric_class=parts.numeric_class,
-            base=facts.get("base", ""),
-            licence=facts["licence"],
+            base=parameters.get("base", ""),
+            licence=parameters["licence"],
             sentence_output=SENTENCE_OUTPUT,
             tokens_output=TOKENS_OUTPUT,
             layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
-            calibrations=fitting(fitted.readable, facts["digest"]),
-            bertscore=bertscore_in(facts),
-            adapter=adapter_in(facts),
+            calibrations=fitting(fitted.readable, parameters["digest"]),
+            bertscore=bertscore_in(parameters),
+            adapter=adapter_in(parameters),
             unreadable=fitted.unreadable,
         )
     except KeyError as error:
@@ -257,15 +240,15 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, DigestParts]
         raise _broken(directory, str(error)) from error
     if config.name != directory.name:
         raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
-    if found != sizes:
-        wrong = [path for path in sizes if found[path] != sizes[path]]
-        said = ", ".join(f"{path.name} {sizes[path]}, not {found[path]} bytes" for path in wrong)
+    wrong = [path for path, record in records.items() if found[path] != record.bytes]
+    if wrong:
+        said = ", ".join(f"{path.name} {records[path].bytes}, not {found[path]} bytes" for path in wrong)
         raise _broken(directory, f"{CONFIG_FILE} says {said}")
     if not set(outputs) >= _OTHER_OUTPUTS:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
     if parts.digest() != model.digest:
         raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")
-    return model, parts
+    return model, records
 
 
 def _build_hint(name: str, described: str = "") -> str:

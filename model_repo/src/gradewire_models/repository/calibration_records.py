@@ -5,15 +5,14 @@ What cannot be read is kept as it stands: the model goes without it, and a grade
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from gradewire_models.catalog.calibration import StoredCalibration, dumped, merge, of_users
+from gradewire_models.catalog.calibration import StoredCalibration, dumped, merge, of_users, read_calibration
 
 FORMAT: Final = 1
 _PREFIX: Final = "calibration."
-_OLD_PARAMETERS: Final = ("smile_threshold", "smile_sentence_weight")
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REASON_CHARACTERS: Final = 200
 
@@ -24,17 +23,18 @@ class UnreadableCalibration:
 
     Attributes:
         metric: Name of the metric, which fails with this model until somebody does something about it.
-        parameter: Its short name in the description.
         text: Its value.
         reason: What is wrong with it; one line, free of the model's place.
-        beside: Names and values of further parameters that say nothing without it, and stay with it.
     """
 
     metric: str
-    parameter: str
     text: str
     reason: str
-    beside: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def parameter(self) -> str:
+        """Its short name in the description."""
+        return f"{_PREFIX}{self.metric}"
 
     @property
     def told(self) -> str:
@@ -61,66 +61,33 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """As parameters of a description, by short name; where a metric's cannot be read, these stay as they are."""
+    """Writes calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
     readable = {f"{_PREFIX}{metric}": dumped(records) for metric, records in by_metric.items()}
-    return readable | {name: text for each in unreadable for name, text in ((each.parameter, each.text), *each.beside)}
+    return readable | {each.parameter: each.text for each in unreadable}
 
 
-def calibrations_in(facts: Mapping[str, str]) -> Described:
-    """What a description says, of our own parameters in it by their short names."""
+def calibrations_in(parameters: Mapping[str, str]) -> Described:
+    """Reads what was fitted from a description's own parameters, given by their short names."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
-    for name in sorted(facts):
-        if name.startswith(_PREFIX):
+    for name in sorted(parameters):
+        if is_calibration(name):
             try:
-                found += _records(facts[name])
+                found += _records(parameters[name])
             except _UNREADABLE as error:
-                unreadable.append(_unreadable(name.removeprefix(_PREFIX), name, facts, error))
-    # Records may have come since, also of smile, beside an old one that could not be read.
-    standing = {name: facts[name] for name in _OLD_PARAMETERS if name in facts}
-    old: tuple[StoredCalibration, ...] = ()
-    if standing:
-        try:
-            old = (_old(standing, facts.get("digest", "")),)
-        except _UNREADABLE as error:
-            (first, _), *beside = standing.items()
-            unreadable.append(replace(_unreadable("smile", first, facts, error), beside=tuple(beside)))
+                # Errors quote what they were given, and that may be a fit of megabytes.
+                reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
+                unreadable.append(UnreadableCalibration(name.removeprefix(_PREFIX), parameters[name], reason))
     users = of_users(found)
-    # An old one is a user's, so the catalog's gives way to it.
-    return Described(merge((*(each for each in found if each not in users), *old), users), tuple(unreadable))
+    return Described(merge((each for each in found if each not in users), users), tuple(unreadable))
 
 
 def is_calibration(name: str) -> bool:
     """Whether a parameter, by its short name, holds calibrations."""
-    return name.startswith(_PREFIX) or name in _OLD_PARAMETERS
-
-
-def _unreadable(metric: str, name: str, facts: Mapping[str, str], error: Exception) -> UnreadableCalibration:
-    # Errors quote what they were given, and that may be a fit of megabytes.
-    reason = " ".join(str(error)[:_REASON_CHARACTERS].split())
-    return UnreadableCalibration(metric, name, facts[name], reason or type(error).__name__)
-
-
-def _old(standing: Mapping[str, str], digest: str) -> StoredCalibration:
-    """What descriptions before version 6 said of SMILE's default preset; nobody knows on what it was fitted."""
-    for name in _OLD_PARAMETERS:
-        if name not in standing:
-            # One alone is half of what was fitted: what the other one was cannot be guessed.
-            raise ValueError(f"gradewire.{name}, which belongs to it, is not there")
-    threshold, weight = (float(standing[name]) for name in _OLD_PARAMETERS)
-    return StoredCalibration(
-        metric="smile",
-        metric_version=1,
-        model_digest=digest,
-        origin="user",
-        parameters=(("preset", "v1"), ("synthetic", "none")),
-        threshold=threshold,
-        sentence_weight=weight,
-        fitted_on="unknown rows",
-    )
+    return name.startswith(_PREFIX)
 
 
 def _record(calibration: StoredCalibration) -> dict[str, Any]:
@@ -137,16 +104,9 @@ def _read(record: Any) -> StoredCalibration:
     values = dict(record)
     if (version := values.pop("format", None)) != FORMAT:
         raise ValueError(f"its format is {version!r}, this gradewire reads {FORMAT}")
-    if unknown := sorted(set(values) - set(StoredCalibration.__dataclass_fields__)):
-        raise ValueError(f"it has an unknown {unknown[0]!r}")
-    for name in ("parameters", "figures"):
-        entries = values.get(name, {})
-        if not isinstance(entries, dict):
-            raise TypeError(f"{name} is an object")
-        values[name] = tuple(entries.items())
     fit = values.get("fit")
     values["fit"] = "" if fit is None else dumped(fit)
-    return StoredCalibration(**values)
+    return read_calibration(values)
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""config.pbtxt: how a model's facts are written for Triton and read back by everybody."""
+"""config.pbtxt: how a model's metadata is written for Triton and read back by everybody."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from google.protobuf import text_format
 
 from gradewire_models.catalog.calibration import fitting
-from gradewire_models.catalog.facts import AdapterFacts, Bertscore, EncoderFacts
+from gradewire_models.catalog.metadata import AdapterMetadata, Bertscore, EncoderMetadata
 from gradewire_models.repository._model_config_pb2 import (
     TYPE_FP32,
     TYPE_INT64,
@@ -17,11 +17,11 @@ from gradewire_models.repository._model_config_pb2 import (
     ModelParameter,
 )
 from gradewire_models.repository.calibration_records import to_parameters
-from gradewire_models.repository.digest import DigestParts
+from gradewire_models.repository.digest import DigestParts, FileRecord
 from gradewire_models.repository.serving import Serving, describe_serving
 
 CONFIG_FILE = "config.pbtxt"
-# Raised when what we write changes; a build then writes the file of a model that is there anew, and keeps the model.
+# Raised when what we write changes; a build then rewrites the file of a model that is there, and keeps the model.
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
@@ -44,21 +44,17 @@ def layer_output(layer: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class ModelFiles:
     """What is only known once a model is written.
 
     Attributes:
-        onnx_sha256: SHA-256 of model.onnx, 64 hex characters.
-        onnx_bytes: Its size.
-        tokenizer_sha256: SHA-256 of tokenizer.json, 64 hex characters.
-        tokenizer_bytes: Its size.
+        onnx: Of model.onnx.
+        tokenizer: Of tokenizer.json.
         fingerprint: What the graph's output ``model_fingerprint`` holds, in the range of int64, never 0.
     """
 
-    onnx_sha256: str
-    onnx_bytes: int
-    tokenizer_sha256: str
-    tokenizer_bytes: int
+    onnx: FileRecord
+    tokenizer: FileRecord
     fingerprint: int
 
 
@@ -71,19 +67,19 @@ def write_config(path: Path, config: ModelConfig) -> None:
     path.write_text(text_format.MessageToString(config), encoding="utf-8")
 
 
-def make_config(facts: EncoderFacts, files: FileFacts, serving: Serving) -> ModelConfig:
+def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) -> ModelConfig:
     """Says everything about a model, its digest included.
 
     Args:
-        facts: What the encoder is.
+        metadata: What the encoder is.
         files: What it is made of.
         serving: How Triton is to run it.
     """
-    digest = _digest_parts(facts, files).digest()
-    layers = {layer_output(layer): [-1, facts.dims] for layer in facts.token_layers}
-    vectors = {SENTENCE_OUTPUT: [facts.dims], TOKENS_OUTPUT: [-1, facts.dims], **layers}
+    digest = _digest_parts(metadata, files).digest()
+    layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.token_layers}
+    vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
     config = ModelConfig(
-        name=facts.name,
+        name=metadata.name,
         backend="onnxruntime",
         input=[ModelInput(name=name, data_type=TYPE_INT64, dims=[-1]) for name in (INPUT_IDS, ATTENTION_MASK)],
         output=[
@@ -91,9 +87,9 @@ def make_config(facts: EncoderFacts, files: FileFacts, serving: Serving) -> Mode
             ModelOutput(name=FINGERPRINT_OUTPUT, data_type=TYPE_INT64, dims=[1]),
         ],
     )
-    for name, value in _parameters(facts, files, digest).items():
+    for name, value in _parameters(metadata, files, digest).items():
         config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=value))
-    describe_serving(config, serving, max_tokens=facts.max_tokens, engine_prefix=f"{facts.name}-{digest[:12]}")
+    describe_serving(config, serving, max_tokens=metadata.max_tokens, engine_prefix=f"{metadata.name}-{digest[:12]}")
     return config
 
 
@@ -101,7 +97,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     """Reads a config.pbtxt.
 
     Returns:
-        The configuration, and gradewire's own parameters in it by their short names. Fields of Triton's that are not
+        The configuration, and its `own_parameters`. Fields of Triton's that are not
         ours are skipped, so a file that somebody extended (rate limits, graph optimisation) still reads.
 
     Raises:
@@ -112,11 +108,11 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
         config = text_format.Parse(path.read_text(encoding="utf-8"), ModelConfig(), allow_unknown_field=True)
     except text_format.ParseError as error:
         raise ValueError(f"{path} is not a model configuration: {error}") from error
-    return config, facts_in(config)
+    return config, own_parameters(config)
 
 
-def facts_in(config: ModelConfig) -> dict[str, str]:
-    """Our own parameters in a configuration, by their short names."""
+def own_parameters(config: ModelConfig) -> dict[str, str]:
+    """The parameters that gradewire wrote (``gradewire.NAME``), by their short names."""
     return {
         key.removeprefix(PREFIX): value.string_value
         for key, value in config.parameters.items()
@@ -124,74 +120,88 @@ def facts_in(config: ModelConfig) -> dict[str, str]:
     }
 
 
-def _digest_parts(facts: EncoderFacts, files: FileFacts) -> DigestParts:
+def _digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
     return DigestParts(
-        onnx_sha256=files.onnx_sha256,
-        tokenizer_sha256=files.tokenizer_sha256,
-        max_tokens=facts.max_tokens,
-        pooling=facts.pooling,
-        prefix=facts.prefix,
-        numeric_class=facts.numeric_class,
+        onnx_sha256=files.onnx.sha256,
+        tokenizer_sha256=files.tokenizer.sha256,
+        max_tokens=metadata.max_tokens,
+        pooling=metadata.pooling,
+        prefix=metadata.prefix,
+        numeric_class=metadata.numeric_class,
     )
 
 
-def _parameters(facts: EncoderFacts, files: FileFacts, digest: str) -> Mapping[str, str]:
+def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Mapping[str, str]:
     parameters: dict[str, str] = {
-        "architecture": facts.architecture,
-        "base": facts.base,
-        "build_command": facts.build_command,
-        "catalog_version": str(facts.catalog_version),
+        "architecture": metadata.architecture,
+        "base": metadata.base,
+        "build_command": metadata.build_command,
+        "catalog_version": str(metadata.catalog_version),
         "config_version": CONFIG_VERSION,
         "digest": digest,
-        "dims": str(facts.dims),
+        "dims": str(metadata.dims),
         "fingerprint": str(files.fingerprint),
-        "layers": str(facts.layers),
-        "licence": facts.licence,
-        "max_tokens": str(facts.max_tokens),
-        "numeric_class": facts.numeric_class,
-        "onnx_bytes": str(files.onnx_bytes),
-        "onnx_sha256": files.onnx_sha256,
-        "origin": facts.origin,
-        "pooling": facts.pooling,
-        "prefix": facts.prefix,
-        "source": facts.source,
-        "tokenizer_bytes": str(files.tokenizer_bytes),
-        "tokenizer_sha256": files.tokenizer_sha256,
+        "layers": str(metadata.layers),
+        "licence": metadata.licence,
+        "max_tokens": str(metadata.max_tokens),
+        "numeric_class": metadata.numeric_class,
+        "onnx_bytes": str(files.onnx.bytes),
+        "onnx_sha256": files.onnx.sha256,
+        "origin": metadata.origin,
+        "pooling": metadata.pooling,
+        "prefix": metadata.prefix,
+        "source": metadata.source,
+        "tokenizer_bytes": str(files.tokenizer.bytes),
+        "tokenizer_sha256": files.tokenizer.sha256,
     }
-    parameters |= to_parameters(fitting(facts.calibrations, digest))
-    if facts.bertscore is not None:
-        parameters["bertscore_layer"] = str(facts.bertscore.layer)
-        for layer, baseline in facts.bertscore.baselines.items():
+    parameters |= to_parameters(fitting(metadata.calibrations, digest))
+    if metadata.bertscore is not None:
+        parameters["bertscore_layer"] = str(metadata.bertscore.layer)
+        for layer, baseline in metadata.bertscore.baselines.items():
             parameters[f"{_BASELINE}{layer}"] = " ".join(map(repr, baseline))
-    if facts.adapter is not None:
-        parameters["adapter_base"] = facts.adapter.base
-        parameters["adapter_sha256"] = facts.adapter.sha256
-        parameters["text_form"] = facts.adapter.text_form
+    if metadata.adapter is not None:
+        parameters["adapter_base"] = metadata.adapter.base
+        parameters["adapter_sha256"] = metadata.adapter.sha256
+        parameters["text_form"] = metadata.adapter.text_form
     return parameters
 
 
-def adapter_in(facts: Mapping[str, str]) -> AdapterFacts | None:
-    """What a configuration says of the adapter in the weights, of our own parameters in it.
+def files_in(parameters: Mapping[str, str]) -> ModelFiles:
+    """Reads size, digest and fingerprint of a model's files from `own_parameters`.
 
     Raises:
-        KeyError: It says so in part.
+        KeyError: It lacks one of them.
+        ValueError: A size or the fingerprint is no number.
     """
-    if "adapter_sha256" not in facts:
+    return ModelFiles(
+        onnx=FileRecord(int(parameters["onnx_bytes"]), parameters["onnx_sha256"]),
+        tokenizer=FileRecord(int(parameters["tokenizer_bytes"]), parameters["tokenizer_sha256"]),
+        fingerprint=int(parameters["fingerprint"]),
+    )
+
+
+def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
+    """Reads from `own_parameters` which adapter was merged into the weights; None where none was.
+
+    Raises:
+        KeyError: A part of it is missing.
+    """
+    if "adapter_sha256" not in parameters:
         return None
-    return AdapterFacts(facts["adapter_base"], facts["adapter_sha256"], facts["text_form"])
+    return AdapterMetadata(parameters["adapter_base"], parameters["adapter_sha256"], parameters["text_form"])
 
 
-def bertscore_in(facts: Mapping[str, str]) -> Bertscore | None:
-    """What a configuration says of BERTScore, of our own parameters in it.
+def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
+    """Reads layer and baselines of BERTScore from `own_parameters`; None where they have none.
 
     Raises:
-        ValueError: It says it in another form.
+        ValueError: They are no numbers, or not three a layer.
     """
-    if "bertscore_layer" not in facts:
+    if "bertscore_layer" not in parameters:
         return None
     baselines: dict[int, tuple[float, float, float]] = {}
-    for name in facts:
+    for name in parameters:
         if name.startswith(_BASELINE):
-            precision, recall, f1 = map(float, facts[name].split())
+            precision, recall, f1 = map(float, parameters[name].split())
             baselines[int(name.removeprefix(_BASELINE))] = precision, recall, f1
-    return Bertscore(int(facts["bertscore_layer"]), baselines)
+    return Bertscore(int(parameters["bertscore_layer"]), baselines)

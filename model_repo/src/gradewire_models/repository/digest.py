@@ -43,6 +43,23 @@ class DigestParts:
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode("ascii")).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """Size in bytes and SHA-256, 64 hex characters, of a file."""
+
+    bytes: int
+    sha256: str
+
+
+def record_file(path: Path) -> FileRecord:
+    """Size and SHA-256 of a file.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    return FileRecord(path.stat().st_size, file_sha256(path))
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, 64 hex characters.
 

@@ -1,4 +1,4 @@
-"""What a model configuration promises to whoever runs its model: compared between a repository and a server."""
+"""What callers of a model depend on in its configuration: compared between a repository and a server."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from gradewire_models.repository._model_config_pb2 import (
     ModelInstanceGroup,
     ModelOutput,
 )
-from gradewire_models.repository.config import facts_in, read_config
+from gradewire_models.repository.config import own_parameters, read_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _served(config: ModelConfig) -> ServedModel:
     return ServedModel(
         max_batch_size=config.max_batch_size,
         tensors=tensors_in(config),
-        facts=facts_in(config),
+        facts=own_parameters(config),
         instances=sum(group.count for group in config.instance_group),
         kinds=kinds_in(config),
         accelerators=accelerators_in(config),
@@ -69,17 +69,17 @@ def _served(config: ModelConfig) -> ServedModel:
 
 
 def tensors_in(config: ModelConfig) -> dict[str, str]:
-    """See `ServedModel.tensors`."""
+    """Inputs and outputs by name, as text, without the batch dimension."""
     return {**_tensors("input", config.input), **_tensors("output", config.output)}
 
 
 def kinds_in(config: ModelConfig) -> frozenset[str]:
-    """See `ServedModel.kinds`."""
+    """Kinds of device that its instances run on."""
     return frozenset(ModelInstanceGroup.Kind.Name(group.kind) for group in config.instance_group)
 
 
 def accelerators_in(config: ModelConfig) -> str:
-    """See `ServedModel.accelerators`."""
+    """Accelerators in protobuf's text form; empty for none."""
     return str(text_format.MessageToString(config.optimization.execution_accelerators, as_one_line=True))
 
 

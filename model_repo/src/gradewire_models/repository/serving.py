@@ -53,7 +53,7 @@ class Serving:
     Attributes:
         instances: Copies; on GPUs, of each GPU. Each has the graph in memory.
         threads: Threads of one copy's operators on a CPU; 0 leaves it to the backend: NVIDIA's takes all cores, the
-            stand-in its share of them.
+            emulated backend its share of them.
         accelerator: ``"none"`` runs on the CPU, ``"cuda"`` and ``"tensorrt"`` on every GPU there is.
         precision: What TensorRT may compute in; elsewhere the graph says it.
     """
@@ -66,7 +66,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What somebody wants of the copies of a model that run at once.
+    """How many copies of a model are to run at once, and with how many threads each.
 
     Attributes:
         instances: How many; None leaves a model that is there as it is, and a new one gets 2 on CPUs, 1 on a GPU.
@@ -82,7 +82,7 @@ AS_IT_IS = Copies()
 
 
 def serving_on_cpus(copies: Copies) -> Serving:
-    """How a model for CPUs is run, new or with `copies` that are all said."""
+    """How Triton runs a model on CPUs; what `copies` leaves open is as in a new model."""
     return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
 
 

@@ -22,81 +22,48 @@ class ParameterError(ValueError):
         self.message = message
 
 
-class Parameters(Protocol):
-    """A frozen dataclass with the resolved values (no unset ones) of a metric's message in types.proto.
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Base of a frozen dataclass with the resolved values (no unset ones) of a metric's message in types.proto.
 
     Fields are named as there. Enums are StrEnums whose values are the lower-case tail of the wire's names
-    (SMILE_PRESET_FAST: "fast"). `model` is the plain model name ("" for metrics without one).
+    (SMILE_PRESET_FAST: "fast"). By itself it has no model, nothing prepared, no corpus and nothing to resolve; a
+    dataclass that has a field of one of these names overrides it.
     """
 
     @property
     def model(self) -> str:
-        """Encoder or judge, "" for none."""
+        """Plain name of the encoder or judge, "" for none."""
+        return ""
 
     @property
     def reads_prepared(self) -> bool:
         """Whether the score depends on the call's reference set, which its line names then."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """Which references weights are counted over; NONE where there are no weights."""
-
-    @property
-    def prompt_name(self) -> str:
-        """NAME/VERSION of the prompt file that a judge is shown, "" for metrics without a judge."""
-
-    @property
-    def prompt_digest(self) -> str:
-        """SHA-256 of that file, 64 hex digits, or ""."""
-
-    @property
-    def calibration(self) -> str:
-        """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
-
-    def resolved(self, facts: "ModelFacts") -> Self:
-        """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlainParameters:
-    """Base of parameters: no model, nothing prepared, no corpus, nothing to resolve; a metric says what it has instead.
-
-    A dataclass that has a field of one of these names overrides it.
-    """
-
-    @property
-    def model(self) -> str:
-        """No model."""
-        return ""
-
-    @property
-    def reads_prepared(self) -> bool:
-        """Whether a corpus is a prepared one."""
         return self.corpus is Corpus.PREPARED
 
     @property
     def corpus(self) -> Corpus:
-        """No weights."""
+        """Which references weights are counted over; NONE where there are no weights."""
         return Corpus.NONE
 
     @property
     def prompt_name(self) -> str:
-        """No judge."""
+        """NAME/VERSION of the prompt file that a judge is shown, "" for metrics without a judge."""
         return ""
 
     @property
     def prompt_digest(self) -> str:
-        """No judge."""
+        """SHA-256 of that file, 64 hex digits, or ""."""
         return ""
 
     @property
     def calibration(self) -> str:
-        """Nothing that could be fitted."""
+        """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
         return ""
 
-    def resolved(self, facts: "ModelFacts") -> Self:
-        """Nothing depends on the model."""
-        del facts
+    def resolved(self, metadata: "ModelMetadata") -> Self:
+        """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
+        del metadata
         return self
 
 
@@ -120,12 +87,12 @@ class MetricInfo:
     name: str
     version: int
     description: str
-    minimum: float
-    maximum: float
-    higher_is_better: bool
     citation: str
-    parameters: tuple[ParameterInfo, ...]
-    needs_model: bool
+    parameters: tuple[ParameterInfo, ...] = ()
+    minimum: float = 0.0
+    maximum: float = 1.0
+    higher_is_better: bool = True
+    needs_model: bool = False
     needs_synonyms: bool = False
     needs_judge: bool = False  # its model is a judge; `needs_model` is an encoder
     advice: str = ""  # how it compares with cheaper metrics, where that was measured
@@ -145,7 +112,7 @@ class TokenLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelMetadata:
     """What a metric may know of the model it runs on; all empty for metrics without one.
 
     Attributes:
@@ -172,7 +139,7 @@ class ModelFacts:
         )
 
 
-NO_MODEL = ModelFacts()
+NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
@@ -186,7 +153,7 @@ class Metric(Protocol, Generic[P]):
     def parameters_type(self) -> type[P]:
         """Dataclass of its parameters; constructing it validates and raises ParameterError."""
 
-    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
         """A program that grades the item; it checks the item itself (blank references, blank prediction)."""
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:

@@ -29,8 +29,8 @@ class Tier(IntEnum):
     REFERENCE = 3  # pinned: second level without a time to live; also synthetic answers
 
 
-class Source(IntEnum):
-    """Where one text's vector came from."""
+class AnswerSource(IntEnum):
+    """Where a vector or a verdict came from."""
 
     MEMORY = 0
     DISK = 1

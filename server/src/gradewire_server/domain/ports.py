@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.metric import NO_MODEL, ModelFacts
-from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries, Source, Synonyms, Tier, TokenVectors
+from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
+from gradewire_server.domain.needs import AnswerSource, PreparedAnswers, ReferenceEntries, Synonyms, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status, Timing
 
 
@@ -20,7 +20,7 @@ class EmbedReply:
     Attributes:
         values: float32[n, dims]; rows of failed texts are zero and must not be read.
         truncated: bool[n].
-        sources: uint8[n], `Source` of each text.
+        sources: uint8[n], `AnswerSource` of each text.
         timing: Of the call as a whole.
         failures: By position; empty when all went well.
     """
@@ -58,13 +58,13 @@ class JudgeReply(Generic[A]):
     """
 
     answer: A | Failure
-    source: Source
+    source: AnswerSource
     timing: Timing
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """One model as the server sees it; fields as gradewire.v1.Model."""
+    """One model as the server sees it; fields as gradewire.v1.Model, whose numeric_class is `precision`."""
 
     name: str
     digest: str
@@ -75,8 +75,8 @@ class ModelStatus:
     dims: int = 0
     max_tokens: int = 0
     licence: str = ""
-    numeric_class: str = ""
-    facts: ModelFacts = NO_MODEL
+    precision: str = ""
+    metadata: ModelMetadata = NO_MODEL
     kind: str = "encoder"  # or "judge"
     remarks: tuple[str, ...] = ()
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure
 from gradewire_server.encoders.batching.submission import Ended
-from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.storage.vector_kind import Blobs
 
 
@@ -21,7 +21,7 @@ class Encoded(NamedTuple):
     """
 
     blobs: Blobs | Failure
-    source: Source = Source.COMPUTED
+    source: AnswerSource = AnswerSource.COMPUTED
     began_s: float = math.inf
 
 

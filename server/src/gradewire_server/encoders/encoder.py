@@ -17,9 +17,9 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.submission import Ended, Submission
-from gradewire_server.encoders.pending import PendingText, VectorCall
 from gradewire_server.encoders.telemetry import ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
+from gradewire_server.encoders.waiting_calls import PendingText, VectorCall
 from gradewire_server.storage.keys import ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -15,12 +15,12 @@ from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltE
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.calibration import Calibration
-from gradewire_server.domain.metric import ModelFacts, TokenLayer
+from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
 from gradewire_server.encoders.encoder import Encoder
 from gradewire_server.encoders.source import ModelSource, NotNowError, UnusableError
-from gradewire_server.encoders.vector_cache import CachedEncoder
 
 _log = logging.getLogger(__name__)
 
@@ -203,11 +203,11 @@ class ModelLibrary(ModelIndex):
         is_default = name == self.default
         awaited = self.awaited.get(name)
         if built is not None and awaited is not None and awaited.status is Status.MODEL_UNAVAILABLE:
-            return replace(_status(built, state="broken", is_default=is_default), message=awaited.message)
+            return _status(built, state="broken", is_default=is_default, message=awaited.message)
         if built is not None:
             stamp, message = self._broken.get(name, (None, ""))
             if stamp == _stamp(built):
-                return replace(_status(built, state="broken", is_default=is_default), message=message)
+                return _status(built, state="broken", is_default=is_default, message=message)
             return _status(built, state="built", is_default=is_default)
         known = load_catalog()[name]
         try:
@@ -227,7 +227,7 @@ class ModelLibrary(ModelIndex):
             dims=known.dims,
             max_tokens=known.max_tokens,
             licence=known.licence,
-            numeric_class=known.numeric_class,
+            precision=known.numeric_class,
         )
 
 
@@ -254,27 +254,27 @@ def _why_not(name: str, error: ModelError) -> str:
     return f"model {name!r} is not built here; {known}build one with: {build}"
 
 
-def _status(model: BuiltModel, *, state: str, is_default: bool) -> ModelStatus:
+def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
     return ModelStatus(
         name=model.name,
         digest=model.digest,
         state=state,
-        message="",
+        message=message,
         how_to_get=load_catalog()[model.name].build_hint if model.name in load_catalog() else "",
         is_default=is_default,
         dims=model.dims,
         max_tokens=model.max_tokens,
         licence=model.licence,
-        numeric_class=model.numeric_class,
-        facts=_facts(model),
+        precision=model.numeric_class,
+        metadata=_metadata_of(model),
         remarks=model.remarks,
     )
 
 
-def _facts(model: BuiltModel) -> ModelFacts:
+def _metadata_of(model: BuiltModel) -> ModelMetadata:
     measured = model.bertscore
     baselines = measured.baselines if measured else {}
-    return ModelFacts(
+    return ModelMetadata(
         calibrations=tuple(
             Calibration(
                 metric=each.metric,

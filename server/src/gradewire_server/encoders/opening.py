@@ -5,16 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
 from gradewire_server.encoders.library import ModelLibrary
-from gradewire_server.encoders.pending import PendingTexts
 from gradewire_server.encoders.service import EncoderService
 from gradewire_server.encoders.telemetry import EncoderTelemetry
-from gradewire_server.encoders.vector_cache import CachedEncoder
+from gradewire_server.encoders.waiting_calls import PendingTexts
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from gradewire_server.encoders.blob_store import BlobCache
+    from gradewire_server.encoders.cache.memory import BlobCache
     from gradewire_server.encoders.source import ModelSource
     from gradewire_server.settings.engine import EngineConfig
 
@@ -42,7 +42,7 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
     """
     telemetry = EncoderTelemetry(registry)
     pending = PendingTexts()
-    telemetry.watch(in_flight=lambda: len(pending))
+    telemetry.expose(in_flight=lambda: len(pending))
 
     def library_of(source: ModelSource) -> ModelLibrary:
         return ModelLibrary(

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from gradewire_server.domain.needs import Source, TokenVectors
+from gradewire_server.domain.needs import AnswerSource, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, TokensReply
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.encoders.pending import VectorCall
+from gradewire_server.encoders.waiting_calls import VectorCall
 from gradewire_server.storage.codec import decode_blobs
 from gradewire_server.storage.token_codec import decode_tokens
 
@@ -63,4 +63,4 @@ def failed_tokens(failure: Failure, size: int) -> TokensReply:
 
 
 def _computed(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.full(size, Source.COMPUTED, np.uint8)
+    return np.full(size, AnswerSource.COMPUTED, np.uint8)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded
-from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.telemetry import ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.storage.codec import encode_blobs, round_vectors
 from gradewire_server.storage.token_codec import encode_tokens
 from gradewire_server.storage.vector_kind import SENTENCE, WORDS, Blobs

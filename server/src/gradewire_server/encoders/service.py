@@ -95,6 +95,7 @@ class EncoderService(Embeddings):
         self._telemetry.answered(call.sources, reply.failures.items())
         return reply
 
+    @override
     async def embed_tokens(
         self,
         model: str,
@@ -104,7 +105,6 @@ class EncoderService(Embeddings):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        """See `Embeddings.embed_tokens`."""
         loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
             self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
@@ -122,8 +122,8 @@ class EncoderService(Embeddings):
         self._telemetry.answered(call.sources, failed)
         return reply
 
+    @override
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[int32]] | Failure:
-        """See `Embeddings.token_ids`."""
         loaded = self.library.find(model) or await self.library.load(model)
         return loaded if isinstance(loaded, Failure) else await loaded.encoder.token_ids(texts)
 

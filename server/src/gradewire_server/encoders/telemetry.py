@@ -5,9 +5,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure
-from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.waiting_calls import PendingText
 
 _SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TEXTS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -40,9 +40,9 @@ class EncoderTelemetry:
         self.texts = counter("texts", "Texts answered, by where they came from.", ("source",))
         self.failures = counter("text_failures", "Texts that failed, by status.", ("status",))
         self.dropped = counter("dropped_texts", "Queued texts that nobody wanted any more.", ("reason",))
-        self._texts_by_source = [self.texts.labels(source.name.lower()) for source in Source]
+        self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
 
-    def watch(self, *, in_flight: Callable[[], float]) -> None:
+    def expose(self, *, in_flight: Callable[[], float]) -> None:
         """Shows how many texts are being worked out, read when it is asked for."""
         gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
         gauge.set_function(in_flight)
@@ -51,10 +51,10 @@ class EncoderTelemetry:
         """Counts the texts of one call.
 
         Args:
-            sources: `Source` of each text.
+            sources: `AnswerSource` of each text.
             failed: Positions and failures of those that were not answered.
         """
-        counts = [sources.count(source) for source in Source]
+        counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
             self.failures.labels(failure.status.name.lower()).inc()

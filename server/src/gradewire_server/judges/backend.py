@@ -26,7 +26,7 @@ class Judge(Judges, Protocol):
 
     @property
     def status(self) -> ModelStatus:
-        """How it is shown: name, digest, numeric class, `kind` judge, remarks."""
+        """How it is shown: name, digest, precision, `kind` judge, remarks."""
 
     def trouble(self) -> str:
         """Why it cannot answer now; empty when it can."""

@@ -7,18 +7,17 @@ from typing import Any
 from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, Judges, ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Timing
 from gradewire_server.judges.backend import Judge, JudgeBackend
 from gradewire_server.judges.library import USABLE, JudgeLibrary
 from gradewire_server.judges.telemetry import JudgeTelemetry
 from gradewire_server.judges.verdicts.cache import VerdictCache
+from gradewire_server.judges.verdicts.cached import MemoryCachedJudge, StoreCachedJudge
 from gradewire_server.judges.verdicts.checked import CheckedJudge
-from gradewire_server.judges.verdicts.memory import MemoryCachedJudge
 from gradewire_server.judges.verdicts.queue_limit import QueueLimit
 from gradewire_server.judges.verdicts.single_flight import TIMED_OUT, SingleFlightJudge
-from gradewire_server.judges.verdicts.stored import StoreCachedJudge
 from gradewire_server.settings.judge import JudgeConfig
 
 
@@ -64,7 +63,7 @@ class JudgeService(Judges, ModelIndex):
         self._library = JudgeLibrary(backend, default=default, wrap=self._wrapped)
         self._entering = 0
         self._closed = False
-        telemetry.watch(
+        telemetry.expose(
             queued=lambda: self._limit.waiting + self._entering, up=lambda: 1.0 if self.health().ready else 0.0
         )
 
@@ -76,14 +75,14 @@ class JudgeService(Judges, ModelIndex):
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         judge = self._library.loaded_one(need.model) or await self._opened(need.model, deadline_s)
         if isinstance(judge, Failure):
-            return self._counted("choose", JudgeReply(judge, Source.COMPUTED, Timing()))
+            return self._counted("choose", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
         return self._counted("choose", await judge.choose(need, deadline_s=deadline_s))
 
     @override
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         judge = self._library.loaded_one(need.model) or await self._opened(need.model, deadline_s)
         if isinstance(judge, Failure):
-            return self._counted("generate", JudgeReply(judge, Source.COMPUTED, Timing()))
+            return self._counted("generate", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
         return self._counted("generate", await judge.generate(need, deadline_s=deadline_s))
 
     @override

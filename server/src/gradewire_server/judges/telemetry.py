@@ -5,7 +5,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from typing_extensions import override
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Status, Timing
 from gradewire_server.judges.observers import LocalJudgeObserver, ModelRun, RemoteJudgeObserver, RequestUsage
 
@@ -50,15 +50,15 @@ class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
             "gradewire_judge_remote_in_flight", "Requests on their way to a judge's server.", registry=registry
         )
 
-    def watch(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
+    def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
         """Adds gauges that are read when Prometheus asks for them."""
         self._gauge("queue_items", "Needs that are not answered yet, those at work included.", queued)
         self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.", up)
 
-    def answered(self, kind: str, source: Source, timing: Timing) -> None:
+    def answered(self, kind: str, source: AnswerSource, timing: Timing) -> None:
         """Counts an answer; kind is "choose" or "generate"."""
         self._answers.labels(kind, source.name.lower()).inc()
-        if source is Source.COMPUTED:
+        if source is AnswerSource.COMPUTED:
             self._queue_s.observe(timing.queue_s)
             self._inference_s.labels(kind).observe(timing.inference_s)
 

@@ -1,4 +1,4 @@
-"""WordNet's synonyms for metrics: opened once, off the event loop; what is missing is told in words."""
+"""WordNet's synonyms for metrics, opened once, off the event loop; where files are missing, says what to install."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ def usual_directory() -> Path:
 
 
 class Thesaurus(Lexicon):
-    """Synonyms by word; lives on the event loop.
+    """Looks up synonyms; used on the event loop.
 
     Args:
         directory: Of WordNet's files; None for the usual one.

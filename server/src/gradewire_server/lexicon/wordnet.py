@@ -8,37 +8,34 @@ import mmap
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 # Suffix that is cut, suffix that is put in its place: the rules of detachment of morphy(7WN), and NLTK's "ves".
-_ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
-    {
-        "noun": (
-            ("s", ""),
-            ("ses", "s"),
-            ("ves", "f"),
-            ("xes", "x"),
-            ("zes", "z"),
-            ("ches", "ch"),
-            ("shes", "sh"),
-            ("men", "man"),
-            ("ies", "y"),
-        ),
-        "verb": (
-            ("s", ""),
-            ("ies", "y"),
-            ("es", "e"),
-            ("es", ""),
-            ("ed", "e"),
-            ("ed", ""),
-            ("ing", "e"),
-            ("ing", ""),
-        ),
-        "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
-        "adv": (),
-    }
-)
+_ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "noun": (
+        ("s", ""),
+        ("ses", "s"),
+        ("ves", "f"),
+        ("xes", "x"),
+        ("zes", "z"),
+        ("ches", "ch"),
+        ("shes", "sh"),
+        ("men", "man"),
+        ("ies", "y"),
+    ),
+    "verb": (
+        ("s", ""),
+        ("ies", "y"),
+        ("es", "e"),
+        ("es", ""),
+        ("ed", "e"),
+        ("ed", ""),
+        ("ing", "e"),
+        ("ing", ""),
+    ),
+    "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "adv": (),
+}
 _REMEMBERED_WORDS: Final = 65_536
 _FIXED_FIELDS: Final = 6
 """Of a line of the index: lemma, part of speech, synsets, pointers, senses, ranked senses."""

@@ -1,11 +1,11 @@
-"""What every metric checks of an item before it grades it."""
+"""Checks that every metric makes of an item before it grades it, and the warning that a part of it was left out."""
 
 import re
 from typing import Final
 from unicodedata import category
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A004 - the domain's word for it
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
@@ -19,10 +19,10 @@ _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text is seen.
+    """Whether a text shows nothing to a reader.
 
-    That is white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation selectors
-    and the like (Unicode's default ignorable ones), and the blank of Braille.
+    It then holds only white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation
+    selectors and the like (Unicode's default ignorable ones), and the blank of Braille.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every text, after its first character
@@ -32,7 +32,7 @@ def is_blank(text: str) -> bool:
 
 
 def has_letter_or_digit(text: str) -> bool:
-    """Whether a text has any that is seen."""
+    """Whether a text has a letter or digit that a reader sees."""
     return _LETTER_OR_DIGIT.search(text) is not None
 
 
@@ -57,11 +57,24 @@ def check_item(item: Item) -> Failure | None:
     return failure
 
 
-def check_question(question: str) -> Failure | None:
-    """INVALID_INPUT where the question is blank or too long, for metrics that put it before the answers."""
+def check_question(
+    question: str, *, why: str = "this metric compares answers together with it", where: str = "before answers"
+) -> Failure | None:
+    """INVALID_INPUT where the question is blank or too long.
+
+    Args:
+        question: By default that of a metric that puts it before the answers.
+        why: Why it is needed, for the message.
+        where: Where it is used, likewise.
+    """
     if is_blank(question):
-        return Failure(Status.INVALID_INPUT, "question: is blank; this metric compares answers together with it")
+        return Failure(Status.INVALID_INPUT, f"question: is blank; {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
-        message = f"question: has {len(question)} characters; before answers it may have {MAX_QUESTION_CHARACTERS}"
+        message = f"question: has {len(question)} characters; {where} it may have {MAX_QUESTION_CHARACTERS}"
         return Failure(Status.INVALID_INPUT, message)
     return None
+
+
+def cut_warning(*cut: bool) -> tuple[Warning, ...]:
+    """TRUNCATED where any part of an item was looked at only in part."""
+    return (Warning.TRUNCATED,) if any(cut) else ()

@@ -1,12 +1,12 @@
 """Parameters that metrics of several rooms share; field and value names as in types.proto."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, Parameters
 
 MODEL_INFO = ParameterInfo(
     name="model",
@@ -22,9 +22,6 @@ THRESHOLD_INFO = ParameterInfo(
     allowed="a number; empty: no verdict unless one was fitted",
 )
 
-E = TypeVar("E", bound=StrEnum)
-P = TypeVar("P", bound=PlainParameters)
-
 
 class Measure(StrEnum):
     """Which of precision, recall and their harmonic mean becomes the score (bertscore, rouge_l)."""
@@ -34,45 +31,68 @@ class Measure(StrEnum):
     RECALL = "recall"
 
 
-MEASURE_INFO = ParameterInfo(
-    name="measure",
-    description="Which of precision, recall and their harmonic mean becomes the score.",
-    default_value=Measure.F1,
-    allowed=", ".join(Measure),
+def choice_info(name: str, default: StrEnum, description: str) -> ParameterInfo:
+    """A parameter whose values are the members of the default's enum."""
+    return ParameterInfo(name, description, default_value=default, allowed=", ".join(type(default)))
+
+
+MEASURE_INFO = choice_info(
+    "measure", Measure.F1, "Which of precision, recall and their harmonic mean becomes the score."
 )
 
 
-def member(kind: type[E], field: str, value: str) -> E:
-    """The member of an enum that `value` names; raises ParameterError naming `field` and the choices."""
-    try:
-        return kind(value)
-    except ValueError:
-        raise ParameterError(field, f"must be one of {', '.join(kind)}, not {value!r}") from None
+def take_choices(parameters: Parameters) -> None:
+    """Makes members of all fields whose default is the member of an enum; for `__post_init__`.
+
+    Raises:
+        ParameterError: A choice that does not exist; names the field and the choices.
+    """
+    for field in fields(parameters):
+        if isinstance(field.default, StrEnum):
+            kind = type(field.default)
+            value = getattr(parameters, field.name)
+            try:
+                object.__setattr__(parameters, field.name, kind(value))
+            except ValueError:
+                raise ParameterError(field.name, f"must be one of {', '.join(kind)}, not {value!r}") from None
 
 
-def check_threshold(value: float | None) -> None:
-    """Raises ParameterError where a threshold is not a finite number."""
-    if value is not None and not math.isfinite(value):
-        raise ParameterError("threshold", f"must be a finite number, not {value}")
-
-
-def check_readable(facts: ModelFacts) -> None:
-    """Raises ParameterError where something was fitted for the metric and cannot be read: scores would go without."""
-    for _, told in facts.unreadable:
+def check_readable(metadata: ModelMetadata) -> None:
+    """Raises ParameterError where a fit for the metric cannot be read: without it scores would differ."""
+    for _, told in metadata.unreadable:
         raise ParameterError("model", told)
 
 
-def with_fitted_threshold(parameters: P, facts: ModelFacts) -> P:
-    """With `threshold` and `calibration`, which the parameters have, filled in where one was fitted and none is set.
+@dataclass(frozen=True, slots=True)
+class EncoderParameters(Parameters):
+    """Parameters of a metric that compares vectors and has no others; base of those that have.
+
+    Attributes:
+        model: Plain name of the encoder.
+        threshold: Score from which the answer counts as right; None for no verdict.
+        calibration: Whose fit filled the threshold in.
 
     Raises:
-        ParameterError: None is set, and what was fitted for the model cannot be read.
+        ParameterError: A choice that does not exist, or a threshold that is not a finite number.
     """
-    if getattr(parameters, "threshold", None) is not None:
-        return parameters
-    check_readable(facts)
-    found = calibration_for(facts.calibrations, parameters)
-    if found is None:
-        return parameters
-    values: dict[str, Any] = {"threshold": found.threshold, "calibration": found.described}
-    return replace(parameters, **values)
+
+    model: str = ""
+    threshold: float | None = None
+    calibration: str = ""
+
+    def __post_init__(self) -> None:
+        take_choices(self)
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
+
+    def resolved(self, metadata: ModelMetadata) -> Self:
+        """With threshold and calibration filled in, where one was fitted and none is set.
+
+        Raises:
+            ParameterError: None is set, and what was fitted for the model cannot be read.
+        """
+        if self.threshold is not None:
+            return self
+        check_readable(metadata)
+        found = calibration_for(metadata.calibrations, self)
+        return self if found is None else replace(self, threshold=found.threshold, calibration=found.described)

@@ -1,7 +1,6 @@
 """All metrics by name. A new metric is one file in its room, one test file, and one line here."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from gradewire_server.domain.metric import Metric
@@ -9,10 +8,10 @@ from gradewire_server.metrics.calibrated.metric import Calibrated
 from gradewire_server.metrics.embedding.bertscore import Bertscore
 from gradewire_server.metrics.embedding.sbert import Sbert
 from gradewire_server.metrics.embedding.sfve import Sfve
-from gradewire_server.metrics.judged.judge_grade import JudgeGrade
-from gradewire_server.metrics.judged.judge_similarity import JudgeSimilarity
-from gradewire_server.metrics.judged.judge_verdict import JudgeVerdict
-from gradewire_server.metrics.judged.lave import Lave
+from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
+from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
+from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
+from gradewire_server.metrics.judged.lave import LAVE
 from gradewire_server.metrics.matching.easy_match import EasyMatch
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 from gradewire_server.metrics.matching.lexical_match import LexicalMatch
@@ -39,11 +38,11 @@ _METRICS: tuple[Metric[Any], ...] = (
     Meteor(),
     Cider(),
     Calibrated(),
-    Lave(),
-    JudgeGrade(),
-    JudgeSimilarity(),
-    JudgeVerdict(),
+    LAVE,
+    JUDGE_GRADE,
+    JUDGE_SIMILARITY,
+    JUDGE_VERDICT,
 )
 
-REGISTRY: Mapping[str, Metric[Any]] = MappingProxyType({metric.info.name: metric for metric in _METRICS})
+REGISTRY: Mapping[str, Metric[Any]] = {metric.info.name: metric for metric in _METRICS}
 """Metric name to metric, in the order in which they are listed."""

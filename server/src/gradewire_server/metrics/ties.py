@@ -1,4 +1,4 @@
-"""Which of several equal values is named."""
+"""Which of several equal values counts as the best: the first."""
 
 from typing import Any
 

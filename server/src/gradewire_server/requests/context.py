@@ -24,14 +24,14 @@ class RequestContext:
 
     Attributes:
         scorer: Runs metrics.
-        ports: Models and words, for what is asked without scoring.
+        ports: For requests that ask for models or words without scoring.
         prompts: Prompt files that requests may name.
         metrics: By name.
         limits: Of one request.
         deadlines: Of one request.
         admission: Permits of what is in flight.
-        count_result: Told of every result.
-        count_synthetic: Told of references that have got an answer.
+        count_result: Called for every result.
+        count_synthetic: Called when references have got a synthetic answer.
         planner: Resolves metrics, models and prompts.
     """
 

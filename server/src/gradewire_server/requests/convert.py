@@ -1,7 +1,6 @@
 """Items and results between the wire and the domain."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 from gradewire_proto.conventions.normal_form import TooManyMarksError, has_long_run, nfc
@@ -28,19 +27,17 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
-_PARTS: Final[Mapping[type[Parts], str]] = MappingProxyType(
-    {
-        SmileParts: "smile",
-        BertscoreParts: "bertscore",
-        VqaParts: "vqa",
-        RougeLParts: "rouge_l",
-        BleuParts: "bleu",
-        MeteorParts: "meteor",
-        CiderParts: "cider",
-        JudgeParts: "judge",
-        CalibratedParts: "calibrated",
-    }
-)
+_PARTS: Final[Mapping[type[Parts], str]] = {
+    SmileParts: "smile",
+    BertscoreParts: "bertscore",
+    VqaParts: "vqa",
+    RougeLParts: "rouge_l",
+    BleuParts: "bleu",
+    MeteorParts: "meteor",
+    CiderParts: "cider",
+    JudgeParts: "judge",
+    CalibratedParts: "calibrated",
+}
 
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:
@@ -128,7 +125,7 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
-    """Writes texts by where they were found into their message."""
+    """Writes how many texts were found where into their message."""
     message.memory = hits.memory
     message.disk = hits.disk
     message.redis = hits.redis

@@ -1,4 +1,4 @@
-"""What requests tell to whoever counts: results, and synthetic answers that have been written."""
+"""Callbacks that count what requests do: results, and synthetic answers written."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -6,9 +6,9 @@ from typing import TypeAlias
 from gradewire_server.domain.result import Status
 
 CountResult: TypeAlias = Callable[[str, Status], None]
-"""Told of every result: metric and status."""
+"""Called for every result with its metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""Told of references that have got an answer: sentences of a judge, and those that stand for themselves."""
+"""Called with how many references have got a sentence of a judge, and how many stand for themselves."""
 
 
 def count_no_results(_metric: str, _status: Status) -> None:

@@ -1,4 +1,4 @@
-"""Everything that a request can fail with, whichever way it came.
+"""All errors of requests, whichever way they came.
 
 RequestError
  ├─ InvalidRequestError     the request itself is at fault; names the field and its index
@@ -12,7 +12,7 @@ A failure of one item or of one metric is no error of the request: it is a statu
 
 
 class RequestError(Exception):
-    """Base of what a request can fail with; its message is meant for the caller."""
+    """Base of all errors of requests; its message is meant for the caller."""
 
 
 class InvalidRequestError(RequestError):

@@ -35,12 +35,12 @@ class Generation:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """Of judge and prompt: sentences of others are another set."""
+        """Digests of judge and prompt; answers by another judge or prompt belong to another set."""
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
 async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
-    """Reads what a request says of it; None where it wants no synthetic answers written.
+    """Reads how a request wants synthetic answers written; None where it wants none.
 
     Raises:
         InvalidRequestError: The judge's name or the prompt cannot be understood.

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.models import list_models
+from gradewire_server.requests.list_models import list_models
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream.score_stream import ScoreStream
@@ -26,7 +26,7 @@ class Handlers:
         self._score = ScoreHandler(context)
 
     async def close(self) -> None:
-        """Waits for cancelled work to end; to be called before what the scorer asks is closed."""
+        """Waits for cancelled work to end; call it before the scorer's ports are closed."""
         await self._score.close()
 
     async def score(

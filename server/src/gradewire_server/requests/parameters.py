@@ -79,7 +79,8 @@ def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec
     spec = types_pb2.MetricSpec()
     message: Message = getattr(spec, metric_name)
     message.SetInParent()
-    for field in _fields(type(parameters), message.DESCRIPTOR.full_name):
+    kind: type = type(parameters)
+    for field in _fields(kind, message.DESCRIPTOR.full_name):
         value = getattr(parameters, field.name)
         if value is not None:
             setattr(message, field.name, field.by_value[value] if field.by_value else value)
@@ -90,7 +91,7 @@ def write_line(metric: Metric[Any], parameters: Parameters, model_digest: str, *
     """One line that reproduces a score; `reference_set` stands among the parameters where it is given."""
     name = metric.info.name
     values: dict[str, Any] = {}
-    for field in fields(parameters):  # type: ignore[arg-type]
+    for field in fields(parameters):
         value = getattr(parameters, field.name)
         if value is not None and _on_wire(name, field.name):
             values[field.name] = value

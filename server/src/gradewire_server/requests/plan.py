@@ -9,7 +9,7 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelFacts, ParameterError, Parameters
+from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus
 from gradewire_server.domain.result import Failure, Status
@@ -68,7 +68,7 @@ class MetricPlan:
 
 
 class Planner:
-    """Reads metric specs; remembers what it has read.
+    """Resolves metric specs to plans, which it remembers.
 
     Args:
         encoders: Models of the metrics that embed.
@@ -84,7 +84,7 @@ class Planner:
         self._judges = judges
         self._metrics = metrics
         self._prompts = prompts
-        self._cache: OrderedDict[tuple[bytes, str, ModelFacts], MetricPlan] = OrderedDict()
+        self._cache: OrderedDict[tuple[bytes, str, ModelMetadata], MetricPlan] = OrderedDict()
         self._cache_bytes = 0
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
@@ -155,7 +155,7 @@ class Planner:
     def _cached(
         self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None
     ) -> MetricPlan:
-        key = (spec.SerializeToString(), model.digest if model else "", model.facts if model else NO_MODEL)
+        key = (spec.SerializeToString(), model.digest if model else "", model.metadata if model else NO_MODEL)
         plan = self._cache.get(key)
         if plan is not None:
             self._cache.move_to_end(key)
@@ -173,8 +173,8 @@ class Planner:
         name = model.name if model else ""
         digest = model.digest if model else ""
         parameters = read_parameters(message, metric, path, model=name, prompts=self._prompts)
-        facts = (model.facts if model else NO_MODEL).seen_by(metric.info)
-        parameters = parameters.resolved(facts)
+        metadata = (model.metadata if model else NO_MODEL).seen_by(metric.info)
+        parameters = parameters.resolved(metadata)
         provenance = types_pb2.Provenance(
             metric=write_spec(metric.info.name, parameters),
             name=metric.info.name,
@@ -187,7 +187,7 @@ class Planner:
             calibration=parameters.calibration,
         )
         pinned = _with_model(parameters, f"{name}@{digest}") if model else parameters
-        return MetricPlan(MetricRequest(metric=metric, parameters=pinned, facts=facts), provenance)
+        return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
         if info.needs_judge:
@@ -218,7 +218,8 @@ def _why_unusable(name: str, failure: Failure, known: Sequence[ModelStatus]) -> 
 
 
 def _with_model(parameters: Parameters, model: str) -> Parameters:
-    return replace(parameters, model=model) if model else parameters  # type: ignore[type-var] # all are dataclasses
+    # Whoever takes a model has a field of that name.
+    return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
 def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:

@@ -1,4 +1,4 @@
-"""When reading a request gives other work of the event loop its turn."""
+"""Decides when the reading of a large request pauses for other work of the event loop."""
 
 from typing import Final, Protocol
 
@@ -9,7 +9,7 @@ BYTES_PER_TURN: Final = 256 * 1024
 
 
 class Sized(Protocol):
-    """A protobuf message, as far as its size goes."""
+    """A protobuf message, of which only the size matters here."""
 
     def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
         """Encoded size."""

@@ -1,1 +1,1 @@
-"""The server's face: requests become items, results become replies, errors become codes; admission, life, health."""
+"""The server over gRPC and HTTP: messages, tokens, deadlines, the table of errors, health and the log; no scoring."""

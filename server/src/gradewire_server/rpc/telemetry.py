@@ -126,7 +126,7 @@ class RpcTelemetry:
         )
         Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
 
-    def watch(self, admission: Admission) -> None:
+    def expose(self, admission: Admission) -> None:
         """Shows the permits of `admission` from now on."""
         self._items_in_flight.set_function(lambda: admission.items.taken)
         self._bytes_in_flight.set_function(lambda: admission.bytes.taken)

@@ -1,20 +1,22 @@
-"""Open needs of many generators, merged into one call of a port per model and kind."""
+"""Open needs of many programs, merged into one call of a port per model and kind."""
 
 import asyncio
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_server.domain.needs import (
     Answer,
+    AnswerSource,
     CorpusStatistics,
     DocumentFrequencies,
     PreparedAnswers,
-    Source,
     Synonyms,
     Tier,
     TokenVectors,
@@ -32,7 +34,7 @@ CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequenc
 _MAX_LOOKUPS_AT_ONCE = 64
 
 
-class Call(ABC, Generic[T]):
+class PortCall(ABC, Generic[T]):
     """Distinct texts (or look-ups) that go to a port together, and who waits for which of them."""
 
     weight = 1
@@ -48,7 +50,7 @@ class Call(ABC, Generic[T]):
         return len(self._index)
 
     def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
-        """Notes that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
+        """Registers that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
         index = self._index
         before = len(index)
         found = [index.setdefault(text, len(index)) for text in texts]
@@ -71,7 +73,7 @@ class Call(ABC, Generic[T]):
         """The answer to one need, after `ask`."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Source of every text and the seconds of the call, where the port tells."""
+        """Where every text was found and the seconds of the call, if the port says so."""
         return None
 
     def deliver(self) -> Iterator[AnyRun]:
@@ -92,7 +94,7 @@ class Call(ABC, Generic[T]):
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
         # A run's asks stand next to each other, because a round is added as a whole.
-        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=_run_of))
+        return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
         for slot, answer in answers:
@@ -106,28 +108,24 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8], timi
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
         distinct = slice(new[0].start, new[-1].stop)  # new texts of one run have no gap between them
-        run.cost.add_sources(np.bincount(sources[distinct], minlength=len(Source)).tolist())
+        run.cost.add_sources(np.bincount(sources[distinct], minlength=len(AnswerSource)).tolist())
     else:
         texts = list(set().union(*used))
-        run.cost.add_sources(np.bincount(sources[texts], minlength=len(Source)).tolist())
+        run.cost.add_sources(np.bincount(sources[texts], minlength=len(AnswerSource)).tolist())
     run.cost.add_timing(timing)
-
-
-def _run_of(ask: tuple[AnyRun, int, Positions]) -> AnyRun:
-    return ask[0]
 
 
 def _rows(positions: Positions) -> slice | list[int]:
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
 
-class EmbedCall(Call[str]):
+class EmbedCall(PortCall[str]):
     """Sentence vectors."""
 
     _reply: EmbedReply
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`."""
         self._reply = await ports.embeddings.embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
 
     def _answer(self, positions: Positions) -> Vectors | Failure:
@@ -143,7 +141,7 @@ class EmbedCall(Call[str]):
         return self._reply.sources, self._reply.timing
 
 
-class TokensCall(Call[str]):
+class TokensCall(PortCall[str]):
     """Token vectors of one layer."""
 
     weight = 8
@@ -153,8 +151,8 @@ class TokensCall(Call[str]):
         super().__init__(model)
         self._layer = layer
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`."""
         self._reply = await ports.embeddings.embed_tokens(
             self.model, tuple(self._index), self._tiers, layer=self._layer, deadline_s=deadline_s
         )
@@ -172,7 +170,7 @@ class TokensCall(Call[str]):
         return self._reply.sources, self._reply.timing
 
 
-class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
+class PreparedCall(PortCall[tuple[str, tuple[str, ...]]]):
     """Stored synthetic answers, by question and references."""
 
     def __init__(self, reference_set: str) -> None:
@@ -180,9 +178,9 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
         self._reference_set = reference_set
         self._found: list[PreparedAnswers | Failure] = []
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`; `deadline_s` is the store's own affair."""
-        del deadline_s
+        del deadline_s  # the store has its own
         if not self._reference_set:
             missing = Failure(
                 Status.NOT_PREPARED,
@@ -204,16 +202,16 @@ class PreparedCall(Call[tuple[str, tuple[str, ...]]]):
         return self._found[positions[0]]
 
 
-class SynonymsCall(Call[str]):
+class SynonymsCall(PortCall[str]):
     """Synonyms by word."""
 
     def __init__(self) -> None:
         super().__init__(model="")
         self._found: Synonyms | Failure = {}
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`; looking words up takes no time to speak of."""
-        del deadline_s
+        del deadline_s  # looking words up takes no time to speak of
         self._found = await ports.lexicon.synonyms(tuple(self._index))
 
     def _answer(self, positions: Positions) -> Synonyms | Failure:
@@ -221,7 +219,7 @@ class SynonymsCall(Call[str]):
         return self._found
 
 
-class StatisticsCall(Call[CorpusStatistics]):
+class StatisticsCall(PortCall[CorpusStatistics]):
     """Counts of a corpus, which all items share."""
 
     def __init__(self, count: CountCorpus) -> None:
@@ -229,9 +227,9 @@ class StatisticsCall(Call[CorpusStatistics]):
         self._count = count
         self._found: list[DocumentFrequencies | Failure] = []
 
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`; counting has no deadline, for what is counted is of use to the next request."""
-        del ports, deadline_s
+        del ports, deadline_s  # what is counted is of use to the next request
         self._found = await asyncio.gather(*map(self._count, self._index))
 
     def _answer(self, positions: Positions) -> DocumentFrequencies | Failure:

@@ -46,18 +46,16 @@ class Corpora:
 
     Args:
         ports: Keep the sets and know the tokens of models.
-        max_terms: See MAX_REMEMBERED_TERMS.
     """
 
-    def __init__(self, ports: Ports, *, max_terms: int = MAX_REMEMBERED_TERMS) -> None:
+    def __init__(self, ports: Ports) -> None:
         self._reference_sets = ports.reference_sets
         self._embeddings = ports.embeddings
-        self._max_terms = max_terms
         self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     async def of_set(self, reference_set: str, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        """What a prepared set counts now; NOT_PREPARED where there is none."""
+        """The frequencies in a prepared set as it is now; NOT_PREPARED where there is none."""
         if not reference_set:
             return _UNNAMED
         key = (reference_set, need)
@@ -75,7 +73,8 @@ class Corpora:
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
     ) -> DocumentFrequencies | Failure:
         """Counts distinct entries, each as `entry_of` makes it; `name` as the first part of the result's."""
-        run = _beside if _is_large(entries, need) else _at_once
+        # On a thread, where much of it does not keep the event loop from others.
+        run = asyncio.to_thread if _is_large(entries, need) else _at_once
         if need.terms is Terms.NGRAMS:
             return await run(
                 lambda: DocumentFrequencies(name_of(name, len(entries), entries), len(entries), _ngrams_of(entries))
@@ -109,13 +108,13 @@ class Corpora:
         self._known[key] = revision, counted
         self._known.move_to_end(key)
         terms = sum(len(each.counts) for _, each in self._known.values())
-        while terms > self._max_terms and len(self._known) > 1:
+        while terms > MAX_REMEMBERED_TERMS and len(self._known) > 1:
             _, (_, oldest) = self._known.popitem(last=False)
             terms -= len(oldest.counts)
 
 
 class RequestCorpora:
-    """What the metrics of one request may ask for; `count` answers a need, computed once however many items ask.
+    """The corpora that metrics of one request may ask for; each is counted once, however many items ask.
 
     Args:
         corpora: Of the process.
@@ -166,8 +165,3 @@ def _is_large(entries: ReferenceEntries, need: CorpusStatistics) -> bool:
 
 async def _at_once(work: Callable[[], T]) -> T:
     return work()
-
-
-async def _beside(work: Callable[[], T]) -> T:
-    """Does work on a thread, where it does not keep the event loop from others."""
-    return await asyncio.to_thread(work)

@@ -1,21 +1,21 @@
-"""Needs for a judge: each is a call of its own, so that whoever waits for it goes on as soon as it is there."""
+"""Calls of judges: one for each need, so that the programs that wait for it go on as soon as it is answered."""
 
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.ports import JudgeReply, Ports
 from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.scoring.calls import AnyRun, Call, Positions
+from gradewire_server.scoring.calls import PortCall, Positions
 
 JudgeNeed: TypeAlias = Choose | Generate
 
 
-class JudgeCall(Call[JudgeNeed]):
-    """One need, and all of a request that have it."""
+class JudgeCall(PortCall[JudgeNeed]):
+    """One need, and all programs of a request that have it."""
 
     _reply: JudgeReply[Any]
 
@@ -23,12 +23,8 @@ class JudgeCall(Call[JudgeNeed]):
         super().__init__(need.model)
         self.need = need
 
-    def wait(self, run: AnyRun, slot: int) -> None:
-        """Notes that answer number `slot` of `run`'s round is this one."""
-        self.add(run, slot, (self.need,), Tier.PREDICTION)
-
+    @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """As `Call.ask`."""
         if isinstance(self.need, Choose):
             self._reply = await ports.judges.choose(self.need, deadline_s=deadline_s)
         else:

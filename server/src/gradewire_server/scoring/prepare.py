@@ -1,9 +1,9 @@
-"""Gets references ready before answers come: stores what is needed of them, fills the cache, tells how far it is."""
+"""Gets references ready before answers come: stores what is needed of them, fills the cache, reports progress."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from gradewire_server.domain.item import ReferenceEntry
@@ -28,7 +28,7 @@ Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """How far a preparation is.
+    """Progress of a preparation.
 
     Attributes:
         entries_done: So far, failed ones included.
@@ -44,14 +44,6 @@ class PreparedChunk:
     synthetic: WrittenCounts
     failures: tuple[tuple[int, Failure], ...] = ()
     answers: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What became of a chunk, by index in it."""
-
-    failures: dict[int, Failure] = field(default_factory=dict)
-    answers: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 class Preparer:
@@ -91,33 +83,32 @@ class Preparer:
         step = entries_per_chunk(writing=self._writer is not None)
         for start in range(0, len(entries), step):
             chunk = entries[start : start + step]
-            outcome = _Outcome()
+            outcome = WrittenChunk()
             await self._store(chunk, outcome)
-            faults: Mapping[int, Failure] = {}
             if self._writer is not None:
                 bare = {index: entry for index, entry in enumerate(chunk) if not entry.synthetic_answers}
                 brought = len(chunk) - len(bare)
                 async with aclosing(self._writer.write(bare)) as steps:
                     async for step_done in steps:
                         if isinstance(step_done, WrittenChunk):
-                            faults = step_done.faults
-                            outcome.failures |= step_done.failures
-                            outcome.answers |= step_done.answers
+                            outcome.failures.update(step_done.failures)
+                            outcome.faults.update(step_done.faults)
+                            outcome.answers.update(step_done.answers)
                         else:
                             # One at least is left for when all is embedded.
                             yield self._progress(start + min(brought + step_done, len(chunk) - 1))
             await self._embed(chunk, outcome)
-            outcome.failures = {**faults, **outcome.failures}
+            failures = {**outcome.faults, **outcome.failures}
             yield self._progress(
                 start + len(chunk),
-                failures=tuple((start + index, failure) for index, failure in sorted(outcome.failures.items())),
+                failures=tuple((start + index, failure) for index, failure in sorted(failures.items())),
                 answers=tuple((start + index, answers) for index, answers in sorted(outcome.answers.items())),
             )
 
     def _progress(self, entries_done: int, **news: Any) -> PreparedChunk:
         return PreparedChunk(entries_done, replace(self._cost.cache_hits), replace(self._counts), **news)
 
-    async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
+    async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: WrittenChunk) -> None:
         """Asks for all that metrics need of the entries that have not failed, and keeps the corpus."""
         failures = outcome.failures
 
@@ -136,7 +127,7 @@ class Preparer:
                 for index in range(len(chunk)):
                     failures.setdefault(index, broken)
 
-    async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
+    async def _store(self, chunk: Sequence[ReferenceEntry], outcome: WrittenChunk) -> None:
         """Stores the synthetic answers that entries bring; those that cannot be stored fail."""
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
         failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))

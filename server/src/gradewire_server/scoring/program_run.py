@@ -1,4 +1,4 @@
-"""One generator at work, and what it has cost so far."""
+"""A program that is being run, and what it has cost so far."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """Texts by where they were answered from, and the seconds of what answered, over all rounds of a generator."""
+    """How many texts were found where, and the seconds of the calls that answered, over all rounds of a program."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
 
     def add_sources(self, counts: list[int]) -> None:
-        """Adds texts by `Source`, in its numbers' order."""
+        """Adds texts by `AnswerSource`, in its numbers' order."""
         hits = self.cache_hits
         hits.memory += counts[0]
         hits.disk += counts[1]
@@ -36,7 +36,7 @@ class Cost:
         mine.inference_s += timing.inference_s
 
     def add(self, other: "Cost") -> None:
-        """Adds another generator's cost."""
+        """Adds another program's cost."""
         hits = other.cache_hits
         self.add_sources([hits.memory, hits.disk, hits.redis, hits.joined, hits.computed])
         self.add_timing(other.timing)
@@ -44,12 +44,12 @@ class Cost:
 
 @dataclass(slots=True, eq=False)
 class ProgramRun(Generic[K, R]):
-    """A generator between two rounds.
+    """A program between two rounds.
 
     Attributes:
         key: What `done` is told of it.
-        program: The generator.
-        answers: Of the open round, in the order of its needs; those still awaited hold no sense.
+        program: A generator that yields needs and is sent their answers.
+        answers: Of the open round, in the order of its needs; placeholders where one is awaited.
         missing: How many answers are awaited.
         cost: So far.
     """
@@ -62,4 +62,4 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""Told once of each generator: its key, what it returned (or INTERNAL where it raised), its cost."""
+"""Told once of each program: its key, what it returned (or INTERNAL where it raised), its cost."""

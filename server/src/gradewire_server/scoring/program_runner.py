@@ -1,4 +1,4 @@
-"""Runs many generators at once: merges their open needs into calls of ports, resumes each as soon as it can go on."""
+"""Runs many programs at once: merges their open needs into calls of ports, resumes each as soon as it can go on."""
 
 import asyncio
 import logging
@@ -23,9 +23,9 @@ from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.scoring.calls import (
     AnyRun,
-    Call,
     CountCorpus,
     EmbedCall,
+    PortCall,
     PreparedCall,
     StatisticsCall,
     SynonymsCall,
@@ -35,18 +35,18 @@ from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
 from gradewire_server.scoring.program_run import Done, K, ProgramRun, R
 
 MAX_TEXTS_PER_CALL = 2048
-"""Open texts at which calls are sent off while further generators are started; bounds the vectors held at a time."""
+"""Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
 MAX_CALLS = 8
-"""Calls under way at which starting further generators waits; those that are started never wait for each other."""
+"""Calls under way at which starting further programs waits; those that are started never wait for each other."""
 MAX_JUDGE_CALLS = 64
-"""Needs for a judge under way at which starting further generators that ask one waits: enough for full batches, few
+"""Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
 enough that requests take turns in the judge's queue and that what waits is not all rendered."""
 SLICE_S = 0.002
 """Seconds of Python work after which other tasks of the event loop get their turn."""
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)
-C = TypeVar("C", bound=Call[Any])
+C = TypeVar("C", bound=PortCall[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
 """Generators by what `done` is told of them."""
@@ -58,11 +58,11 @@ async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
 
 
 class ProgramRunner(Generic[K, R]):
-    """One run over generators of one request; for `run` to be called once.
+    """Runs the programs of one request; `run` is to be called once.
 
     Args:
         ports: Answer the needs.
-        done: Told of each generator as it ends.
+        done: Told of each program as it ends.
         reference_set: Where prepared synthetic answers are looked up; empty: nowhere.
         deadline_s: In `time.monotonic()` seconds, for all but judges; None: no deadline.
         judge_deadline_s: Likewise, for judges; None: the same one.
@@ -86,7 +86,7 @@ class ProgramRunner(Generic[K, R]):
         self._judge_deadline_s = deadline_s if judge_deadline_s is None else judge_deadline_s
         self._count_corpus = count_corpus
         self._open: dict[Hashable, Any] = {}
-        self._running: dict[asyncio.Task[Failure | None], Call[Any]] = {}
+        self._running: dict[asyncio.Task[Failure | None], PortCall[Any]] = {}
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._slice_end_s = 0.0
 
@@ -123,14 +123,14 @@ class ProgramRunner(Generic[K, R]):
             await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _begin(self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
-        """Starts generators that ask a judge, as many as may be under way."""
+        """Starts programs that ask a judge, as many as may be under way."""
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
             self._send()  # what is open is the others', who must not wait until these have rendered their prompts
             self._resume(ProgramRun(*next_one), None)
             await self._give_way()
 
     def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
-        """Takes a generator to its next round, or to its end; None starts it."""
+        """Takes a program to its next round, or to its end; None starts it."""
         try:
             needs = run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
             while not needs:
@@ -164,7 +164,7 @@ class ProgramRunner(Generic[K, R]):
         elif isinstance(need, FindSynonyms):
             self._call(FindSynonyms, SynonymsCall).add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
-            self._judge(need).wait(run, slot)
+            self._judge(need).add(run, slot, (need,), Tier.PREDICTION)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
         """The call for a need, under way from now on: it waits for no other need that is open."""
@@ -196,7 +196,7 @@ class ProgramRunner(Generic[K, R]):
                 del self._judging[call.need]
             await self._deliver(call, task.result())
 
-    async def _ask(self, call: Call[Any]) -> Failure | None:
+    async def _ask(self, call: PortCall[Any]) -> Failure | None:
         try:
             deadline_s = self._judge_deadline_s if isinstance(call, JudgeCall) else self._deadline_s
             await call.ask(self._ports, deadline_s=deadline_s)
@@ -205,7 +205,7 @@ class ProgramRunner(Generic[K, R]):
             return DEFECT
         return None
 
-    async def _deliver(self, call: Call[Any], failure: Failure | None) -> None:
+    async def _deliver(self, call: PortCall[Any], failure: Failure | None) -> None:
         self._start_slice()
         for run in call.fail(failure) if failure else call.deliver():
             self._resume(run, tuple(run.answers))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import Metric, ModelFacts, Parameters
+from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Program
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
@@ -15,10 +15,8 @@ from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic.sentence import Writing
 
-__all__ = ["Emit", "MetricRequest", "PreparedChunk", "Scorer"]
-
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""Told of each result as it is there: item index, metric index, result."""
+"""Called with each result when it is done: item index, metric index, result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,12 @@ class MetricRequest:
     Attributes:
         metric: From the registry.
         parameters: Of its `parameters_type`; the model is NAME or NAME@DIGEST.
-        facts: Of that model; empty for metrics without one.
+        metadata: Of that model; empty for metrics without one.
     """
 
     metric: Metric[Any]
     parameters: Parameters
-    facts: ModelFacts
+    metadata: ModelMetadata
 
 
 class Scorer:
@@ -64,7 +62,7 @@ class Scorer:
             reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             judge_deadline_s: Likewise for what judges say; None: the same.
-            emit: Told of each result; must not block.
+            emit: Called with each result; must not block.
         """
 
         def done(key: tuple[int, int], result: MetricResult | Failure, cost: Cost) -> None:
@@ -118,4 +116,4 @@ def _programs(
         return
     for item_index, item in enumerate(items):
         for metric_index, request in mine:
-            yield (item_index, metric_index), request.metric.score(item, request.parameters, request.facts)
+            yield (item_index, metric_index), request.metric.score(item, request.parameters, request.metadata)

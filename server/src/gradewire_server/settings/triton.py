@@ -39,7 +39,7 @@ class TritonConfig:
     max_run_tokens: Annotated[Count, Setting("triton_max_run_tokens", "Tokens of one inference in Triton.")] = 256
     poll_s: Annotated[PositiveSeconds, Setting("triton_poll_s", "Time between checks of what Triton serves.")] = 1.0
     repair: Annotated[
-        bool, Setting("triton_repair", "Have Triton load a model that it lacks, and load one that fails again.")
+        bool, Setting("triton_repair", "Have Triton load a model that it lacks, and reload one that fails.")
     ] = True
 
     def __post_init__(self) -> None:

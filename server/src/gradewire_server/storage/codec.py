@@ -71,14 +71,14 @@ def with_tier(blob: bytes, tier: Tier) -> bytes:
     return blob[:-1] + bytes((tier,))
 
 
-def seal(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: EntryKind = EntryKind.SENTENCE) -> bytes:
+def pack(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: EntryKind = EntryKind.SENTENCE) -> bytes:
     """A blob as the value to store under `key` outside the process."""
     payload = blob[:-2]
     head = _HEADER.pack(_MAGIC[kind], _VERSION, blob[-2], dims, expires_unix_s, b"")[:_CHECKED]
     return b"".join((head, _check(key, head, payload), payload))
 
 
-def unseal(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
+def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
     """The entry that `value` holds for `key`, or None where it holds none of this kind and of `dims` dimensions."""
     if len(value) < _HEADER.size + 2 * dims or (kind is EntryKind.SENTENCE and len(value) > _HEADER.size + 2 * dims):
         return None

@@ -5,19 +5,10 @@ from probation first, so a scan of windows that are looked at once washes throug
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from sys import getsizeof
 
 ENTRY_OVERHEAD_BYTES = 240
 """What a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
-
-
-@dataclass(slots=True)
-class LruCounters:
-    """Totals since the start."""
-
-    evicted_entries: int = 0
-    refused_entries: int = 0
 
 
 class SegmentedLru:
@@ -26,9 +17,20 @@ class SegmentedLru:
     Args:
         max_bytes: Bound of everything it keeps alive: keys, values and its own structure.
         protected_share: Largest share of `max_bytes` for the protected segment, 0 to 1.
+
+    Attributes:
+        evicted_entries: Total since the start.
     """
 
-    __slots__ = ("_bytes", "_max_bytes", "_probation", "_protected", "_protected_bytes", "_protected_max", "counters")
+    __slots__ = (
+        "_bytes",
+        "_max_bytes",
+        "_probation",
+        "_protected",
+        "_protected_bytes",
+        "_protected_max",
+        "evicted_entries",
+    )
 
     def __init__(self, max_bytes: int, *, protected_share: float = 0.8) -> None:
         if max_bytes < 1 or not 0 <= protected_share <= 1:
@@ -39,7 +41,7 @@ class SegmentedLru:
         self._protected: OrderedDict[bytes, bytes] = OrderedDict()
         self._bytes = 0
         self._protected_bytes = 0
-        self.counters = LruCounters()
+        self.evicted_entries = 0
 
     def __len__(self) -> int:
         return len(self._probation) + len(self._protected)
@@ -51,11 +53,6 @@ class SegmentedLru:
     def used_bytes(self) -> int:
         """Bytes accounted for, at most `max_bytes`."""
         return self._bytes
-
-    @property
-    def protected_bytes(self) -> int:
-        """Of `used_bytes`, those in the protected segment."""
-        return self._protected_bytes
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, which becomes the most recently used one, or None."""
@@ -84,13 +81,12 @@ class SegmentedLru:
 
         Args:
             key: Name of the entry.
-            value: What to keep; refused (and counted) where it alone would not fit.
+            value: What to keep; refused where it alone would not fit.
             pinned: Goes to the protected segment at once; else to probation, unless it is protected already.
         """
         size = _size(key, value)
         if size > self._max_bytes:
             self.discard(key)
-            self.counters.refused_entries += 1
             return
         protected = pinned or key in self._protected
         self.discard(key)
@@ -127,7 +123,7 @@ class SegmentedLru:
             self._bytes -= size
             if segment is self._protected:
                 self._protected_bytes -= size
-            self.counters.evicted_entries += 1
+            self.evicted_entries += 1
 
 
 def _size(key: bytes, value: bytes) -> int:

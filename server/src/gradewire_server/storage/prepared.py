@@ -115,11 +115,11 @@ def _check(key: bytes, text: bytes) -> bytes:
     return blake2b(len(key).to_bytes(4, "little") + key + text, digest_size=_CHECK_BYTES).digest()
 
 
-def sealed(key: bytes, payload: bytes) -> bytes:
+def packed(key: bytes, payload: bytes) -> bytes:
     """A value that is `whole` under `key`."""
     return _check(key, payload) + payload
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """What was `sealed` under `key`; None where there is no value, or one that fails its check."""
+    """What was `packed` under `key`; None where there is no value, or one that fails its check."""
     return value[_CHECK_BYTES:] if value is not None and whole(key, value) else None

@@ -19,7 +19,7 @@ from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries
 from gradewire_server.domain.ports import ReferenceSets
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.storage.keys import FORMAT_VERSION, HASH_BYTES
-from gradewire_server.storage.prepared import PreparedStore, payload_of, sealed
+from gradewire_server.storage.prepared import PreparedStore, packed, payload_of
 
 MAX_ENTRIES_PER_SET: Final = 1_000_000
 _OFF_LOOP_ENTRIES: Final = 1000
@@ -62,7 +62,7 @@ class StoredReferenceSets(ReferenceSets):
     @override
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
         keys = {self._answer_key(reference_set, question, reference): answer for reference, answer in answers.items()}
-        return await self._store.write({key: sealed(key, answer.encode()) for key, answer in keys.items()})
+        return await self._store.write({key: packed(key, answer.encode()) for key, answer in keys.items()})
 
     @override
     async def entries_revision(self, reference_set: str) -> str | Failure:
@@ -100,7 +100,7 @@ class StoredReferenceSets(ReferenceSets):
         for question, references in entries:
             payload = json.dumps([question, *references], ensure_ascii=False).encode()
             name = blake2b(payload, digest_size=HASH_BYTES).digest()
-            values[name] = sealed(group + name, payload)
+            values[name] = packed(group + name, payload)
         return await self._store.add_members(group, values)
 
     def _answer_key(self, reference_set: str, question: str, reference: str) -> bytes:

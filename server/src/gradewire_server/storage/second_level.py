@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from gradewire_server.domain.needs import Source, Tier
-from gradewire_server.storage.codec import seal
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.storage.codec import pack
 from gradewire_server.storage.keys import EntryKind
 
 
@@ -25,9 +25,9 @@ class Write(NamedTuple):
     dims: int
     kind: EntryKind = EntryKind.SENTENCE
 
-    def sealed(self, expires_unix_s: int) -> bytes:
+    def packed(self, expires_unix_s: int) -> bytes:
         """As the value to store; 0 for never expiring."""
-        return seal(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
+        return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
 CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256}
@@ -38,7 +38,7 @@ class SecondLevel(Protocol):
     """A store of checked values. Nothing it does can change a vector, delay one for long, or raise."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> AnswerSource:
         """What its answers are counted as."""
 
     @property

@@ -48,15 +48,12 @@ class StorageTelemetry:
         )
         self.set_breaker(BreakerState.CLOSED)
 
-    def watch(self, memory: SegmentedLru) -> None:
+    def expose(self, memory: SegmentedLru) -> None:
         """Shows how full the in-process cache is, read when it is asked for."""
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
-        counters = memory.counters
         self.registry.register(
-            _ReadCounter(
-                f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: counters.evicted_entries
-            )
+            _ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
         )
 
     def set_breaker(self, state: BreakerState) -> None:

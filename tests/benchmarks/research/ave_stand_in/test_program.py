@@ -72,6 +72,15 @@ def test_the_file_goes_into_bench_ave(tmp_path: Path) -> None:
     assert figures.exit_code == 0, figures.output
 
 
+def test_wordnets_files_are_those_of_the_servers_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, out = write_rows(tmp_path / "rows.jsonl", ROWS), tmp_path / "standin.jsonl"
+    monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(wordnet_files()))
+    done = made(file, "--out", out)
+    assert done.exit_code == 0, done.output
+    monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(tmp_path))
+    assert f"WordNet's files in {tmp_path} cannot be read" in " ".join(made(file, "--out", out).stderr.split())
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [

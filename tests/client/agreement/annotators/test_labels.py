@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
+from tests.support.examples import example_count
 
 from gradewire.agreement.annotators.alpha import LEVELS, alpha_of_draws
 from gradewire.agreement.annotators.kappa import MAX_COLUMNS, kappa_of_draws
@@ -31,7 +32,7 @@ def with_weights(matrix: list[list[float]], times: list[int]) -> tuple[np.ndarra
 
 
 @given(MATRICES, st.lists(st.integers(0, 3), min_size=1, max_size=15))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 def test_alpha_of_a_draw_is_that_of_krippendorff_on_the_drawn_items(
     matrix: list[list[float]], times: list[int]
 ) -> None:
@@ -45,7 +46,7 @@ def test_alpha_of_a_draw_is_that_of_krippendorff_on_the_drawn_items(
 
 
 @given(MATRICES, st.lists(st.integers(0, 3), min_size=1, max_size=15))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 def test_kappa_of_a_draw_is_that_of_scikit_learn_on_the_drawn_items(
     matrix: list[list[float]], times: list[int]
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as sk
+from tests.support.examples import example_count
 
 from gradewire.agreement import ALL_STATISTICS, JudgedRows, agreement
 from gradewire.agreement.bootstrap.joint import JointBootstrap
@@ -71,7 +72,7 @@ def expected(rows: list[tuple[float, float, float, int]]) -> dict[Statistic, flo
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 def test_every_statistic_equals_that_of_the_libraries(rows: list[tuple[float, float, float, int]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

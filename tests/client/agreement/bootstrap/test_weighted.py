@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.support.examples import example_count
 
 from gradewire.agreement.bootstrap import weighted
 from gradewire.agreement.point_estimates import auc, point_values
@@ -25,7 +26,7 @@ def same(ours: float, theirs: float) -> bool:
 
 
 @given(TABLES)
-@settings(max_examples=100)
+@settings(max_examples=example_count(100))
 def test_every_statistic_of_a_draw_equals_scipy_on_the_repeated_rows(table: list[tuple[float, float, int]]) -> None:
     x, y, times = columns(table)
     drawn_x, drawn_y = np.repeat(x, times.astype(int)), np.repeat(y, times.astype(int))

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, fit_form, log_odds, tree_form
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)
@@ -81,7 +82,7 @@ def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[
         provenance = {"metric_version": 1, "model": "m", "model_digest": "a" * 64, "rows": {"count": ROWS}}
         form = fit_form(trees, points, HeldOut(probabilities[labels], probabilities[~labels]), provenance)
         # The metric has them in another order, and one more.
-        known = [ColumnRule("other", 0), *map(ColumnRule, reversed(NAMES), reversed(DIRECTIONS))]
+        known = [Feature("other", 0), *map(Feature, reversed(NAMES), reversed(DIRECTIONS))]
         return form, read_fit(json.dumps(form), known, version=1)
 
     return build

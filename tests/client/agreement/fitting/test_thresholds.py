@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.support.examples import example_count
 
 from gradewire.agreement.fitting.thresholds import (
     WEIGHTS,
@@ -39,7 +40,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.parametrize("objective", ["accuracy", "balanced_accuracy", "f1"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 @given(rows=ROWS)
 def test_no_threshold_does_better(objective: Objective, rows: list[tuple[float, bool]]) -> None:
     scores, right = np.array([score for score, _ in rows]), np.array([each for _, each in rows])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from tests.support.examples import example_count
 
 from gradewire.cli.input.columns import Row, RowOptions, open_rows
 from gradewire.cli.input.records import Format, Record, count_rows, format_of, read_records
@@ -50,7 +51,7 @@ def rows_of(path: Path, format_: Format, options: RowOptions | None = None) -> l
 
 @pytest.mark.parametrize("format_", ["jsonl", "json", "csv", "parquet"])
 @given(table=TABLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 def test_rows_come_back_as_they_were_written(
     format_: Format, table: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -64,7 +65,7 @@ def test_rows_come_back_as_they_were_written(
 
 
 @given(table=TABLES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=example_count(30), deadline=None)
 def test_the_digest_does_not_depend_on_the_format(
     table: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -77,7 +78,7 @@ def test_the_digest_does_not_depend_on_the_format(
 
 
 @given(table=TABLES, field=st.sampled_from(["id", "question", "prediction"]), extra=FILLED)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=example_count(60), deadline=None)
 def test_the_digest_changes_with_the_content(
     table: list[dict[str, Any]], field: str, extra: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -90,7 +91,7 @@ def test_the_digest_changes_with_the_content(
 
 
 @given(data=st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 def test_any_bytes_are_rows_or_an_input_error(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("rows") / "rows"
     for format_ in ("jsonl", "csv", "json"):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire.cli.input.columns import Row
 from gradewire.cli.output.results_file import ResultsFile, encode_row, read_results
@@ -51,7 +52,7 @@ def contents(path: Path) -> list[dict[str, Any]]:
     torn=st.integers(0, 40),
     stops=st.lists(st.integers(0, 4), max_size=3),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 def test_any_state_of_the_file_ends_as_a_straight_run(
     kinds: list[str], behind: int, torn: int, stops: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

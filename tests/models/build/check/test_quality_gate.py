@@ -10,9 +10,9 @@ from tests.models.build.quantize.quantized_models import build_beside_base, int8
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.build import Check, build_model
-from gradewire_models.build.check.quality_gate import accept_variant, check_acceptance, spearman
+from gradewire_models.build.check.quality_gate import check_quality, compare_with_base, spearman
 from gradewire_models.build.check.quality_rows import AnswerRow, AnswerRows, own_rows, read_rows
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.publish.describe import write_model
 from gradewire_models.cli.group import models
 from gradewire_models.errors import BuildError, ModelNotBuiltError
@@ -46,18 +46,18 @@ def repository(bert: Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_variant_that_hardly_changes_scores_is_accepted(repository: Path) -> None:
-    checks = accept_variant(repository, "good", "tiny-bert", rows())
+    checks = compare_with_base(repository, "good", "tiny-bert", rows())
     assert passed(checks) == {"operators": True, "scores of sbert": True, "scores of sfve": True}, checks
 
 
 def test_a_variant_that_changes_scores_is_refused_with_figures(repository: Path) -> None:
-    checks = accept_variant(repository, "clipped", "tiny-bert", rows())
+    checks = compare_with_base(repository, "clipped", "tiny-bert", rows())
     assert passed(checks) == {"operators": True, "scores of sbert": False, "scores of sfve": False}
     assert "largest change 0." in checks[1].detail
 
 
 def test_too_few_rows_prove_nothing(repository: Path) -> None:
-    assert passed(accept_variant(repository, "good", "tiny-bert", rows(499)))["rows"] is False
+    assert passed(compare_with_base(repository, "good", "tiny-bert", rows(499)))["rows"] is False
 
 
 def test_dynamic_quantization_is_refused_whatever_its_scores(bert: Package, repository: Path, tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_dynamic_quantization_is_refused_whatever_its_scores(bert: Package, repo
     target = repository / "dynamic"
     target.mkdir()
     (target / "tokenizer.json").write_bytes((tmp_path / "tiny-bert/tokenizer.json").read_bytes())
-    facts = replace(int8_variant(bert), name="dynamic").facts
-    write_model(target, facts, seal(onnx.load(dynamic)))
-    checks = accept_variant(repository, "dynamic", "tiny-bert", rows())
+    facts = replace(int8_variant(bert), name="dynamic").metadata
+    write_model(target, facts, add_fingerprint(onnx.load(dynamic)))
+    checks = compare_with_base(repository, "dynamic", "tiny-bert", rows())
     assert passed(checks)["operators"] is False
     assert "depends on its batch mates" in checks[0].detail
 
@@ -90,15 +90,15 @@ def _drop_fingerprint(model: onnx.ModelProto) -> None:
 
 
 def test_only_variants_are_compared(repository: Path) -> None:
-    assert check_acceptance(repository, "tiny-bert", None) == []
+    assert check_quality(repository, "tiny-bert", None) == []
 
 
 def test_a_missing_base_is_named(repository: Path, bert: Package, tmp_path: Path) -> None:
     build_model(int8_variant(bert), tmp_path, wheels=bert.wheels)
     with pytest.raises(ModelNotBuiltError, match="tiny-bert"):
-        check_acceptance(tmp_path, "tiny-bert-int8", None)
+        check_quality(tmp_path, "tiny-bert-int8", None)
     with pytest.raises(ModelNotBuiltError):
-        check_acceptance(repository, "absent", None)
+        check_quality(repository, "absent", None)
 
 
 def test_verify_prints_what_a_variant_does_to_scores(repository: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.build import Check, verify_built
-from gradewire_models.build.graph.fingerprint import SealedGraph
+from gradewire_models.build.graph.fingerprint import FingerprintedGraph
 from gradewire_models.build.publish.describe import write_model
 from gradewire_models.build.reference.golden import load_golden, save_golden
 from gradewire_models.catalog.loading import CatalogModel
@@ -26,7 +26,7 @@ def describe_anew(directory: Path, model: CatalogModel, *, fingerprint: int) -> 
     """Makes the description fit whatever the files are now, so that only the computation is wrong."""
     content = (directory / "1/model.onnx").read_bytes()
     shutil.rmtree(directory / "1")
-    write_model(directory, model.facts, SealedGraph(content, fingerprint))
+    write_model(directory, model.metadata, FingerprintedGraph(content, fingerprint))
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-mpnet"])

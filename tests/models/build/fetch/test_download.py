@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Progress, build_model, downloads_directory
-from gradewire_models.build.fetch.download import download_wheels
+from gradewire_models.build import Progress, build_model
+from gradewire_models.build.fetch.download import download_wheels, downloads_directory
 from gradewire_models.errors import DigestMismatchError, DownloadError
 
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
 from gradewire_models.build.graph.encoder import encoder_graph
-from gradewire_models.build.graph.fingerprint import seal
+from gradewire_models.build.graph.fingerprint import add_fingerprint
 from gradewire_models.build.reference.encoder import reference_vectors
 from gradewire_models.build.weights.encoder import read_encoder
 from gradewire_models.runtime import onnxruntime
@@ -24,7 +25,7 @@ lengths_of_a_batch = st.lists(st.one_of(st.integers(1, 12), st.integers(1, MAX_T
 
 @cache
 def graph_of(package: Package) -> bytes:
-    return seal(encoder_graph(read_encoder(package.weights, package.model), package.model)).content
+    return add_fingerprint(encoder_graph(read_encoder(package.weights, package.model), package.model)).content
 
 
 @cache
@@ -51,7 +52,7 @@ def run(package: Package, texts: list[NDArray[np.int64]], *, padding: int = 0, e
 
 
 @both
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=example_count(15))
 @given(lengths=lengths_of_a_batch, seed=st.integers(0, 1000))
 def test_every_output_agrees_with_the_reference_in_any_batch(
     packages: dict[str, Package], architecture: str, lengths: list[int], seed: int
@@ -68,7 +69,7 @@ def test_every_output_agrees_with_the_reference_in_any_batch(
 
 
 @both
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=example_count(10))
 @given(lengths=lengths_of_a_batch, seed=st.integers(0, 1000), padding=st.integers(0, len(WORDS) - 1))
 def test_neighbours_padding_and_width_change_nothing(
     packages: dict[str, Package], architecture: str, lengths: list[int], seed: int, padding: int
@@ -121,7 +122,9 @@ def test_longer_texts_than_the_model_takes_fail(packages: dict[str, Package], ar
 @both
 def test_the_same_weights_give_the_same_bytes(packages: dict[str, Package], architecture: str) -> None:
     package = packages[architecture]
-    assert seal(encoder_graph(read_encoder(package.weights, package.model), package.model)).content == graph_of(package)
+    assert add_fingerprint(
+        encoder_graph(read_encoder(package.weights, package.model), package.model)
+    ).content == graph_of(package)
 
 
 @both

@@ -12,7 +12,7 @@ from tests.support.models.tiny_models import Package
 from gradewire_models.build import build_model
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish.exchange import exchange
-from gradewire_models.build.publish.publish import place, workspace
+from gradewire_models.build.publish.publish import publish_model, workspace
 from gradewire_models.repository.built import BuiltModel, load_built
 
 SWAPS = 25
@@ -29,7 +29,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory, bert: Package) -> list[Built
 def put(model: BuiltModel, repository: Path) -> None:
     with workspace(repository, model.name, ignore) as directory:
         shutil.copytree(model.directory, directory / model.name)
-        place(directory / model.name, repository)
+        publish_model(directory / model.name, repository)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A description that is not what a build would write: found, named, written anew."""
+"""A description that is not what a build would write: found, named, rewritten."""
 
 import json
 import shutil
@@ -194,13 +194,13 @@ def test_a_model_of_no_catalog_is_renewed_by_name(directory: Path) -> None:
     assert run("verify", NAME, "--repository", directory.parent).exit_code == 1
     result = run("build", NAME, "--repository", directory.parent)
     assert result.exit_code == 0
-    assert "written anew" in result.output
+    assert "rewritten" in result.output
     found, _ = read_config(directory / "config.pbtxt")
     sound.parameters["gradewire.catalog_version"].string_value = "0"  # it is in no catalog indeed
     assert found == sound
     again = run("build", NAME, "--repository", directory.parent)
     assert "already there" in again.output
-    assert "anew" not in again.output
+    assert "rewritten" not in again.output
     assert run("build", NAME, "--instances", 4, "--threads", 2, "--repository", directory.parent).exit_code == 0
     assert served(directory) == (4, "2")
     assert run("verify", NAME, "--repository", directory.parent).exit_code == 0

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from tests.models.build.weights.tiny_adapters import ALPHA, RANK, settings_of, shapes_of, tensors_of, write_adapter
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, Package
 
 from gradewire_models.build.weights.adapter_config import read_adapter_config
@@ -175,7 +176,7 @@ _json = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=example_count(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(field=st.sampled_from([*settings_of("bert"), "anything"]), value=_json)
 def test_any_setting_is_read_or_refused_by_name(adapter: Path, field: str, value: object) -> None:
     change_settings(adapter, **{field: value})

@@ -16,8 +16,8 @@ from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, Package
 from gradewire_models.build import BuildResult, build_model, renew_exported, user_adapted, verify_built
 from gradewire_models.build.reference.golden import load_golden
 from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS, AdapterSource
-from gradewire_models.catalog.facts import AdapterFacts
 from gradewire_models.catalog.loading import find_model, load_catalog
+from gradewire_models.catalog.metadata import AdapterMetadata
 from gradewire_models.cli import build as cli_build
 from gradewire_models.cli.group import models
 from gradewire_models.errors import BuildError, CatalogError, DigestMismatchError, VerificationError
@@ -93,7 +93,7 @@ def test_the_model_says_what_it_is_made_of(build: Callable[..., BuildResult], ad
 def test_without_gradewires_own_file_the_base_decides(bert: Package, tmp_path: Path) -> None:
     model = user_adapted(write_adapter(tmp_path / "plain", "bert"), bert.model)
     assert (model.max_tokens, model.licence, model.adapter and model.adapter.text_form) == (MAX_TOKENS, "", "")
-    assert AdapterFacts(base="tiny-bert", sha256="0" * 64).remark == ""
+    assert AdapterMetadata(base="tiny-bert", sha256="0" * 64).remark == ""
 
 
 def test_the_same_adapter_is_built_once_and_another_replaces_it(
@@ -249,7 +249,7 @@ def test_an_entry_of_the_catalog_is_its_base_with_other_weights(tmp_path: Path) 
         ("max_tokens = 128\ntext", "max_tokens = 257\ntext", "max_tokens should be at most 256"),
         ('licence = "MIT"\n', "", "licence is missing"),
         ('licence = "MIT"\n', 'licence = "MIT"\ndims = 3\n', "unknown dims"),
-        ('text_form = "sfve"', "text_form = 1", "strings only"),
+        ('text_form = "sfve"', "text_form = 1", "text_form should be str"),
         ('name = "mine"', 'name = "all-mpnet-base-v2"', "listed twice"),
         ('name = "mine"', 'name = "../mine"', "a name is letters"),
         ('"adapter_config.json" = "0', '"adapter_config.json" = "x', "64 lower-case hex"),

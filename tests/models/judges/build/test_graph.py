@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.models.judges.build.int8_by_hand import Array, last_logits
 from tests.models.judges.build.tiny_judges import TinyJudge, vocabulary, write_gguf
+from tests.support.examples import example_count
 
 from gradewire_models.errors import BuildError
 from gradewire_models.judges import load_judge
@@ -66,7 +67,7 @@ def test_eight_bits_stay_near_plain_float32(
         assert np.corrcoef(own, its)[0, 1] > 0.995
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=example_count(20))
 @given(texts=st.lists(TEXT, min_size=1, max_size=6), prefix=TEXT, more=TEXT)
 def test_a_text_gets_the_same_bits_in_any_company(
     session: JudgeSession, texts: list[list[int]], prefix: list[int], more: list[int]

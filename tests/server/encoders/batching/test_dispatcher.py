@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.encoders.batching.ends import EndingJob, ended, watch
+from tests.support.examples import example_count
 
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.batching.dispatcher import AsyncDispatcher, DispatchLimits
@@ -106,7 +107,7 @@ async def test_a_short_call_is_not_cut_below_the_cost_of_a_run() -> None:
     await working.close(CLOSING)
 
 
-@settings(max_examples=40)
+@settings(max_examples=example_count(40))
 @given(
     st.lists(st.lists(st.integers(1, 120), min_size=1, max_size=8), min_size=1, max_size=8),
     st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
+from tests.support.examples import example_count
 from tests.support.models.tiny_models import make_package
 from tokenizers import Tokenizer
 
@@ -23,7 +24,7 @@ from gradewire_models.build import build_model
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends
-from gradewire_server.domain.needs import Source, Tier, TokenVectors
+from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.settings.cache import CacheConfig
 from gradewire_server.settings.compute import ComputeConfig
@@ -72,8 +73,8 @@ async def test_alone_in_a_batch_cold_warm_and_by_itself_are_the_same(open_backen
     together = await open_backends()
     cold = await together.ports.embeddings.embed("", _TEXTS, tiers(len(_TEXTS)))
     warm = await together.ports.embeddings.embed("", _TEXTS, tiers(len(_TEXTS)))
-    assert set(cold.sources) == {Source.COMPUTED}
-    assert set(warm.sources) == {Source.MEMORY}
+    assert set(cold.sources) == {AnswerSource.COMPUTED}
+    assert set(warm.sources) == {AnswerSource.MEMORY}
     assert np.array_equal(cold.values, warm.values)
     assert cold.truncated.tolist() == [text.startswith("word word") for text in _TEXTS]
     alone = await open_backends(compute=ComputeConfig(workers=1, max_batch_texts=1))
@@ -93,10 +94,10 @@ async def test_token_vectors_come_with_the_sentence_vector(open_backends: OpenBa
     assert [text[start:end] for start, end in item.offsets] == ["Zoë", "saw", "two", "cats", "."]
     assert item.tokens.shape == (5, 384)
     sentence = await engine.ports.embeddings.embed("", [text], tiers(1))
-    assert sentence.sources[0] == Source.MEMORY
+    assert sentence.sources[0] == AnswerSource.MEMORY
     assert np.array_equal(sentence.values[0], item.sentence)
     again = await engine.ports.embeddings.embed_tokens("", [text], tiers(1))
-    assert again.sources[0] == Source.MEMORY
+    assert again.sources[0] == AnswerSource.MEMORY
     assert isinstance(again.items[0], TokenVectors)
     assert np.array_equal(again.items[0].tokens, item.tokens)
 
@@ -117,8 +118,8 @@ async def test_calls_at_the_same_time_compute_a_text_once(open_backends: OpenBac
     engine = await open_backends(registry=registry)
     replies = await asyncio.gather(*(engine.ports.embeddings.embed("", _TEXTS[:6], tiers(6)) for _ in range(5)))
     sources = np.concatenate([reply.sources for reply in replies]).tolist()
-    assert sources.count(Source.COMPUTED) == 6
-    assert sources.count(Source.JOINED) == 24
+    assert sources.count(AnswerSource.COMPUTED) == 6
+    assert sources.count(AnswerSource.JOINED) == 24
     assert all(np.array_equal(reply.values, replies[0].values) for reply in replies)
     assert registry.get_sample_value("gradewire_engine_texts_total", {"source": "joined"}) == 24
     assert registry.get_sample_value("gradewire_engine_in_flight_texts") == 0
@@ -267,7 +268,7 @@ async def test_windows_do_not_push_out_references(open_backends: OpenBackends) -
     await engine.ports.embeddings.embed("", references, tiers(50, Tier.REFERENCE))
     await engine.ports.embeddings.embed("", [f"w {n}" for n in range(1200)], tiers(1200))
     reply = await engine.ports.embeddings.embed("", references, tiers(50, Tier.REFERENCE))
-    assert set(reply.sources) == {Source.MEMORY}
+    assert set(reply.sources) == {AnswerSource.MEMORY}
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +288,7 @@ def engines(minilm: Path, runner: asyncio.Runner) -> Iterator[list[Backends]]:
         runner.run(engine.close())
 
 
-@settings(max_examples=25)
+@settings(max_examples=example_count(25))
 @given(seed=st.integers(0, 2**32), delays_ms=st.lists(st.integers(0, 40), min_size=8, max_size=8))
 def test_cancelling_half_of_the_calls_leaves_the_others_right(
     runner: asyncio.Runner, engines: list[Backends], seed: int, delays_ms: list[int]

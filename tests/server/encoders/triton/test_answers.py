@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from tests.support.fakes.fake_triton import FakeTriton, Tensors
 
 from gradewire_server.backends import Backends
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.triton import TritonConfig
@@ -177,7 +177,7 @@ async def test_what_is_in_memory_is_answered_while_triton_fails(engine: Backends
         await ask(engine, f"new {number}")
     reply = await engine.ports.embeddings.embed("", ["known"], [Tier.WINDOW])
     assert not reply.failures
-    assert reply.sources[0] == Source.MEMORY
+    assert reply.sources[0] == AnswerSource.MEMORY
 
 
 async def test_a_full_queue_says_so_and_leaves_the_breaker_closed(engine: Backends, fake: FakeTriton) -> None:

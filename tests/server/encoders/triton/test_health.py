@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradewire_server.encoders.triton.health import Evidence, ModelHealth
+from gradewire_server.encoders.triton.health import FailureEvidence, ModelHealth
 from gradewire_server.triton.counts import Counts
 from gradewire_server.triton.errors import Fault
 
@@ -20,7 +20,7 @@ from gradewire_server.triton.errors import Fault
 )
 def test_evidence_has_to_go_on(at_s: list[float], *, enough: bool) -> None:
     now_s = 0.0
-    evidence = Evidence(lambda: now_s)
+    evidence = FailureEvidence(lambda: now_s)
     for now_s in at_s:  # noqa: B007 - the clock
         evidence.add()
     assert evidence.lasting is enough

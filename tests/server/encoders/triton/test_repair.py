@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.encoders.triton import repair as triton_repair
-from gradewire_server.encoders.triton.health import Evidence, ModelHealth
+from gradewire_server.encoders.triton.health import FailureEvidence, ModelHealth
 from gradewire_server.encoders.triton.repair import Repair
 from gradewire_server.encoders.triton.telemetry import TritonTelemetry
 from gradewire_server.triton.client import TritonClient
@@ -14,11 +14,11 @@ MODEL = "tiny-bert"
 
 
 class Link(TritonClient):
-    """A Triton that another front mends too, at a moment of the test's choice.
+    """A Triton that another replica mends too, at a moment of the test's choice.
 
     Args:
         counts: Requests answered well and in vain, look by look.
-        begun_after: Looks at statistics after which the other front has begun to unload.
+        begun_after: Looks at statistics after which the other replica has begun to unload.
     """
 
     def __init__(self, *counts: tuple[int, int], begun_after: int = 99) -> None:
@@ -48,7 +48,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def ill_case() -> ModelHealth:
     health = ModelHealth()
     seconds = iter([0.0, 0.0, 0.0, 1.1, 1.1, 2.2, 2.2])
-    health.evidence = Evidence(lambda: next(seconds, 2.2))
+    health.evidence = FailureEvidence(lambda: next(seconds, 2.2))
     for _ in range(3):
         health.evidence.add()
     assert health.evidence.lasting

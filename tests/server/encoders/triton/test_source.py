@@ -19,7 +19,7 @@ from tests.support.servers.triton import TritonServer
 from gradewire_models.build import build_model
 from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends
-from gradewire_server.domain.needs import Source, Tier, TokenVectors
+from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.triton import TritonConfig
@@ -65,7 +65,7 @@ async def test_vectors_are_the_embedded_engines(both: tuple[Backends, Backends])
     sentences = [await engine.ports.embeddings.embed("", TEXTS, windows(len(TEXTS))) for engine in both]
     for reply in sentences:
         assert not reply.failures
-        assert set(reply.sources) == {Source.COMPUTED}
+        assert set(reply.sources) == {AnswerSource.COMPUTED}
     assert gap(sentences[0].values, sentences[1].values) < _SAME
     assert np.einsum("ij,ij->i", sentences[0].values, sentences[1].values).min() > 1 - 1e-5
     assert np.array_equal(sentences[0].truncated, sentences[1].truncated)
@@ -76,7 +76,7 @@ async def test_vectors_are_the_embedded_engines(both: tuple[Backends, Backends])
         assert np.array_equal(there.offsets, here.offsets)
         assert np.abs(there.tokens - here.tokens).max() < 2e-2  # float16 steps of values around 10
     again = await remote.ports.embeddings.embed("", TEXTS, windows(len(TEXTS)))
-    assert set(again.sources) == {Source.MEMORY}
+    assert set(again.sources) == {AnswerSource.MEMORY}
     assert np.array_equal(again.values, sentences[0].values)
 
 
@@ -100,7 +100,7 @@ async def test_a_text_is_computed_once_however_many_ask(both: tuple[Backends, Ba
     assert triton.inference_count(MINILM) - before == 12
     assert all(np.array_equal(reply.values, replies[0].values) for reply in replies)
     sources = np.concatenate([reply.sources for reply in replies]).tolist()
-    assert (sources.count(Source.COMPUTED), sources.count(Source.JOINED)) == (12, 48)
+    assert (sources.count(AnswerSource.COMPUTED), sources.count(AnswerSource.JOINED)) == (12, 48)
 
 
 async def test_cancelled_calls_take_nothing_from_others(both: tuple[Backends, Backends]) -> None:
@@ -290,10 +290,10 @@ async def test_a_model_that_is_replaced_under_load_is_followed_and_never_mixed(
 async def test_a_model_that_only_triton_knows_is_refused_with_both_digests_until_it_lies_here_too(
     shape: Shape, models: Models, tmp_path: Path
 ) -> None:
-    front = tmp_path / "front"
-    shutil.copytree(models.repositories[0], front)
-    (front / TINY / "1" / "model.onnx").unlink()  # a front needs description and tokenizer alone
-    async with opened(front, shape.triton) as apart:
+    replica = tmp_path / "replica"
+    shutil.copytree(models.repositories[0], replica)
+    (replica / TINY / "1" / "model.onnx").unlink()  # a replica needs description and tokenizer alone
+    async with opened(replica, shape.triton) as apart:
         assert apart.engine.health().models == {TINY: True}
         shape.replace(models.repositories[1])
         await asyncio.to_thread(shape.triton.load, TINY)

@@ -34,7 +34,7 @@ def test_auto_takes_int8_where_the_processor_computes_it_exactly(
     judge = load_judge(smollm2_repository(), NAME)
     status = listed(smollm2_repository(), form=wanted)[NAME]
     assert status.state == "built"
-    assert (status.digest, status.numeric_class) == (judge.digests[runs], judge.numeric_classes[runs])
+    assert (status.digest, status.precision) == (judge.digests[runs], judge.numeric_classes[runs])
     assert status.kind == "judge"
     assert status.remarks == judge.remarks
 

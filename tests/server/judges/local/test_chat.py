@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_models.judges import load_judge
@@ -67,7 +68,7 @@ _texts = st.text(st.characters(max_codepoint=0x3FFFF, categories=("L", "N", "P",
 
 
 @given(_texts, _texts, _texts)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=example_count(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_text_becomes_markup_and_none_is_lost(
     tokenizer: ChatTokenizer, lead: str, prediction: str, opening: str
 ) -> None:

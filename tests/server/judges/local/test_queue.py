@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, QueueLimits
@@ -275,7 +276,7 @@ async def test_fixed_turns_of_what_has_ended_make_room() -> None:
     assert state in [each for planned in runs(queue) for each in planned.run.drop]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=example_count(50), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([A, B, ()]), st.integers(1, 30), st.integers(0, 6)), max_size=12),
     st.sampled_from([4, 10, 40]),

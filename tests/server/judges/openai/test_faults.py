@@ -371,7 +371,7 @@ def test_addresses_and_keys_that_are_none_are_refused_at_start(url: str, token: 
 async def test_its_public_face_is_its_name() -> None:
     source = OpenAIJudges(RemoteJudgeConfig("http://127.0.0.1:1/v1", "m"), Counted())
     (status,) = source.listed()
-    assert (status.name, status.kind, status.numeric_class, status.state) == ("m", "judge", "remote", "built")
+    assert (status.name, status.kind, status.precision, status.state) == ("m", "judge", "remote", "built")
     assert len(status.digest) == 64
     other = OpenAIJudges(RemoteJudgeConfig("http://127.0.0.1:1/v1", "n"), Counted()).listed()[0]
     assert other.digest != status.digest

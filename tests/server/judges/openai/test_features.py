@@ -13,7 +13,7 @@ from tests.server.judges.remote.remote import Counted, choose, generate, opened
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.judge import Choice
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.openai.answers import said
 from gradewire_server.judges.openai.backend import OpenAIJudges
@@ -82,7 +82,7 @@ async def test_one_odd_item_changes_nothing_for_others(odd: bytes | None) -> Non
             assert isinstance(failure, Failure)
             assert failure.status in {Status.UNPARSABLE, Status.INTERNAL}
         assert (await judge.choose(choose(), deadline_s=None)).answer == before
-        assert judge.status.numeric_class == "remote"
+        assert judge.status.precision == "remote"
     assert server.heard[-1].body.keys() == server.heard[0].body.keys()
     # However many odd ones there are, our own question is not sent each time.
     assert sum(map(own, server.heard)) <= 1
@@ -99,7 +99,7 @@ async def test_what_a_server_does_not_do_is_left_out_and_its_verdicts_are_of_ano
         assert len(server.heard) == asked + 1
         assert not {"logprobs", "structured_outputs", "continue_final_message"} & server.heard[-1].body.keys()
         assert judge.status.digest == full.digest
-        assert judge.status.numeric_class == "remote without logprobs, constrains, continues"
+        assert judge.status.precision == "remote without logprobs, constrains, continues"
         assert "logprobs" in judge.status.remarks[-1]
 
 
@@ -114,7 +114,7 @@ async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
         answer = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(answer, Choice)
         assert answer.mass is not None
-        assert judge.status.numeric_class == "remote"
+        assert judge.status.precision == "remote"
         asked = len(server.heard)
         await judge.choose(choose(), deadline_s=None)
         assert len(server.heard) == asked + 1
@@ -139,7 +139,7 @@ async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(
         answers.knows = ALL  # the server was replaced while nobody looked
         after = bench()
         reply = await after.service.choose(choose())
-        assert reply.source is Source.COMPUTED
+        assert reply.source is AnswerSource.COMPUTED
         assert isinstance(reply.answer, Choice)
         assert reply.answer.mass is not None
         await after.service.close()

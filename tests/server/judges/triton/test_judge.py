@@ -1,4 +1,4 @@
-"""Judges on Triton's vLLM backend: the real tritonserver, the backend's stand-in, SmolLM2."""
+"""Judges on Triton's vLLM backend: the real tritonserver, its emulated backend, SmolLM2."""
 
 import asyncio
 import math

@@ -12,7 +12,7 @@ from tests.support.judges.scripted import ScriptedJudges, choice, judge_status
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.judge import Choose, Generate
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.opening import open_stores
 from gradewire_server.storage.telemetry import StorageTelemetry
@@ -42,7 +42,7 @@ async def test_verdicts_outlive_the_process_and_stay_the_same(open_disk: Callabl
     for need in (choose(), generate()):
         cold, _ = await asked_again(stores, need)
         warm, asked = await asked_again(stores, need)
-        assert (cold.source, warm.source, asked) == (Source.COMPUTED, Source.DISK, [])
+        assert (cold.source, warm.source, asked) == (AnswerSource.COMPUTED, AnswerSource.DISK, [])
         assert warm.answer == cold.answer
     await stores.vectors.close()
     await stores.prepared.close()
@@ -53,7 +53,7 @@ async def test_servers_share_verdicts_over_redis(valkey: ValkeyServer) -> None:
     stores = await open_stores(CacheConfig(redis=RedisConfig(url=valkey.url)), telemetry)
     cold, _ = await asked_again(stores, choose())
     warm, asked = await asked_again(stores, choose())
-    assert (cold.source, warm.source, asked) == (Source.COMPUTED, Source.REDIS, [])
+    assert (cold.source, warm.source, asked) == (AnswerSource.COMPUTED, AnswerSource.REDIS, [])
     assert warm.answer == cold.answer
     assert stores.vectors is not None
     await stores.vectors.close()
@@ -65,10 +65,10 @@ async def test_another_tenant_or_build_or_arithmetic_meets_no_verdict(open_disk:
     await asked_again(stores, choose())
     rebuilt, other_class = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     rebuilt.known["scripted"]._status = judge_status("scripted", digest="1" * 64)
-    other_class.known["scripted"]._status = replace(judge_status("scripted"), numeric_class="another")
+    other_class.known["scripted"]._status = replace(judge_status("scripted"), precision="another")
     for bench in ({"namespace": "m"}, {"source": rebuilt}, {"source": other_class}):
         reply, asked = await asked_again(stores, choose(), **bench)
-        assert reply.source is Source.COMPUTED
+        assert reply.source is AnswerSource.COMPUTED
         assert len(asked) == 1
     await stores.vectors.close()
     await stores.prepared.close()
@@ -81,10 +81,10 @@ async def test_a_cut_answer_is_kept_in_this_process_only(open_disk: Callable[[],
     source.script.on_choose = lambda need: choice(need, (1, 3), truncated=True)
     bench = Bench(source=source, second=stores.vectors)
     first = await bench.service.choose(choose())
-    assert (await bench.service.choose(choose())).source is Source.MEMORY
+    assert (await bench.service.choose(choose())).source is AnswerSource.MEMORY
     await bench.service.close()
     again, _ = await asked_again(stores, choose())
-    assert again.source is Source.COMPUTED
+    assert again.source is AnswerSource.COMPUTED
     assert first.answer.truncated
     await stores.vectors.close()
     await stores.prepared.close()
@@ -108,7 +108,7 @@ async def test_a_damaged_verdict_is_asked_anew(open_disk: Callable[[], Any]) -> 
     await asked_again(stores, choose())
     damaged: Any = Damaging(stores.vectors)
     fresh = Bench(second=damaged)
-    assert (await fresh.service.choose(choose())).source is Source.COMPUTED
+    assert (await fresh.service.choose(choose())).source is AnswerSource.COMPUTED
     await fresh.service.close()
     await stores.vectors.close()
     await stores.prepared.close()

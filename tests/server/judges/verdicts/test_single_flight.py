@@ -8,7 +8,7 @@ from tests.server.judges.bench import Bench, choose, held
 from tests.support.judges.scripted import ScriptedJudges, preferring
 
 from gradewire_server.domain.judge import Choice, Choose
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.verdicts.queue_limit import QueueLimit
@@ -24,7 +24,7 @@ async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None
     replies = await asyncio.gather(*tasks)
     assert len(bench.source.script.asked) == 1
     assert len({reply.answer for reply in replies}) == 1
-    assert sorted(reply.source for reply in replies) == [Source.JOINED] * 9 + [Source.COMPUTED]
+    assert sorted(reply.source for reply in replies) == [AnswerSource.JOINED] * 9 + [AnswerSource.COMPUTED]
 
 
 async def test_one_who_leaves_takes_nothing_from_those_who_stay(bench: Bench) -> None:
@@ -52,14 +52,14 @@ async def test_the_last_one_who_leaves_ends_the_work(bench: Bench) -> None:
     assert judge.cancelled == 1
     gate.set_result(None)
     judge.gate = lambda: None
-    assert (await bench.service.choose(choose())).source is Source.COMPUTED  # nothing half done was kept
+    assert (await bench.service.choose(choose())).source is AnswerSource.COMPUTED  # nothing half done was kept
 
 
 async def test_who_asks_the_same_while_left_work_ends_is_not_turned_away() -> None:
     judge = ScriptedJudges("scripted").known["scripted"]
     single = SingleFlightJudge(judge, QueueLimit(1))
     begun, ending, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    said = JudgeReply(Choice((0.5, 0.5), 0.9, 1), Source.COMPUTED, Timing())
+    said = JudgeReply(Choice((0.5, 0.5), 0.9, 1), AnswerSource.COMPUTED, Timing())
 
     async def slow_to_end(need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         del need, deadline_s
@@ -107,8 +107,8 @@ async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
         asked.append(deadline_s)
         if deadline_s is not None and deadline_s < 1e9:
             await asyncio.wait((first,))
-            return JudgeReply(Failure(Status.TIMEOUT, "too late"), Source.COMPUTED, Timing())
-        return JudgeReply(preferring("yes")(need), Source.COMPUTED, Timing())
+            return JudgeReply(Failure(Status.TIMEOUT, "too late"), AnswerSource.COMPUTED, Timing())
+        return JudgeReply(preferring("yes")(need), AnswerSource.COMPUTED, Timing())
 
     await bench.service._library.get("")
     judge.choose = choose_by_then

@@ -9,15 +9,14 @@ from prometheus_client import CollectorRegistry
 from tests.server.judges.bench import choose, generate
 from tests.support.judges.scripted import ScriptedJudge, ScriptedJudges
 
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.verdicts.cache import VerdictCache
+from gradewire_server.judges.verdicts.cached import MemoryCachedJudge, StoreCachedJudge
 from gradewire_server.judges.verdicts.checked import CheckedJudge
-from gradewire_server.judges.verdicts.memory import MemoryCachedJudge
 from gradewire_server.judges.verdicts.queue_limit import QueueLimit
 from gradewire_server.judges.verdicts.single_flight import SingleFlightJudge
-from gradewire_server.judges.verdicts.stored import StoreCachedJudge
 from gradewire_server.storage.lru import SegmentedLru
 from gradewire_server.storage.telemetry import StorageTelemetry
 
@@ -58,9 +57,9 @@ async def test_every_wrapper_is_a_judge(judge: ScriptedJudge, verdicts: VerdictC
 
 async def test_memory_answers_what_the_store_behind_it_kept(judge: ScriptedJudge, verdicts: VerdictCache) -> None:
     memory = MemoryCachedJudge(judge, verdicts)
-    assert [(await memory.choose(choose())).source for _ in range(2)] == [Source.COMPUTED] * 2  # it keeps nothing
+    assert [(await memory.choose(choose())).source for _ in range(2)] == [AnswerSource.COMPUTED] * 2  # it keeps nothing
     memory = MemoryCachedJudge(StoreCachedJudge(judge, verdicts), verdicts)
-    assert [(await memory.choose(choose())).source for _ in range(2)] == [Source.COMPUTED, Source.MEMORY]
+    assert [(await memory.choose(choose())).source for _ in range(2)] == [AnswerSource.COMPUTED, AnswerSource.MEMORY]
     assert len(judge.script.asked) == 3
 
 
@@ -74,12 +73,12 @@ async def test_what_was_read_in_another_way_than_its_name_says_is_not_kept(
     asking = asyncio.create_task(memory.choose(choose()))
     while not judge.running:  # noqa: ASYNC110 - nothing announces it
         await asyncio.sleep(0)
-    judge._status = replace(before, numeric_class="scripted without logprobs")
+    judge._status = replace(before, precision="scripted without logprobs")
     opened.set_result(None)
     await asking
-    assert (await memory.choose(choose())).source is Source.COMPUTED
+    assert (await memory.choose(choose())).source is AnswerSource.COMPUTED
     judge._status = before
-    assert (await memory.choose(choose())).source is Source.COMPUTED
+    assert (await memory.choose(choose())).source is AnswerSource.COMPUTED
 
 
 async def test_the_check_fails_one_need_and_lets_the_judges_own_failures_pass(judge: ScriptedJudge) -> None:

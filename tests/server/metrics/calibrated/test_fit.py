@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.calibrated_fits import DIGEST, FORM, changed, fit_text
 
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, FitError, cached_fit, fit_id, read_fit
+from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, FitError, cached_fit, fit_id, read_fit
 
 # The metric has more features than the fit reads, in another order.
-KNOWN = (ColumnRule("exact", 1), ColumnRule("unread", 0), ColumnRule("keyword", 1, 0.05))
+KNOWN = (Feature("exact", 1), Feature("unread", 0), Feature("keyword", 1, 0.05))
 
 
 def read(form: dict[str, Any] | None = None) -> CalibratedFit:

@@ -12,20 +12,20 @@ from tests.support.engines.calibrated_fits import DIGEST, FORM, fit_text, stored
 from tests.support.engines.programs import Table, at
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
+from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import CalibratedParts, Failure, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.inputs import gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
 from gradewire_server.metrics.calibrated.fit import CalibratedFit, fit_id, read_fit
-from gradewire_server.metrics.calibrated.metric import _RULES, Calibrated, CalibratedParameters, _fit, _result
+from gradewire_server.metrics.calibrated.metric import Calibrated, CalibratedParameters, _fit, _result
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 
 METRIC = Calibrated()
 MODEL = f"m@{DIGEST}"
-FACTS = ModelFacts(stored_fit(fit_text()), digest=DIGEST)
+METADATA = ModelMetadata(stored_fit(fit_text()), digest=DIGEST)
 PARAMETERS = CalibratedParameters(model=MODEL)
 VECTORS = {"red cat": at(0), "cat": at(10), "dog": at(60), "red": at(40)}
 
@@ -36,10 +36,10 @@ def graded(
     question: str = "Which?",
     table: Table | None = None,
     parameters: CalibratedParameters = PARAMETERS,
-    facts: ModelFacts = FACTS,
+    metadata: ModelMetadata = METADATA,
 ) -> Any:
     item = Item("1", question, references or ("dog",), prediction)
-    return (table or Table(VECTORS)).run(METRIC.score(item, parameters, facts))
+    return (table or Table(VECTORS)).run(METRIC.score(item, parameters, metadata))
 
 
 def test_the_terms_are_smiles() -> None:
@@ -98,7 +98,7 @@ def test_a_feature_that_does_not_apply_is_left_out() -> None:
 
 
 def test_features_alone_need_no_fit() -> None:
-    result = graded(parameters=CalibratedParameters(model=MODEL, features_only=True), facts=NO_MODEL)
+    result = graded(parameters=CalibratedParameters(model=MODEL, features_only=True), metadata=NO_MODEL)
     with_fit = graded()
     assert result.score == with_fit.parts.smile
     assert (result.correct, result.warnings) == (None, ())
@@ -147,10 +147,10 @@ def test_what_cannot_name_a_fit_is_refused(fit: str) -> None:
 
 def test_the_models_fit_is_named_and_insisted_on() -> None:
     identity = fit_id(fit_text())
-    assert CalibratedParameters(model="m").resolved(FACTS).fit == identity
-    assert CalibratedParameters(model="m", fit=identity[:8]).resolved(FACTS).fit == identity
+    assert CalibratedParameters(model="m").resolved(METADATA).fit == identity
+    assert CalibratedParameters(model="m", fit=identity[:8]).resolved(METADATA).fit == identity
     with pytest.raises(ParameterError, match=f"fit is {identity} here"):
-        CalibratedParameters(model="m", fit="0" * 12).resolved(FACTS)
+        CalibratedParameters(model="m", fit="0" * 12).resolved(METADATA)
 
 
 @pytest.mark.parametrize(
@@ -164,44 +164,44 @@ def test_the_models_fit_is_named_and_insisted_on() -> None:
     ],
 )
 def test_a_model_without_a_usable_fit_fails_the_metric_and_says_what_to_do(stored: str, said: str) -> None:
-    facts = ModelFacts(stored_fit(stored) if stored else ())
+    metadata = ModelMetadata(stored_fit(stored) if stored else ())
     with pytest.raises(ParameterError, match=said):
-        CalibratedParameters(model="m").resolved(facts)
+        CalibratedParameters(model="m").resolved(metadata)
     only = CalibratedParameters(model="m", features_only=True)
-    assert only.resolved(facts) == only
+    assert only.resolved(metadata) == only
 
 
 def test_whose_fit_is_used_is_told_also_where_it_is_insisted_on() -> None:
     described = stored_fit(fit_text())[0].described
-    filled_in = CalibratedParameters(model="m").resolved(FACTS)
+    filled_in = CalibratedParameters(model="m").resolved(METADATA)
     assert filled_in.calibration == described
-    assert CalibratedParameters(model="m", fit=fit_id(fit_text())[:8]).resolved(FACTS) == filled_in
-    assert CalibratedParameters(model="m", features_only=True).resolved(FACTS).calibration == ""
+    assert CalibratedParameters(model="m", fit=fit_id(fit_text())[:8]).resolved(METADATA) == filled_in
+    assert CalibratedParameters(model="m", features_only=True).resolved(METADATA).calibration == ""
 
 
 def test_a_fit_for_another_version_of_the_metric_is_passed_over() -> None:
     old, here = stored_fit(fit_text(base=0.5)), stored_fit(fit_text(), version=METRIC.info.version)
-    facts = replace(FACTS, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
-    assert CalibratedParameters(model="m").resolved(facts).fit == fit_id(fit_text())
+    metadata = replace(METADATA, calibrations=(*stored_fit("{", version=9), *here)).seen_by(METRIC.info)
+    assert CalibratedParameters(model="m").resolved(metadata).fit == fit_id(fit_text())
     later = replace(METRIC.info, version=2)
-    assert replace(FACTS, calibrations=old).seen_by(later).calibrations == ()
+    assert replace(METADATA, calibrations=old).seen_by(later).calibrations == ()
 
 
 def test_what_cannot_be_read_fails_this_metric_unless_features_alone_are_asked_for() -> None:
-    spoilt = replace(FACTS, unreadable=(("calibrated", "take it away"), ("smile", "another")))
-    facts = spoilt.seen_by(METRIC.info)
-    assert facts.unreadable == (("calibrated", "take it away"),)
+    spoilt = replace(METADATA, unreadable=(("calibrated", "take it away"), ("smile", "another")))
+    metadata = spoilt.seen_by(METRIC.info)
+    assert metadata.unreadable == (("calibrated", "take it away"),)
     with pytest.raises(ParameterError, match="model: take it away"):
-        CalibratedParameters(model="m").resolved(facts)
+        CalibratedParameters(model="m").resolved(metadata)
     only = CalibratedParameters(model="m", features_only=True)
-    assert only.resolved(facts) == only
+    assert only.resolved(metadata) == only
 
 
 def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
-    asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, FACTS)
+    asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA)
     assert Table(VECTORS).run(asked).status is Status.OK
-    spoilt = replace(read_fit(fit_text(), _RULES, version=1), base=math.nan)
+    spoilt = replace(read_fit(fit_text(), FEATURES, version=1), base=math.nan)
     inputs = Table(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
     result = _result(inputs, features(inputs), spoilt, 0.9)
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
@@ -213,17 +213,17 @@ def test_a_fit_with_steps_where_vectors_are_compared_is_not_used() -> None:
     width = next(feature.width for feature in FEATURES if feature.name == "keyword")
     for wide, used in ((width, True), (width / 2, False), (0.0, False)):
         text = fit_text(features=[FORM["features"][0] | {"width": wide}, FORM["features"][1]])
-        found = _fit(replace(FACTS, calibrations=stored_fit(text)))
+        found = _fit(replace(METADATA, calibrations=stored_fit(text)))
         assert isinstance(found, CalibratedFit) is used
         assert used or "keyword must have ramps 0.02 wide" in str(found)
 
 
 def test_a_fit_for_other_vectors_is_not_used() -> None:
-    facts = replace(FACTS, digest="6" * 64)
+    metadata = replace(METADATA, digest="6" * 64)
     said = "was made for the digest 555555555555, and it has 666666666666"
     with pytest.raises(ParameterError, match=said):
-        CalibratedParameters(model="m").resolved(facts)
-    result = graded(facts=facts)
+        CalibratedParameters(model="m").resolved(metadata)
+    result = graded(metadata=metadata)
     assert (result.status, result.score) == (Status.INVALID_PARAMETER, None)
     assert said in result.message
 
@@ -244,7 +244,7 @@ def test_a_better_keyword_match_never_lowers_it(sentence: int, near: int, nearer
                 "cat": at(180),
             }
         )
-        found.append(graded(table=table, facts=FACTS))
+        found.append(graded(table=table, metadata=METADATA))
     far, close = found
     assert close.parts.keyword >= far.parts.keyword - 1e-7
     assert close.score >= far.score - 1e-6

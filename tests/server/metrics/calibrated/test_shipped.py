@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION
 
-KNOWN = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 FITS = {
     entry.name: calibration
     for entry in load_catalog().values()
@@ -30,7 +30,7 @@ ITEMS = st.lists(
 
 @pytest.fixture(scope="module", params=sorted(FITS))
 def fit(request: pytest.FixtureRequest) -> CalibratedFit:
-    found = read_fit(FITS[request.param].fit, KNOWN, version=VERSION)
+    found = read_fit(FITS[request.param].fit, FEATURES, version=VERSION)
     assert found.model_digest == FITS[request.param].model_digest
     return found
 
@@ -40,7 +40,7 @@ def test_every_encoder_has_one_of_its_own() -> None:
     assert len({calibration.fit for calibration in FITS.values()}) == len(FITS)
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(
     item=ITEMS, more=st.floats(0, 1), column=st.sampled_from([n for n, each in enumerate(FEATURES) if each.monotone])
 )
@@ -52,7 +52,7 @@ def test_more_of_what_speaks_for_an_answer_never_lowers_it(
     assert FEATURES[column].monotone * (fit(raised) - fit(item)) >= -1e-12
 
 
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 @given(item=ITEMS, moved=st.floats(-1e-5, 1e-5))
 def test_the_last_bits_of_vectors_move_it_by_less_than_scores_may_differ(
     fit: CalibratedFit, item: Any, moved: float

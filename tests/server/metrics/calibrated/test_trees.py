@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.support.examples import example_count
 
 from gradewire_server.metrics.calibrated.trees import MAX_LEVELS, Nodes, SoftTrees, TreeError
 
@@ -120,7 +121,7 @@ def test_a_threshold_that_only_asks_for_a_value_takes_all_values_left() -> None:
         assert trees.value(np.array([math.nan, 0, 0])) == 2.0
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(TREES, WIDTHS, ITEMS, st.integers(0, FEATURES - 1), st.floats(0, 3), st.sampled_from([1, -1]))
 def test_trees_that_are_let_through_keep_their_direction(
     tree: Tree, widths: Any, item: Any, feature: int, more: float, direction: int

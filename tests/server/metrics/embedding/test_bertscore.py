@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import token_vectors, with_special
 from tests.support.engines.programs import Table, at
+from tests.support.examples import example_count
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import ModelFacts, ParameterError, TokenLayer
+from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
 from gradewire_server.domain.needs import (
     Corpus,
     CorpusStatistics,
@@ -25,7 +26,7 @@ from gradewire_server.domain.result import Failure, Status, Warning  # noqa: A00
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.embedding.bertscore_match import match
 
-FACTS = ModelFacts(token_layers=(TokenLayer(3, (0.2, 0.4, 0.3)), TokenLayer(4)), bertscore_layer=3)
+METADATA = ModelMetadata(token_layers=(TokenLayer(3, (0.2, 0.4, 0.3)), TokenLayer(4)), bertscore_layer=3)
 SPECIAL = (0.0, 0.0)  # similar to nothing, so that only the words decide
 
 
@@ -42,8 +43,8 @@ def tokens(*degrees: float, ids: tuple[int, ...] = (), truncated: bool = False, 
 
 
 def grade(table: Table, *references: str, question: str = "", **given: Any) -> Any:
-    parameters = BertscoreParameters(model="m", **given).resolved(FACTS)
-    return table.run(Bertscore().score(Item("1", question, references, "y"), parameters, FACTS))
+    parameters = BertscoreParameters(model="m", **given).resolved(METADATA)
+    return table.run(Bertscore().score(Item("1", question, references, "y"), parameters, METADATA))
 
 
 def test_precision_recall_and_f1() -> None:
@@ -183,22 +184,22 @@ def test_truncated_texts_are_a_warning_and_failures_pass() -> None:
 )
 def test_bad_parameters_name_their_field(given: dict[str, Any], field: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        BertscoreParameters(**given).resolved(FACTS)
+        BertscoreParameters(**given).resolved(METADATA)
     assert caught.value.field == field
 
 
 def test_a_layer_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(ParameterError, match="of 3, 4, not of 7"):
-        BertscoreParameters(layer=7).resolved(FACTS)
+        BertscoreParameters(layer=7).resolved(METADATA)
 
 
 def test_a_baseline_that_is_not_there_names_the_command_that_writes_one() -> None:
     with pytest.raises(ParameterError, match="layer 4; where the catalog has one, `gradewire models build` writes it"):
-        BertscoreParameters(layer=4, rescale=True).resolved(FACTS)
+        BertscoreParameters(layer=4, rescale=True).resolved(METADATA)
 
 
 def test_the_models_own_layer_is_filled_in_and_a_corpus_named() -> None:
-    resolved = BertscoreParameters(idf=Corpus.PREPARED).resolved(FACTS)
+    resolved = BertscoreParameters(idf=Corpus.PREPARED).resolved(METADATA)
     assert resolved.layer == 3
     assert resolved.reads_prepared
 
@@ -206,7 +207,7 @@ def test_the_models_own_layer_is_filled_in_and_a_corpus_named() -> None:
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=9).map(" ".join)
 
 
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 @given(WORDS, st.lists(WORDS, min_size=1, max_size=5), st.booleans())
 def test_it_is_what_the_definition_says(prediction: str, references: list[str], weigh: bool) -> None:  # noqa: FBT001 - drawn
     """Against plain loops, all references at once and one by one."""

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from gradewire_models.repository.built import default_repository, list_built
 from gradewire_server.backends import Backends
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import ModelFacts
+from gradewire_server.domain.metric import ModelMetadata
 from gradewire_server.domain.result import BertscoreParts, Failure, ScoredResult
 from gradewire_server.metrics.embedding.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.parameters import Measure
@@ -41,12 +41,12 @@ def engine(minilm: Path, runner: asyncio.Runner) -> Iterator[Backends]:
     runner.run(engine.close())
 
 
-def facts_of(engine: Backends, model: str) -> ModelFacts:
+def metadata_of(engine: Backends, model: str) -> ModelMetadata:
     """The model's own, with the baseline that the package was given."""
     status = engine.ports.encoders.status(model)
     assert not isinstance(status, Failure)
-    layers = (replace(layer, baseline=tuple(GOLDEN["baseline"])) for layer in status.facts.token_layers)
-    return replace(status.facts, token_layers=tuple(layers))
+    layers = (replace(layer, baseline=tuple(GOLDEN["baseline"])) for layer in status.metadata.token_layers)
+    return replace(status.metadata, token_layers=tuple(layers))
 
 
 def measured(
@@ -58,11 +58,11 @@ def measured(
     setting: dict[str, Any],
 ) -> dict[tuple[int, int], float]:
     """Precision, recall and F1 by item and place."""
-    facts = facts_of(engine, model)
+    metadata = metadata_of(engine, model)
     requests = []
     for measure in (Measure.PRECISION, Measure.RECALL, Measure.F1):
         given = BertscoreParameters(model=model, layer=layer, measure=measure, **setting)
-        requests.append(MetricRequest(Bertscore(), given.resolved(facts), facts))
+        requests.append(MetricRequest(Bertscore(), given.resolved(metadata), metadata))
     found: dict[tuple[int, int], float] = {}
 
     def emit(item: int, metric: int, scored: ScoredResult) -> None:

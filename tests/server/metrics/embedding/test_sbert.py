@@ -9,13 +9,14 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.embedding.sbert import Sbert, SbertParameters
+from gradewire_server.metrics.embedding.sbert import Sbert
+from gradewire_server.metrics.parameters import EncoderParameters
 
 VECTORS = {"y": at(0), "near": at(60), "far": at(180), "near too": at(-60)}
 
 
 def grade(*references: str, table: Table, prediction: str = "y") -> Any:
-    return table.run(Sbert().score(Item("1", "", references, prediction), SbertParameters(model="m"), NO_MODEL))
+    return table.run(Sbert().score(Item("1", "", references, prediction), EncoderParameters(model="m"), NO_MODEL))
 
 
 def test_the_best_reference_counts_and_the_first_of_equals_is_named() -> None:
@@ -40,7 +41,7 @@ def test_a_cut_text_is_a_warning() -> None:
 def test_a_failure_of_the_engine_is_the_result() -> None:
     failure = Failure(Status.TIMEOUT, "late")
     assert grade("near", table=Table(VECTORS, failure=failure)) == MetricResult.failed(failure)
-    assert Table(failure=failure).run(Sbert().prepare(ReferenceEntry("", ("x",)), SbertParameters())) == failure
+    assert Table(failure=failure).run(Sbert().prepare(ReferenceEntry("", ("x",)), EncoderParameters())) == failure
 
 
 def test_bad_items_have_a_status_and_no_score() -> None:
@@ -50,6 +51,6 @@ def test_bad_items_have_a_status_and_no_score() -> None:
 
 def test_prepare_asks_for_the_references() -> None:
     table = Table(VECTORS)
-    assert table.run(Sbert().prepare(ReferenceEntry("", ("near", "far")), SbertParameters())) is None
+    assert table.run(Sbert().prepare(ReferenceEntry("", ("near", "far")), EncoderParameters())) is None
     assert table.embedded == [{"near", "far"}]
-    assert table.run(Sbert().prepare(ReferenceEntry("", ("",)), SbertParameters())).status is Status.INVALID_INPUT
+    assert table.run(Sbert().prepare(ReferenceEntry("", ("",)), EncoderParameters())).status is Status.INVALID_INPUT

@@ -13,7 +13,7 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.result import ScoredResult, Status, Warning  # noqa: A004 - as domain
-from gradewire_server.metrics.judged.lave import Lave, LaveParameters
+from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, Scorer
 
@@ -34,7 +34,7 @@ def knows_ada(need: Choose) -> Choice:
 
 def graded(case: Case) -> tuple[Any, Table]:
     table = Table(judge=Script(on_choose=knows_ada))
-    return table.run(Lave().score(item_of(case), PARAMETERS, NO_MODEL)), table
+    return table.run(LAVE.score(item_of(case), PARAMETERS, NO_MODEL)), table
 
 
 def test_there_are_enough_of_them() -> None:
@@ -79,7 +79,7 @@ async def test_neighbours_are_right() -> None:
     def emit(item: int, _metric: int, scored: ScoredResult) -> None:
         results[item] = scored
 
-    await Scorer(engine.ports).score(items, [MetricRequest(Lave(), PARAMETERS, NO_MODEL)], emit=emit)
+    await Scorer(engine.ports).score(items, [MetricRequest(LAVE, PARAMETERS, NO_MODEL)], emit=emit)
     for place, case in enumerate(CASES):
         assert results[3 * place].result.status is Status[case.status], case.name
         assert [results[3 * place + n].result.score for n in (1, 2)] == [1.0, 0.0], case.name

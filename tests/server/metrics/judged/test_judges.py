@@ -11,16 +11,16 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status
-from gradewire_server.metrics.judged.judge_grade import JudgeGrade, JudgeGradeParameters
-from gradewire_server.metrics.judged.judge_similarity import JudgeSimilarity, JudgeSimilarityParameters
-from gradewire_server.metrics.judged.judge_verdict import JudgeVerdict, JudgeVerdictParameters
+from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
+from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
+from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
 
 ITEM = Item("1", "Who?", ("Ada",), "the countess")
 BINARY = Item("1", "Is it?", ("yes", "yes"), "No.")
 ALL = [
-    (JudgeGrade(), JudgeGradeParameters),
-    (JudgeSimilarity(), JudgeSimilarityParameters),
-    (JudgeVerdict(), JudgeVerdictParameters),
+    (JUDGE_GRADE, JudgeGradeParameters),
+    (JUDGE_SIMILARITY, JudgeSimilarityParameters),
+    (JUDGE_VERDICT, JudgeVerdictParameters),
 ]
 
 
@@ -37,7 +37,7 @@ def judged(metric: Any, parameters: Any, item: Item = ITEM, *, script: Script | 
 
 @pytest.mark.parametrize(("value", "grade"), [("most_probable", 4.0), ("expected", 3.75)])
 def test_a_grade_and_behind_it_a_verdict(value: str, grade: float) -> None:
-    result, table = judged(JudgeGrade(), JudgeGradeParameters(prompt=GRADE, value=value))
+    result, table = judged(JUDGE_GRADE, JudgeGradeParameters(prompt=GRADE, value=value))
     assert result.score == pytest.approx(grade / 5)
     assert result.correct is True
     assert result.parts == JudgeParts(
@@ -52,7 +52,7 @@ def test_a_grade_and_behind_it_a_verdict(value: str, grade: float) -> None:
 
 
 def test_key_facts_first() -> None:
-    result, table = judged(JudgeGrade(), JudgeGradeParameters(prompt=GRADE, style="extract"))
+    result, table = judged(JUDGE_GRADE, JudgeGradeParameters(prompt=GRADE, style="extract"))
     assert [need.prompt.opening for need in table.judge.asked] == [
         "Facts:",
         "Facts: Ada is a countess.\nCorrect:",
@@ -70,7 +70,7 @@ def test_key_facts_first() -> None:
     [("expected", 0.65, True), ("most_probable", 1.0, True)],
 )
 def test_similarity_is_what_labels_stand_for(value: str, score: float, correct: bool) -> None:  # noqa: FBT001
-    result, table = judged(JudgeSimilarity(), JudgeSimilarityParameters(prompt=SIMILARITY, value=value))
+    result, table = judged(JUDGE_SIMILARITY, JudgeSimilarityParameters(prompt=SIMILARITY, value=value))
     assert (result.score, result.parts.value, result.correct) == (pytest.approx(score), pytest.approx(score), correct)
     assert result.parts.labels == ("different", "akin", "alike")
     assert table.judge.asked[0].prompt.opening == ""
@@ -78,13 +78,13 @@ def test_similarity_is_what_labels_stand_for(value: str, score: float, correct: 
 
 def test_a_prompt_says_from_where_answers_are_alike() -> None:
     strict = SIMILARITY.replace("correct_from = 0.6", "correct_from = 0.7")
-    result, _ = judged(JudgeSimilarity(), JudgeSimilarityParameters(prompt=strict, value="expected"))
+    result, _ = judged(JUDGE_SIMILARITY, JudgeSimilarityParameters(prompt=strict, value="expected"))
     assert (result.score, result.correct) == (pytest.approx(0.65), False)
 
 
 @pytest.mark.parametrize(("value", "score"), [("expected", 0.6), ("most_probable", 1.0)])
 def test_a_verdict(value: str, score: float) -> None:
-    result, table = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=VERDICT, value=value))
+    result, table = judged(JUDGE_VERDICT, JudgeVerdictParameters(prompt=VERDICT, value=value))
     assert (result.score, result.correct) == (pytest.approx(score), True)
     assert (result.parts.value, result.parts.yes_probability) == (None, pytest.approx(0.6))
     assert result.parts.labels == ("yes", "no")
@@ -99,32 +99,32 @@ def test_score_and_verdict_of_the_most_probable_label_agree(weights: tuple[float
 
     script, yes = Script(on_choose=said), weights[0] > weights[1]
     strict = VERDICT.replace("[variants.plain]", "[variants.plain]\ncorrect_from = 0.6")
-    result, _ = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=strict, value="most_probable"), script=script)
+    result, _ = judged(JUDGE_VERDICT, JudgeVerdictParameters(prompt=strict, value="most_probable"), script=script)
     assert (result.score, result.correct) == (float(yes), yes)
-    result, _ = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=strict), script=script)
+    result, _ = judged(JUDGE_VERDICT, JudgeVerdictParameters(prompt=strict), script=script)
     assert (result.score, result.correct) == (pytest.approx(weights[0]), False)
     for value, right in (("most_probable", yes), ("expected", False)):
         parameters = JudgeGradeParameters(prompt=GRADE, style="extract", value=value)
         script = Script(on_choose=said, on_generate=saying("Facts."))
-        assert judged(JudgeGrade(), parameters, script=script)[0].correct is right
+        assert judged(JUDGE_GRADE, parameters, script=script)[0].correct is right
 
 
 def test_a_verdict_behind_reasons() -> None:
     script = Script(on_choose=lambda need: choice(need, (1, 9)), on_generate=saying("Nobody knows."))
-    result, table = judged(JudgeVerdict(), JudgeVerdictParameters(prompt=VERDICT, style="reasons"), script=script)
+    result, table = judged(JUDGE_VERDICT, JudgeVerdictParameters(prompt=VERDICT, style="reasons"), script=script)
     assert (result.score, result.correct, result.parts.reason) == (pytest.approx(0.1), False, "Nobody knows.")
     assert [need.prompt.opening for need in table.judge.asked] == ["Reason:", "Reason: Nobody knows.\nCorrect:"]
 
 
 def test_binary_questions_by_rule() -> None:
-    result, table = judged(JudgeGrade(), JudgeGradeParameters(), BINARY)
+    result, table = judged(JUDGE_GRADE, JudgeGradeParameters(), BINARY)
     assert result == MetricResult(0.0, parts=JudgeParts(0.0, decided_by="rule"), correct=False)
-    result, _ = judged(JudgeVerdict(), JudgeVerdictParameters(), BINARY)
+    result, _ = judged(JUDGE_VERDICT, JudgeVerdictParameters(), BINARY)
     assert result == MetricResult(0.0, parts=JudgeParts(decided_by="rule"), correct=False)
     assert table.judge.asked == []
     for metric, parameters in (
-        (JudgeGrade(), JudgeGradeParameters(binary="judge")),
-        (JudgeVerdict(), JudgeVerdictParameters(binary="judge")),
+        (JUDGE_GRADE, JudgeGradeParameters(binary="judge")),
+        (JUDGE_VERDICT, JudgeVerdictParameters(binary="judge")),
     ):
         result, _ = judged(metric, parameters, BINARY)
         assert result.parts.decided_by == "judge"

@@ -17,7 +17,8 @@ from gradewire_server.domain.result import (
     Status,
     Warning,  # noqa: A004 - as domain
 )
-from gradewire_server.metrics.judged.lave import Lave, LaveParameters
+from gradewire_server.metrics.judged.lave import LAVE as METRIC
+from gradewire_server.metrics.judged.lave import LaveParameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
 
 FILE = read_prompt(LAVE.encode())
@@ -28,7 +29,7 @@ def rated(script: Script | None = None, *, item: Item | None = None, **parameter
     table = Table(judge=script or Script(on_choose=lambda need: choice(need, WEIGHTS, mass=0.6)))
     item = item or Item("1", "Who?", ("Ada", "Ada Lovelace"), "the countess Lovelace")
     resolved = LaveParameters(**{"model": "j", "prompt": LAVE, **parameters})
-    return table.run(Lave().score(item, resolved, NO_MODEL)), table
+    return table.run(METRIC.score(item, resolved, NO_MODEL)), table
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,6 @@ def test_parameters_name_the_prompt_and_can_be_sent_back() -> None:
 
 
 def test_prepare_looks_at_references_and_question() -> None:
-    assert Table().run(Lave().prepare(ReferenceEntry("Who?", ("Ada",)), LaveParameters())) is None
-    assert Table().run(Lave().prepare(ReferenceEntry("", ("Ada",)), LaveParameters())).status is Status.INVALID_INPUT
-    assert Table().run(Lave().prepare(ReferenceEntry("Who?", ()), LaveParameters())).status is Status.INVALID_INPUT
+    assert Table().run(METRIC.prepare(ReferenceEntry("Who?", ("Ada",)), LaveParameters())) is None
+    assert Table().run(METRIC.prepare(ReferenceEntry("", ("Ada",)), LaveParameters())).status is Status.INVALID_INPUT
+    assert Table().run(METRIC.prepare(ReferenceEntry("Who?", ()), LaveParameters())).status is Status.INVALID_INPUT

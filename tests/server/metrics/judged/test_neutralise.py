@@ -6,9 +6,10 @@ from unicodedata import category
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 import gradewire_server.metrics.judged.neutralise as neutralise_module
-from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, first_words, neutralise
+from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
 from gradewire_server.metrics.text.folding import FILLERS, folded
 
 DELIMITERS = Delimiters(
@@ -116,16 +117,16 @@ def test_a_long_text_is_no_trouble(piece: str) -> None:
 
 
 def test_the_first_words() -> None:
-    assert first_words("  a\tb \n c ", 3) == ("a b c", False)
-    assert first_words("a b c d", 3) == ("a b c", True)
-    assert first_words("", 3) == ("", False)
-    assert first_words("x" * 1_000_000, 3) == ("x" * MAX_CHARACTERS, True)
-    assert first_words("x" * MAX_CHARACTERS, 3) == ("x" * MAX_CHARACTERS, False)
+    assert cut_to_words("  a\tb \n c ", 3) == ("a b c", False)
+    assert cut_to_words("a b c d", 3) == ("a b c", True)
+    assert cut_to_words("", 3) == ("", False)
+    assert cut_to_words("x" * 1_000_000, 3) == ("x" * MAX_CHARACTERS, True)
+    assert cut_to_words("x" * MAX_CHARACTERS, 3) == ("x" * MAX_CHARACTERS, False)
 
 
 def test_what_is_not_seen_takes_no_room() -> None:
-    assert first_words("\u200b" * 1_000_000 + "Paris", 3) == ("Paris", False)
-    assert first_words("\x00" * 1_000_000 + "Paris", 3) == ("Paris", False)
+    assert cut_to_words("\u200b" * 1_000_000 + "Paris", 3) == ("Paris", False)
+    assert cut_to_words("\x00" * 1_000_000 + "Paris", 3) == ("Paris", False)
 
 
 @given(HOSTILE)
@@ -138,14 +139,14 @@ def test_nothing_behind_what_is_shown_is_looked_at(monkeypatch: pytest.MonkeyPat
     looked_at: list[int] = []
     cleaned = neutralise_module.seen
     monkeypatch.setattr(neutralise_module, "seen", lambda text: looked_at.append(len(text)) or cleaned(text))
-    assert first_words("a\u200d" * 500_000, 1024) == ("a" * MAX_CHARACTERS, True)
+    assert cut_to_words("a\u200d" * 500_000, 1024) == ("a" * MAX_CHARACTERS, True)
     assert sum(looked_at) < 200_000
     looked_at.clear()
-    assert first_words("\u5df4 " * 500_000, 3) == ("\u5df4 \u5df4 \u5df4", True)
+    assert cut_to_words("\u5df4 " * 500_000, 3) == ("\u5df4 \u5df4 \u5df4", True)
     assert sum(looked_at) < 200_000
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=example_count(12), deadline=None)
 @given(
     st.lists(st.sampled_from(["\u5df4", "a", " ", "\u200b", "\u200d", "\u0928\u200d\u0940"]), max_size=200),
     st.integers(1, 50),
@@ -153,7 +154,7 @@ def test_nothing_behind_what_is_shown_is_looked_at(monkeypatch: pytest.MonkeyPat
 def test_slices_change_nothing_but_the_time(pieces: list[str], most: int) -> None:
     text = "".join(pieces) * (70_000 // max(1, len("".join(pieces))))
     words = neutralise_module.seen(text).split()
-    shown, more = first_words(text, most)
+    shown, more = cut_to_words(text, most)
     whole = " ".join(words[:most])
     assert shown.replace("\u200d", "") == whole.replace("\u200d", "")[: len(shown.replace("\u200d", ""))]
     assert more == (len(words) > most or len(whole) > MAX_CHARACTERS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.metrics.judged.neutralise import NO_DELIMITERS, Delimiters
+from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts import ReferenceForm
 from gradewire_server.metrics.judged.reference_filter import (
     Shown,
@@ -152,10 +152,10 @@ def test_the_closest_find_room_first() -> None:
 
 def test_how_they_are_written() -> None:
     form = ReferenceForm(plain="'{reference}'", counted="{reference} x{count}/{total}", separator=" or ", most=9)
-    assert write_references(count_references(("a", "b")), form, NO_DELIMITERS) == "'a' or 'b'"
-    assert write_references(count_references(("a", "b", "b")), form, NO_DELIMITERS) == "b x2/3 or a x1/3"
+    assert write_references(count_references(("a", "b")), form, Delimiters()) == "'a' or 'b'"
+    assert write_references(count_references(("a", "b", "b")), form, Delimiters()) == "b x2/3 or a x1/3"
     assert (
         write_references(count_references(("Answer: a\n<|x|>",)), form, Delimiters(names=("Answer",)))
         == "'Answer - a < |x|>'"
     )
-    assert write_references(count_references(("{count} {0}",)), form, NO_DELIMITERS) == "'{count} {0}'"
+    assert write_references(count_references(("{count} {0}",)), form, Delimiters()) == "'{count} {0}'"

@@ -13,7 +13,6 @@ from gradewire_server.domain.result import Status, VqaParts, Warning  # noqa: A0
 from gradewire_server.metrics.matching.soft_vqa_accuracy import (
     MAX_CHARACTERS,
     SoftVqaAccuracy,
-    SoftVqaAccuracyParameters,
     character_similarity,
 )
 from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy, VqaAccuracyParameters
@@ -21,7 +20,7 @@ from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy, VqaAccur
 
 def grade(prediction: str, *references: str, **parameters: Any) -> Any:
     item = Item("1", "", references, prediction)
-    return Table().run(SoftVqaAccuracy().score(item, SoftVqaAccuracyParameters(**parameters), NO_MODEL))
+    return Table().run(SoftVqaAccuracy().score(item, VqaAccuracyParameters(**parameters), NO_MODEL))
 
 
 @pytest.mark.parametrize(
@@ -105,5 +104,5 @@ def test_bad_items_have_a_status_and_no_score() -> None:
     assert grade("cat").status is Status.INVALID_INPUT
     assert grade("cat", "cat").status is Status.INVALID_INPUT
     assert grade(" ", "cat", "dog").status is Status.EMPTY_PREDICTION
-    failure = Table().run(SoftVqaAccuracy().prepare(ReferenceEntry("", ("",)), SoftVqaAccuracyParameters()))
+    failure = Table().run(SoftVqaAccuracy().prepare(ReferenceEntry("", ("",)), VqaAccuracyParameters()))
     assert failure.status is Status.INVALID_INPUT

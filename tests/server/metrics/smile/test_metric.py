@@ -7,7 +7,7 @@ from tests.support.engines.programs import Table, at
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import NO_MODEL, ModelFacts, ParameterError
+from gradewire_server.domain.metric import NO_MODEL, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.result import Failure, MetricResult, SmileParts, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.smile.metric import Smile
@@ -38,8 +38,8 @@ def fitted(threshold: float, sentence_weight: float = 0.3, preset: str = "v1", s
 
 def smile(item: Item = ITEM, calibration: Calibration | None = None, *, table: Table | None = None, **kw: Any) -> Any:
     table = table or Table(VECTORS)
-    facts = NO_MODEL if calibration is None else ModelFacts((calibration,))
-    return table.run(Smile().score(item, SmileParameters(**kw).resolved(facts), facts))
+    metadata = NO_MODEL if calibration is None else ModelMetadata((calibration,))
+    return table.run(Smile().score(item, SmileParameters(**kw).resolved(metadata), metadata))
 
 
 def test_v1() -> None:
@@ -152,19 +152,19 @@ def test_a_threshold_fitted_for_another_formula_does_not_count(values: Any) -> N
     result = smile(calibration=fitted(0.0), **values)
     assert Warning.UNCALIBRATED in result.warnings
     assert result.parts.correct is False
-    assert SmileParameters(synthetic=SyntheticMode.INLINE).resolved(ModelFacts((fitted(0.5),))).threshold is None
+    assert SmileParameters(synthetic=SyntheticMode.INLINE).resolved(ModelMetadata((fitted(0.5),))).threshold is None
 
 
 def test_a_fitted_weight_is_what_an_unset_one_means() -> None:
-    facts = ModelFacts((fitted(0.6, sentence_weight=0.45),))
-    resolved = SmileParameters().resolved(facts)
+    metadata = ModelMetadata((fitted(0.6, sentence_weight=0.45),))
+    resolved = SmileParameters().resolved(metadata)
     assert (resolved.sentence_weight, resolved.threshold, resolved.calibration) == (0.45, 0.6, "by hand")
-    assert SmileParameters(preset=SmilePreset.FAST).resolved(facts).threshold == 0.6
-    usual = SmileParameters(sentence_weight=0.3).resolved(facts)
+    assert SmileParameters(preset=SmilePreset.FAST).resolved(metadata).threshold == 0.6
+    usual = SmileParameters(sentence_weight=0.3).resolved(metadata)
     assert (usual.sentence_weight, usual.threshold, usual.calibration) == (0.3, None, "")
-    own = SmileParameters(threshold=0.5).resolved(facts)
+    own = SmileParameters(threshold=0.5).resolved(metadata)
     assert (own.sentence_weight, own.threshold, own.calibration) == (0.45, 0.5, "by hand")
-    assert SmileParameters(threshold=0.5, sentence_weight=0.45).resolved(facts).calibration == ""
+    assert SmileParameters(threshold=0.5, sentence_weight=0.45).resolved(metadata).calibration == ""
     # .45 · .75 + .55 · .625 = .68125
     assert smile(calibration=fitted(0.6, sentence_weight=0.45)).score == pytest.approx(0.68125, abs=1e-6)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import token_vectors
 from tests.support.engines.programs import Table, at
+from tests.support.examples import example_count
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
@@ -143,7 +144,7 @@ def test_a_cut_prediction_is_a_warning() -> None:
     assert Warning.TRUNCATED in run(table, "x").warnings
 
 
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 @given(
     st.lists(st.sampled_from([f"v{i}," for i in range(12)] + ["sub-word", "U.S."]), min_size=1, max_size=40),
     st.lists(st.lists(st.sampled_from([f"v{i}" for i in range(14)]), min_size=1, max_size=4), min_size=1, max_size=4),

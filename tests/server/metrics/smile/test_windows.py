@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_server.metrics.smile.windows import MAX_WINDOWS, MAX_WORDS, windows_of
 
@@ -76,7 +77,7 @@ def test_windows_of_long_predictions_are_what_the_definition_says(
     assert windows.truncated == truncated
 
 
-@settings(max_examples=5)
+@settings(max_examples=example_count(5))
 @given(st.integers(515, 560), st.integers(0, 2), st.integers(1, 600))
 def test_more_lengths_than_windows_have_one_each(count: int, shorter: int, vocabulary: int) -> None:
     words = [f"w{i * i % vocabulary}" for i in range(count)]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import token_vectors
 from tests.support.engines.programs import Table, at
+from tests.support.examples import example_count
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import NO_MODEL
@@ -80,7 +81,7 @@ def test_a_word_without_a_direction_is_far_from_everything_and_no_error() -> Non
     assert run(Table({"x": at(0)}, tokens={PREDICTION: zero}), "x").parts.keyword == 0.5
 
 
-@settings(max_examples=60)
+@settings(max_examples=example_count(60))
 @given(
     st.lists(st.sampled_from([f"v{i}," for i in range(8)] + ["sub-word", "U.S.", "İzmir"]), min_size=1, max_size=30),
     st.lists(st.lists(st.sampled_from([f"v{i}" for i in range(9)]), min_size=1, max_size=4), min_size=1, max_size=4),

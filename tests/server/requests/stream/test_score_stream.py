@@ -10,6 +10,7 @@ from grpc import aio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine
+from tests.support.examples import example_count
 from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
@@ -91,7 +92,7 @@ async def test_a_model_that_is_replaced_ends_the_stream_with_both_digests_named(
     assert before in str(caught.value)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=example_count(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(0, 150), max_size=6),
     window=st.integers(1, 100),

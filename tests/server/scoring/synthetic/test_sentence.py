@@ -12,7 +12,7 @@ from tests.support.judges.scripted import saying, shown
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import is_blank
-from gradewire_server.metrics.judged.neutralise import first_words
+from gradewire_server.metrics.judged.neutralise import cut_to_words
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.metrics.text.word_split import split_words
 from gradewire_server.scoring.synthetic.check import Flaw, holds_answer
@@ -228,7 +228,7 @@ def test_whatever_is_said_a_sentence_holds_the_answer(question: str, reference: 
     assert isinstance(written, Written)
     assert written.tries == len(asked) <= 2
     if written.tries and not written.fault:
-        assert holds_answer(written.text, first_words(reference, 100)[0])
+        assert holds_answer(written.text, cut_to_words(reference, 100)[0])
         assert split_words(written.text) != split_words(reference)
     else:
         assert written.text == reference

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.lmdb.directory import StoreDirectory
@@ -232,7 +232,7 @@ async def test_the_engine_restarts_warm_with_equal_vectors(open_backends: OpenBa
     await engine.close()
     again = await open_backends(cache=cache)
     warm = await again.ports.embeddings.embed("", texts, tiers)
-    assert warm.sources.tolist() == [Source.DISK] * 20 + [Source.COMPUTED] * 10  # windows are not written
+    assert warm.sources.tolist() == [AnswerSource.DISK] * 20 + [AnswerSource.COMPUTED] * 10  # windows are not written
     assert np.array_equal(warm.values[:20], cold.values[:20])
     assert np.abs(warm.values[20:] - cold.values[20:]).max() < 1e-3
     assert again.health().degraded == ()
@@ -250,7 +250,7 @@ async def test_a_window_asked_for_as_a_reference_is_stored_after_all(
     again = await open_backends(cache=cache)
     texts = ["paris", "rome", "a prediction read by its tokens"]
     reply = await again.ports.embeddings.embed("", texts, [Tier.REFERENCE] * 3)
-    assert reply.sources.tolist() == [Source.DISK] * 3
+    assert reply.sources.tolist() == [AnswerSource.DISK] * 3
     await again.close()  # asked for as references, all three are pinned now
     third = Disk(tmp_path / "cache")
     with third.store._references.begin() as transaction:
@@ -263,7 +263,7 @@ async def test_namespaces_share_nothing(open_backends: OpenBackends, tmp_path: P
         cache = CacheConfig(namespace=namespace, disk=DiskConfig(tmp_path / "cache"))
         engine = await open_backends(cache=cache)
         reply = await engine.ports.embeddings.embed("", ["secret"], [Tier.REFERENCE])
-        assert reply.sources.tolist() == [Source.COMPUTED]
+        assert reply.sources.tolist() == [AnswerSource.COMPUTED]
         assert await engine.ports.reference_sets.prepared_answers("set", "q", ["r"]) == (None,)
         assert await engine.ports.reference_sets.store_prepared("set", "q", {"r": "It is r."}) is None
         await engine.close()

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure
 from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage.lmdb.environment import mark_clean, mark_suspect, open_environment
@@ -148,7 +148,7 @@ async def test_the_engine_rebuilds_what_is_damaged(open_backends: OpenBackends, 
     assert not reply.failures
     assert abs(reply.values - cold.values).max() < 1e-3
     lost = {"references": 0, "predictions-000001": 1}.get(victim)
-    assert [position for position in range(2) if reply.sources[position] != Source.DISK] == (
+    assert [position for position in range(2) if reply.sources[position] != AnswerSource.DISK] == (
         [] if lost is None else [lost]
     )
     expected = None if victim == "prepared" else "It is r."

@@ -14,7 +14,7 @@ from tests.support.fakes.lying_redis import Lie, LyingRedis
 from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.backends import Backends
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure
 from gradewire_server.settings.cache import CacheConfig, RedisConfig
 from gradewire_server.storage import codec
@@ -32,7 +32,7 @@ def foreign_value() -> bytes:
     """A valid value of another model's key, as it is stored."""
     key = b"gradewire:1:default:" + b"f" * 64 + b":s:0123456789abcdef"
     rounded, _ = codec.round_vectors(np.ones((1, 384), np.float32))
-    return codec.seal(key, codec.encode_blobs(rounded, np.array([False]))[0], 384, 0)
+    return codec.pack(key, codec.encode_blobs(rounded, np.array([False]))[0], 384, 0)
 
 
 def texts(about: str) -> list[str]:
@@ -72,8 +72,8 @@ async def test_a_second_process_computes_nothing_but_windows(
     cold = await first.ports.embeddings.embed("", texts("shared"), _TIERS)
     await flushed(first)
     warm = await second.ports.embeddings.embed("", texts("shared"), _TIERS)
-    assert cold.sources.tolist() == [Source.COMPUTED] * 12
-    assert warm.sources.tolist() == [Source.REDIS] * 8 + [Source.COMPUTED] * 4
+    assert cold.sources.tolist() == [AnswerSource.COMPUTED] * 12
+    assert warm.sources.tolist() == [AnswerSource.REDIS] * 8 + [AnswerSource.COMPUTED] * 4
     assert np.array_equal(cold.values[:8], warm.values[:8])
 
 
@@ -141,10 +141,12 @@ async def test_killing_it_loses_no_text_and_it_recovers_by_itself(
     assert registry.get_sample_value("gradewire_engine_breaker_state", {"state": "closed"}) == 1
     # What could not be written while it was away is offered again when it is hit.
     again = await engine.ports.embeddings.embed("", texts("round 5"), _TIERS)
-    assert set(again.sources) == {Source.MEMORY}
+    assert set(again.sources) == {AnswerSource.MEMORY}
     await flushed(engine)
     fresh = await open_backends(cache=cache)
-    assert (await fresh.ports.embeddings.embed("", texts("round 5"), _TIERS)).sources.tolist()[:8] == [Source.REDIS] * 8
+    assert (await fresh.ports.embeddings.embed("", texts("round 5"), _TIERS)).sources.tolist()[:8] == [
+        AnswerSource.REDIS
+    ] * 8
 
 
 async def test_a_hanging_server_costs_its_timeout_and_no_late_reply_is_mixed_up(
@@ -157,7 +159,7 @@ async def test_a_hanging_server_costs_its_timeout_and_no_late_reply_is_mixed_up(
     own_valkey.pause()
     started_s = time.monotonic()
     missed = await other.ports.embeddings.embed("", texts("hang")[:8], _TIERS[:8])
-    assert set(missed.sources) == {Source.COMPUTED}
+    assert set(missed.sources) == {AnswerSource.COMPUTED}
     assert time.monotonic() - started_s < 10
     own_valkey.resume()
     third = await open_backends(cache=CacheConfig(redis=config(own_valkey.url)))
@@ -188,7 +190,9 @@ async def test_a_full_server_refuses_writes_and_goes_on_being_read(
     assert registry.get_sample_value("gradewire_engine_breaker_state", {"state": "closed"}) == 1
     errors = {"store": "redis", "operation": "write"}
     assert (registry.get_sample_value("gradewire_engine_store_errors_total", errors) or 0) >= 6
-    assert (await reader.ports.embeddings.embed("", texts("before"), _TIERS)).sources.tolist()[:8] == [Source.REDIS] * 8
+    assert (await reader.ports.embeddings.embed("", texts("before"), _TIERS)).sources.tolist()[:8] == [
+        AnswerSource.REDIS
+    ] * 8
     assert await reader.ports.reference_sets.prepared_answers("set", "q", ["r", "s"]) == ("It is r.", None)
     # While writing is paused, nothing is even tried.
     writes = registry.get_sample_value("gradewire_engine_store_operations_total", errors)
@@ -241,7 +245,7 @@ async def test_no_lie_changes_a_vector(open_backends: OpenBackends, valkey: Valk
         assert not reply.failures
         assert np.einsum("ij,ij->i", reply.values, truth.values).min() > 1 - 1e-5
         if lie in {Lie.FLIPPED_BIT, Lie.FOREIGN_VALUE, Lie.REORDERED, Lie.SHORT_VALUES}:
-            assert set(reply.sources) == {Source.COMPUTED}
+            assert set(reply.sources) == {AnswerSource.COMPUTED}
         proxy.lie = Lie.NONE
         await engine.close()
 

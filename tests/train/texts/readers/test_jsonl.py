@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_train.texts import TextsError
+from gradewire_train.errors import TrainingError
 from gradewire_train.texts.readers.jsonl import FieldError, Row, clean, read, text
 
 
@@ -23,7 +23,7 @@ def question(row: Row) -> str:
         ("[1]", "a JSON object is expected, not list"),
         ('{"q": "x"}', r"no field .question. \(fields: 'q'\)"),
         (json.dumps({"k" * 5_000: 1}), r"\(fields: 'k{39}\)"),
-        ('{"question": "\\ud800"}', "half a surrogate pair"),
+        ('{"question": "\\ud800"}', "a lone surrogate"),
         ('{"question": 3}', 'field "question": a text is expected, not int'),
         ('{"question": " \\u0000 "}', 'field "question" is blank'),
         (json.dumps({"question": "x" * 2001}), "2001 characters, at most 2000"),
@@ -33,7 +33,7 @@ def question(row: Row) -> str:
 def test_a_bad_line_is_an_error_that_names_it(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(f'{{"question": "why"}}\n\n{line}\n')
-    with pytest.raises(TextsError, match=rf"rows\.jsonl, line 3: .*{message}.*--skip-bad-lines"):
+    with pytest.raises(TrainingError, match=rf"rows\.jsonl, line 3: .*{message}.*--skip-bad-lines"):
         list(read(path, question, skip_bad_lines=False))
 
 
@@ -49,12 +49,12 @@ def test_bad_lines_are_left_out_and_counted_when_asked(tmp_path: Path, caplog: p
 def test_a_file_without_a_good_line_is_an_error(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(content)
-    with pytest.raises(TextsError, match=rf"holds no line that can be used; {message}"):
+    with pytest.raises(TrainingError, match=rf"holds no line that can be used; {message}"):
         list(read(path, question, skip_bad_lines=True))
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TextsError, match=r"nothing\.jsonl cannot be read: No such file"):
+    with pytest.raises(TrainingError, match=r"nothing\.jsonl cannot be read: No such file"):
         list(read(tmp_path / "nothing.jsonl", question, skip_bad_lines=True))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
-from gradewire_train.texts import TextsError
 from gradewire_train.texts.readers.nli import read_nli
 
 
@@ -74,5 +74,5 @@ def test_triplets_under_other_names(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_field_is_named(tmp_path: Path, entry: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(TextsError, match=rf"line 1: .*{message}"):
+    with pytest.raises(TrainingError, match=rf"line 1: .*{message}"):
         read(tmp_path, entry)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
-from gradewire_train.texts import TextsError
+from gradewire_train.errors import TrainingError
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.readers.questions import Question, question_draws, read_questions
 from gradewire_train.texts.wordnet import WordNet
@@ -57,7 +57,7 @@ def test_one_answer_annotators_objects_and_other_names_of_fields(tmp_path: Path)
     ],
 )
 def test_a_wrong_field_is_named(tmp_path: Path, entry: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(TextsError, match=rf"line 1: .*{message}"):
+    with pytest.raises(TrainingError, match=rf"line 1: .*{message}"):
         read(rows(tmp_path, entry))
 
 

@@ -6,19 +6,15 @@ item's labels less one, and E those of all ordered pairs. Nominal distance is 0 
 and ordinal the squared difference of midranks, which is what the sum over the marginals between two values amounts to.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.additive import scale_of, standard
 from gradewire.agreement.bootstrap.ranked import CELLS_AT_A_TIME
 from gradewire.agreement.bootstrap.weighted import Ordering
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[AlphaLevel, ...] = ("nominal", "ordinal", "interval")

@@ -4,18 +4,13 @@ Source: Cohen 1960, "A coefficient of agreement for nominal scales": (p_o - p_e)
 annotators' own shares.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.ranked import CELLS_AT_A_TIME
 from gradewire.agreement.bootstrap.weighted import Ordering
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Pairs grow with the square. Where a file has more columns than this, they are hardly the same people in every row.
 MAX_COLUMNS = 30

@@ -1,23 +1,18 @@
 """Labels of several annotators: one label out of many, and how far the annotators agree with each other."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.annotators.alpha import LEVELS, AlphaLevel, alpha_of_draws
 from gradewire.agreement.annotators.kappa import kappa_of_draws, pairs_of
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.estimates import Estimate, estimate
 from gradewire.agreement.point_estimates import RIGHT_FROM
-from gradewire.agreement.resample import draws
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+from gradewire.agreement.resample import draws, joined
 
 LabelRule = Literal["mean", "majority", "lave"]
 # More labels of one item are taken for a mistake in the file: the matrix has a column for each.
@@ -164,7 +159,7 @@ def annotator_agreement(
         items=items,
         annotators=int((~np.isnan(ratings)).sum(axis=1).max(initial=0)),
         alpha={
-            level: estimate(float(point[level][0]), _joined(found.get(level, [])), questions=items) for level in LEVELS
+            level: estimate(float(point[level][0]), joined(found.get(level, [])), questions=items) for level in LEVELS
         },
         pairs=_pairs(usable, kappas),
     )
@@ -176,12 +171,8 @@ def _pairs(ratings: NDArray[np.float64], draws_of_pairs: list[list[NDArray[np.fl
     found = []
     for number, (first, second) in enumerate(pairs_of(ratings)):
         items = int((given[:, first] & given[:, second]).sum())
-        drawn = _joined([part[number] for part in draws_of_pairs])
+        drawn = joined([part[number] for part in draws_of_pairs])
         if items:
             kappa = estimate(float(values[number][0]), drawn, questions=items)
             found.append(PairAgreement(first + 1, second + 1, items, kappa))
     return sorted(found, key=lambda pair: -pair.items)
-
-
-def _joined(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.concatenate(parts) if parts else np.array([])

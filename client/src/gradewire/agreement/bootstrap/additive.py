@@ -4,22 +4,15 @@ A draw takes questions with weights w; every sum over its rows is w times the su
 these sums, and the statistics as functions of them.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gradewire.agreement.bootstrap.sample import Sample
 from gradewire.agreement.bootstrap.weighted import correlation
 from gradewire.agreement.bootstrap.within_questions import ordered_pairs
 from gradewire.agreement.point_estimates import RIGHT_FROM, VERDICT_STATISTICS, Statistic
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.bootstrap.sample import Sample
 
 ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
 OF_VERDICTS = {*VERDICT_STATISTICS, "human_rate"}

@@ -1,8 +1,6 @@
 """One bootstrap for all metrics, parts and comparisons of a table."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,14 +9,10 @@ from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.bootstrap.sample import Columns
 from gradewire.agreement.bootstrap.tallies import CellDraws, PairDraws
 from gradewire.agreement.optional_imports import one_blas_thread
-from gradewire.agreement.resample import draws, question_clusters
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire.agreement.parts import Part
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.parts import Part
+from gradewire.agreement.point_estimates import Statistic, right
+from gradewire.agreement.resample import draws, question_clusters, strata_of
+from gradewire.agreement.rows import JudgedRows
 
 
 class JointBootstrap:
@@ -34,8 +28,9 @@ class JointBootstrap:
             ValueError: There is no row, columns differ in length, or a label is not a number.
         """
         _check(rows)
-        columns = Columns.of(rows, question_clusters(rows.datasets, rows.questions))
-        self._strata = columns.strata
+        clusters = question_clusters(rows.datasets, rows.questions)
+        self._strata = strata_of(rows.datasets, clusters)
+        columns = Columns(rows, clusters, self._strata, right(rows.labels))
         self._parts = [JudgedPart(columns, part) for part in parts]
         self._cells: list[list[CellDraws]] = []
         self._pairs: list[PairDraws] = []
@@ -56,19 +51,16 @@ class JointBootstrap:
         """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
         for part in self._parts:
             part.settle()
-        with one_blas_thread():
-            self._draw(resamples=resamples, seed=seed)
-
-    def _draw(self, *, resamples: int, seed: int) -> None:
         done = 0
-        for weights in draws(self._strata, resamples=resamples, seed=seed):
-            found = [part.resample(weights, rank_draws=max(0, RANK_DRAWS - done)) for part in self._parts]
-            done += len(weights)
-            for table in self._cells:
-                for cell, values in zip(table, found, strict=True):
-                    cell.take(values)
-            for pair in self._pairs:
-                pair.take(found)
+        with one_blas_thread():
+            for weights in draws(self._strata, resamples=resamples, seed=seed):
+                found = [part.resample(weights, rank_draws=max(0, RANK_DRAWS - done)) for part in self._parts]
+                done += len(weights)
+                for table in self._cells:
+                    for cell, values in zip(table, found, strict=True):
+                        cell.take(values)
+                for pair in self._pairs:
+                    pair.take(found)
 
 
 def _check(rows: JudgedRows) -> None:

@@ -1,11 +1,10 @@
 """One part of the table: its samples, their point values, and their values in every draw."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.additive import (
     ADDITIVE_STATISTICS,
@@ -15,19 +14,12 @@ from gradewire.agreement.bootstrap.additive import (
     sums_by_question,
 )
 from gradewire.agreement.bootstrap.ranked import RANK_STATISTICS, RankedSample
-from gradewire.agreement.point_estimates import ALL_STATISTICS, auc, correlations
+from gradewire.agreement.bootstrap.sample import Columns, Sample
+from gradewire.agreement.parts import Part
+from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic, auc, correlations
 from gradewire.agreement.resample import free_clusters
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.bootstrap.sample import Columns, Sample
-    from gradewire.agreement.parts import Part
-    from gradewire.agreement.point_estimates import Statistic
-
-Draws = dict["Statistic", "NDArray[np.float64]"]
+Draws = dict[Statistic, NDArray[np.float64]]
 
 
 class JudgedPart:
@@ -50,7 +42,7 @@ class JudgedPart:
         self._numbers: dict[tuple[str, bytes], int] = {}
         self._wanted: list[set[Statistic]] = []
         # Questions of the part; samples number them from 0.
-        self._clusters, self._cluster_of_row = np.unique(columns.clusters[part.rows], return_inverse=True)
+        self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
         self._sums: list[dict[str, int]] = []
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))

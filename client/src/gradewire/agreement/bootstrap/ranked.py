@@ -1,21 +1,14 @@
 """Statistics of ranks over many draws at once: Spearman, Kendall and AUC."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap import weighted
+from gradewire.agreement.bootstrap.sample import Sample
 from gradewire.agreement.optional_imports import scipy_stats
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.bootstrap.sample import Sample
-    from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.point_estimates import Statistic
 
 RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
 # They rank every draw anew, many times the cost of a sum: their intervals come from fewer draws.

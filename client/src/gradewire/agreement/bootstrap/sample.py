@@ -1,19 +1,11 @@
 """One metric on the rows of one part."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gradewire.agreement.point_estimates import right
-from gradewire.agreement.resample import strata_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +49,6 @@ class Columns:
     clusters: NDArray[np.intp]
     strata: NDArray[np.intp]
     positive: NDArray[np.bool_] | None
-
-    @classmethod
-    def of(cls, rows: JudgedRows, clusters: NDArray[np.intp]) -> Columns:
-        """Reads the labels of a table."""
-        return cls(rows, clusters, strata_of(rows.datasets, clusters), right(rows.labels))
 
     def usable(
         self, metric: str, part: NDArray[np.intp], *, beside: str | None

@@ -1,22 +1,18 @@
 """Draws so far, of single cells and of pairs of metrics."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.bootstrap.part import Draws, JudgedPart
-    from gradewire.agreement.bootstrap.sample import Sample
-    from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.bootstrap.part import Draws, JudgedPart
+from gradewire.agreement.bootstrap.sample import Sample
+from gradewire.agreement.estimates import CellsMean, Estimate, difference, estimate
+from gradewire.agreement.point_estimates import VERDICT_STATISTICS, Statistic
+from gradewire.agreement.resample import joined
+from gradewire.agreement.result_tables import Comparison
 
 
 class CellDraws:
@@ -44,7 +40,7 @@ class CellDraws:
 
     def draws(self, statistic: Statistic) -> NDArray[np.float64]:
         """Values of all draws, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
-        return _joined(self._draws.get(statistic, []))
+        return joined(self._draws.get(statistic, []))
 
     def questions(self, statistic: Statistic) -> int:
         """Questions behind a statistic that a draw can take otherwise."""
@@ -59,10 +55,10 @@ class PairDraws:
     """Two metrics on the rows that both scored: their differences in all draws so far."""
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
-        self.names = names
+        self._names = names
         # Of each part that matters: the finest ones for the mean of cells, the last one for all rows.
         self._places = [number for number, part in enumerate(parts) if part.part.level in {"cell", "all"}]
-        self.sides = [
+        self._sides = [
             [
                 CellDraws(parts[place], parts[place].add(name, statistics, beside=other))
                 for name, other in (names, names[::-1])
@@ -79,50 +75,57 @@ class PairDraws:
         for statistic in self._statistics:
             differences = [
                 _difference(found[place][first.number], found[place][second.number], statistic)
-                for place, (first, second) in zip(self._places, self.sides, strict=True)
+                for place, (first, second) in zip(self._places, self._sides, strict=True)
             ]
             defined = [differences[cell] for cell in self._defined_cells(statistic)]
             if defined:
-                self._means[statistic].append(mean_of_draws(defined))
+                self._means[statistic].append(_mean_of_draws(defined))
             self._all[statistic].append(differences[-1])
 
-    @property
-    def cells_in_all(self) -> int:
-        """Cells of the table."""
-        return sum(first.part.part.level == "cell" for first, _ in self.sides)
-
-    def cells(self, statistic: Statistic) -> int:
-        """Cells in which both sides are defined."""
-        return len(self._defined_cells(statistic))
-
-    def mean_of_cells(self, statistic: Statistic) -> Difference:
-        """Difference of the means over the cells in which both sides are defined."""
+    def comparison(self, statistic: Statistic) -> Comparison:
+        """The difference in a statistic with its intervals; all draws have to be taken."""
         cells = self._defined_cells(statistic)
+        last, everything = len(self._sides) - 1, self._sides[-1][0]
         # Both sides have the same rows, hence the same questions.
-        questions = min((self.sides[cell][0].questions(statistic) for cell in cells), default=0)
-        points = [self._point(cell, statistic) for cell in cells]
-        return difference(mean_of_defined(points), _joined(self._means[statistic]), questions=questions)
-
-    def all_rows(self, statistic: Statistic) -> Difference:
-        """Difference over all rows at once."""
-        last = len(self.sides) - 1
-        questions = self.sides[last][0].questions(statistic)
-        return difference(self._point(last, statistic), _joined(self._all[statistic]), questions=questions)
+        questions = min((self._sides[cell][0].questions(statistic) for cell in cells), default=0)
+        mean = _mean_of_defined([self._point(cell, statistic) for cell in cells])
+        return Comparison(
+            *self._names,
+            statistic,
+            rows=everything.sample.judged if statistic in VERDICT_STATISTICS else len(everything.sample.scores),
+            mean_of_cells=difference(mean, joined(self._means[statistic]), questions=questions),
+            all_rows=difference(
+                self._point(last, statistic), joined(self._all[statistic]), questions=everything.questions(statistic)
+            ),
+            cells=len(cells),
+            cells_in_all=sum(first.part.part.level == "cell" for first, _ in self._sides),
+        )
 
     def _defined_cells(self, statistic: Statistic) -> list[int]:
         return [
             number
-            for number, (first, _) in enumerate(self.sides)
+            for number, (first, _) in enumerate(self._sides)
             if first.part.part.level == "cell" and not math.isnan(self._point(number, statistic))
         ]
 
     def _point(self, number: int, statistic: Statistic) -> float:
-        first, second = self.sides[number]
+        first, second = self._sides[number]
         return first.values[statistic] - second.values[statistic]
 
 
-def _joined(taken: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.concatenate(taken) if taken else np.array([])
+def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
+    """Mean of a statistic, or of its size, over the cells in which it is defined; all draws have to be taken.
+
+    A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
+    """
+    defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
+    values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
+    if absolute:
+        values, draws = [abs(value) for value in values], [np.abs(drawn) for drawn in draws]
+    # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
+    questions = min((cell.questions(statistic) for cell in defined), default=0)
+    mean = estimate(_mean_of_defined(values), _mean_of_draws(draws), questions=questions)
+    return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
 
 
 def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np.float64]:
@@ -133,7 +136,7 @@ def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np
     return first[statistic][:shortest] - second[statistic][:shortest]
 
 
-def mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Mean of cells in every draw that all of them have, float64[draws]; NaN where a cell is undefined in the draw."""
     shortest = min(map(len, cells), default=0)
     if not shortest:
@@ -142,6 +145,6 @@ def mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return average
 
 
-def mean_of_defined(values: Sequence[float]) -> float:
+def _mean_of_defined(values: Sequence[float]) -> float:
     """Mean of values that are all defined; NaN of none."""
     return sum(values) / len(values) if values else math.nan

@@ -4,17 +4,13 @@ A resample is a row of weights: how often each row of the table was drawn. So a 
 operations over weights[resamples, rows] in place of a loop over resamples, and no table is ever copied.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.point_estimates import Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class Ordering:
     group: NDArray[np.intp]
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Ordering:
+    def of(cls, values: NDArray[np.float64]) -> Self:
         """Orders `values`, float64[rows] without NaN, at least one row."""
         order = np.argsort(values, kind="stable")
         ascending = values[order]

@@ -1,15 +1,9 @@
 """Pairs of answers to the same question: does the better answer get the higher score?"""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.optional_imports import scipy_stats
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Up to this many answers to a question are compared each with each, for all questions at once; more of them are counted
 # by sorting, question by question, because the number of pairs grows with the square.

@@ -1,16 +1,11 @@
 """Accuracy of a metric's verdicts without those that it marks uncertain, beside the accuracy of all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.point_estimates import RIGHT_FROM
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,15 @@
 """Curves of one metric against labels: ROC, calibration, and how its scores are distributed."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gradewire.agreement.point_estimates import auc, right
+from gradewire.agreement.point_estimates import RIGHT_FROM, auc, right
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+MOST_ROC_POINTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +103,6 @@ def metric_curves(
     scores: NDArray[np.float64],
     labels: NDArray[np.float64],
     *,
-    max_points: int = 200,
     bins: int = 10,
     histogram_bins: int = 40,
 ) -> MetricCurves:
@@ -116,7 +111,6 @@ def metric_curves(
     Args:
         scores: float64[rows]; NaN where the row failed, which keeps it out of every curve.
         labels: float64[rows], finite.
-        max_points: Points of the ROC curve at most, at least 2.
         bins: Of the calibration curve, at most.
         histogram_bins: Of the histograms.
 
@@ -131,16 +125,15 @@ def metric_curves(
     in_unit = right(labels) is not None
     probabilities = in_unit and len(kept) > 0 and kept.min() >= 0 and kept.max() <= 1
     return MetricCurves(
-        roc=_roc(kept, beside, max_points) if in_unit else None,
+        roc=_roc(kept, beside >= RIGHT_FROM) if in_unit else None,
         calibration=_calibration(kept, beside, bins, probabilities=probabilities) if in_unit and len(kept) else None,
         distribution=_distribution(kept, beside, histogram_bins, in_unit=in_unit, failed=int((~scored).sum())),
         brier=float(np.mean((kept - beside) ** 2)) if probabilities else math.nan,
     )
 
 
-def _roc(scores: NDArray[np.float64], labels: NDArray[np.float64], max_points: int) -> RocCurve | None:
-    positive = right(labels)
-    if positive is None or positive.all() or not positive.any():
+def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve | None:
+    if positive.all() or not positive.any():
         return None
     values, group = np.unique(scores, return_inverse=True)
     positives, negatives = int(positive.sum()), int((~positive).sum())
@@ -148,10 +141,10 @@ def _roc(scores: NDArray[np.float64], labels: NDArray[np.float64], max_points: i
     alarms = np.bincount(group, weights=~positive, minlength=len(values))[::-1].cumsum() / negatives
     tpr, fpr = np.concatenate([[0.0], hits]), np.concatenate([[0.0], alarms])
     thresholds = np.concatenate([[np.inf], values[::-1]])
-    if len(tpr) > max_points:
+    if len(tpr) > MOST_ROC_POINTS:
         # Evenly spaced along the curve's own length, so that no point is further than that from the next one kept.
         along = tpr + fpr
-        kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], max_points - 1)).clip(0, len(along) - 1))
+        kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], MOST_ROC_POINTS - 1)).clip(0, len(along) - 1))
         kept = np.unique(np.concatenate([kept, [0, len(along) - 1]]))
         tpr, fpr, thresholds = tpr[kept], fpr[kept], thresholds[kept]
     return RocCurve(fpr, tpr, thresholds, auc(scores, positive), positives, negatives)

@@ -1,10 +1,8 @@
-"""Splits labelled rows by question: what is fitted or selected on one half is measured on the other.
+"""Splits labelled rows by question: what is fitted or selected on the fit split is measured on the held-out split.
 
 By the question's words and not by row, so that no question, however it is written, stands on both sides; by hash, so
-that the halves of a file do not depend on its order or on what else is in it.
+that the splits of a file do not depend on its order or on what else is in it.
 """
-
-from __future__ import annotations
 
 import hashlib
 import re
@@ -26,7 +24,7 @@ def question_key(question: str) -> str:
 
 
 def half_of(question: str) -> Half:
-    """The half that a question belongs to: "a" to fit or select on, "b" held out.
+    """The split that a question belongs to: "a", the fit split, or "b", the held-out split.
 
     The parity of the first byte of BLAKE2b over `question_key` in UTF-8: even is "a".
     """

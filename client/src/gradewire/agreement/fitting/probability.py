@@ -4,34 +4,27 @@ Trees are scikit-learn's histogram gradient boosting (Ke et al. 2017) with monot
 rows whose question the trees that judged them have not seen; the trees that are stored are fitted on all rows.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.halves import question_key
 from gradewire.agreement.fitting.probability_figures import brier_score, calibration_error
 from gradewire.agreement.fitting.probability_map import probability_map
-from gradewire.agreement.fitting.stored_form import HeldOut, Points, fit_form, log_odds, tree_form
+from gradewire.agreement.fitting.stored_form import FittedFeature, HeldOut, Points, fit_form, log_odds, tree_form
 from gradewire.agreement.optional_imports import one_blas_thread
 from gradewire.agreement.point_estimates import RIGHT_FROM, auc
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.fitting.stored_form import FittedFeature
 
 FOLDS: Final = 8
 BAND_FOLDS: Final = 2
 LEAST_OF_A_CLASS: Final = 40
 """Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
 FEW_ROWS: Final = 1000
-# Chosen by cross-validation on half a of EVOUNA's development rows (docs/research/calibrated.md).
+# Chosen by cross-validation on the fit split of EVOUNA's development rows (docs/research/calibrated.md).
 _TREES: Final = {
     "max_iter": 100,
     "learning_rate": 0.1,

@@ -1,13 +1,9 @@
 """Quality of probabilities: calibration error and Brier score."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 BINS: Final = 15
 

@@ -1,15 +1,11 @@
 """From log-odds of trees to probabilities, by a logistic curve fitted on rows that the trees have not seen."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.stored_form import Points
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _MOST_LOG_ODDS: Final = 10.0
 _STEP: Final = 0.1

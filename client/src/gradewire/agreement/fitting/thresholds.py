@@ -1,26 +1,21 @@
 """From which score on an answer counts as right, and how much a sentence weighs: fitted on labelled answers."""
 
-from __future__ import annotations
-
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.fitting.halves import question_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from gradewire.agreement.point_estimates import RIGHT_FROM, auc
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]
 
 FOLDS = 5
 # A weight is a statement about a formula, not a measurement: two places say all that rows can tell.
-RIGHT_FROM = 0.5
 WEIGHTS = np.round(np.linspace(0.0, 1.0, 101), 2)
 _DECIMALS = (2, 3, 4, 6)
 
@@ -65,8 +60,6 @@ def held_out_verdicts(
     right: NDArray[np.bool_],
     questions: Sequence[str],
     objective: Objective = "accuracy",
-    *,
-    folds: int = FOLDS,
 ) -> NDArray[np.float64]:
     """Verdicts of each row by a threshold fitted on the rows of other questions.
 
@@ -75,14 +68,13 @@ def held_out_verdicts(
         right: bool[rows].
         questions: Of each row; those with the same `question_key` stand in the same fold.
         objective: As of `fit_threshold`.
-        folds: Parts that take turns.
 
     Returns:
         float64[rows], 1 or 0; NaN where the rows of all other folds are right or all are wrong.
     """
-    fold = np.array([_fold(question, row, folds) for row, question in enumerate(questions)])
+    fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
     verdicts = np.full(len(scores), math.nan)
-    for number in range(folds):
+    for number in range(FOLDS):
         own, others = fold == number, fold != number
         if own.any() and right[others].any() and not right[others].all():
             threshold = fit_threshold(scores[others], right[others], objective)
@@ -108,9 +100,10 @@ def fit_weight(
         ValueError: All labels are equal, or a value is not finite.
     """
     _check(sentence + lexical, labels >= RIGHT_FROM if objective == "auc" else labels > labels.min())
-    agreement = _pearson if objective == "pearson" else _auc
+    right = labels >= RIGHT_FROM
     # One weight at a time: all at once would take a hundred times the memory of the rows.
-    values = np.array([agreement(weight * sentence + (1 - weight) * lexical, labels) for weight in WEIGHTS])
+    mixed = (weight * sentence + (1 - weight) * lexical for weight in WEIGHTS)
+    values = np.array([_pearson(scores, labels) if objective == "pearson" else auc(scores, right) for scores in mixed])
     values = np.nan_to_num(values, nan=-math.inf)
     best = np.flatnonzero(values >= values.max() - 1e-12)
     return float(WEIGHTS[best[len(best) // 2]])
@@ -145,23 +138,17 @@ def _between(low: float, high: float) -> float:
     return middle if low < middle else high
 
 
-def _fold(question: str, row: int, folds: int) -> int:
+def _fold(question: str, row: int) -> int:
     # A blank question is a question of its own, as everywhere.
     key = question_key(question) or f"row {row}"
     # Another part of the digest than the one that halves rows: a half would fill only some folds otherwise.
-    return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % folds
+    return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
 
 
 def _pearson(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
     scores_away, labels_away = scores - scores.mean(), labels - labels.mean()
     spread = math.sqrt(float(scores_away @ scores_away) * float(labels_away @ labels_away))
     return float(scores_away @ labels_away) / spread if spread > 0 else math.nan
-
-
-def _auc(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
-    from gradewire.agreement.point_estimates import auc  # noqa: PLC0415 - loads scipy, which thresholds do without
-
-    return auc(scores, labels >= RIGHT_FROM)
 
 
 def _check(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> None:

@@ -4,33 +4,18 @@ The paper leaves open the base of the logarithm, the kind of variance, how the d
 data set's alignment is taken over the parts: these are options, and base 2 is the one that fits its printed values.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.estimates import Difference, Estimate, difference, estimate
 from gradewire.agreement.papers.ave_figures import AveFigures, AveOptions, AveRows, ave_figures
 from gradewire.agreement.point_estimates import correlations
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-__all__ = [
-    "AveDifferences",
-    "AveOptions",
-    "AveProperties",
-    "AveRows",
-    "ave_differences",
-    "ave_properties",
-    "merged_descriptions",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,16 @@
 """AVE's figures of one evaluator, for all draws of the bootstrap at once (SFVE paper, equations 3 to 5)."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.ranked import RANK_DRAWS
 from gradewire.agreement.bootstrap.weighted import Ordering, spearman
-from gradewire.agreement.resample import draws, free_clusters, question_clusters, strata_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+from gradewire.agreement.resample import draws, free_clusters, joined, question_clusters, strata_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +65,9 @@ class AveFigures:
 
 
 def ave_figures(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> AveFigures:
-    """Computes all figures and their draws.
+    """Computes all figures and their draws, by arguments as those of `ave_properties`; raises as that does.
 
-    Args:
-        rows: Scores and labels.
-        options: What the paper leaves open.
-        resamples: Draws of questions within each data set; more than `RANK_DRAWS` are not taken, as each is ranked
-            anew.
-        seed: Same seed, questions and data sets: same draws, whatever the scores.
-
-    Raises:
-        ValueError: Columns differ in length, a label is not a number, or the base is not above 1.
+    Same seed, questions and data sets: same draws, whatever the scores.
     """
     _check(rows, options)
     names = sorted(set(rows.datasets))
@@ -94,7 +81,7 @@ def ave_figures(rows: AveRows, options: AveOptions, *, resamples: int, seed: int
     ]
     return AveFigures(
         point={name: float(values[0]) for name, values in point.items()},
-        drawn={name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.array([]) for name in point},
+        drawn={name: joined([chunk[name] for chunk in chunks]) for name in point},
         datasets=names,
         questions=_questions(rows, clusters, strata),
     )

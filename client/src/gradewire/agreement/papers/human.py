@@ -1,16 +1,11 @@
 """People as one more evaluator: their labels as verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradewire.agreement.point_estimates import right
-
-if TYPE_CHECKING:
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 # No metric line begins so.
 HUMAN = "\x00human"

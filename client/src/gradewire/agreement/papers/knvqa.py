@@ -1,26 +1,19 @@
 """Evaluators against people, model by model: the tables of KNVQA-Eval."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.bootstrap.joint import JointBootstrap
+from gradewire.agreement.bootstrap.tallies import CellDraws
+from gradewire.agreement.estimates import Estimate
 from gradewire.agreement.papers.human import HUMAN, with_human
 from gradewire.agreement.parts import Part, rows_by
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from gradewire.agreement.bootstrap.tallies import CellDraws
-    from gradewire.agreement.estimates import Estimate
-    from gradewire.agreement.point_estimates import Statistic
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.point_estimates import Statistic
+from gradewire.agreement.rows import JudgedRows
 
 KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate")
 

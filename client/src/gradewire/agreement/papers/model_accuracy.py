@@ -1,24 +1,14 @@
 """How right models are as each metric sees it, and how far that is from how right people find them (SMILE, table 3)."""
 
-from __future__ import annotations
-
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from gradewire.agreement.bootstrap.joint import JointBootstrap
-from gradewire.agreement.bootstrap.tallies import mean_of_defined, mean_of_draws
-from gradewire.agreement.estimates import CellsMean, Estimate, cells_mean, estimate
+from gradewire.agreement.bootstrap.tallies import CellDraws, mean_over
+from gradewire.agreement.estimates import CellsMean, Estimate
 from gradewire.agreement.papers.human import HUMAN, with_human
 from gradewire.agreement.parts import parts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradewire.agreement.bootstrap.tallies import CellDraws
-    from gradewire.agreement.rows import JudgedRows
+from gradewire.agreement.rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +97,7 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
     bootstrap.run(resamples=resamples, seed=seed)
     return ModelAccuracyTable(
         [
-            AccuracyCell(
-                part.dataset,
-                part.model,
-                len(part.rows),
-                cell.estimate("human_rate"),
-            )
+            AccuracyCell(part.dataset, part.model, len(part.rows), cell.estimate("human_rate"))
             for part, cell in zip(parts, human, strict=True)
         ],
         [_evaluator(metric, table) for metric, table in tables.items()],
@@ -132,9 +117,4 @@ def _evaluator(metric: str, table: Sequence[CellDraws]) -> EvaluatorAccuracy:
         )
         for cell in table
     ]
-    defined = [cell for cell in table if not math.isnan(cell.values["deviation"])]
-    size = mean_of_defined([abs(cell.values["deviation"]) for cell in defined])
-    draws = mean_of_draws([np.abs(cell.draws("deviation")) for cell in defined])
-    questions = min((cell.questions("deviation") for cell in defined), default=0)
-    mean = cells_mean(estimate(size, draws, questions=questions), cells=len(defined), cells_in_all=len(table))
-    return EvaluatorAccuracy(metric, cells, mean)
+    return EvaluatorAccuracy(metric, cells, mean_over(table, "deviation", absolute=True))

@@ -1,20 +1,15 @@
 """Which of two answers is better: evaluators against the majority of annotators (VisIT-Bench, section 4.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire.agreement.estimates import Estimate, estimate
 from gradewire.agreement.resample import draws, question_clusters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 Choice = Literal["A", "B", "tie"]
 LENGTH, RANDOM = "length", "random"

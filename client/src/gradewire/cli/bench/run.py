@@ -15,7 +15,7 @@ from gradewire.cli.output.interval_notes import interval_notes
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import InputError, exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
-from gradewire.metric_types import Cider
+from gradewire.metric_types.words import Cider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

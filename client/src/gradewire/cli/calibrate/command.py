@@ -1,9 +1,7 @@
 """`gradewire calibrate`: fits a metric's threshold to labelled answers and stores it with the model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,10 +10,8 @@ from gradewire.cli.calibrate.run import CALIBRATED, THRESHOLDS, Calibration
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.server_extra import embedded_module
+from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
-
-if TYPE_CHECKING:
-    from gradewire.metric_types import Metric
 
 
 @click.command(

@@ -1,10 +1,9 @@
 """Options of `gradewire calibrate`."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
@@ -15,13 +14,8 @@ from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
 from gradewire.cli.options.labelled import labelled_options
 from gradewire.cli.options.metrics import MetricOptions
-from gradewire.cli.run.labelled_run import labelled_run_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gradewire.cli.run.labelled_run import LabelledRun
-    from gradewire.metric_types import Metric
+from gradewire.cli.run.labelled_run import LabelledRun, labelled_run_of
+from gradewire.metric_types.base import Metric
 
 RESAMPLES = 2000
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire.agreement.fitting.halves import Half
     from gradewire.cli.input.columns import Row
     from gradewire.cli.run.labelled_rows import LabelledRows
-    from gradewire.metric_types import Metric
+    from gradewire.metric_types.base import Metric
 
 # Models are told apart on their own; features are the same with the probability and without.
 _LEFT_ASIDE = frozenset({"model", "features_only"})

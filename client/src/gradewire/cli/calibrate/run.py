@@ -1,13 +1,12 @@
 """One run of `gradewire calibrate`: scores, fits, prints and stores."""
 
-from __future__ import annotations
-
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,23 +14,18 @@ from gradewire.agreement.fitting.halves import question_key
 from gradewire.agreement.fitting.stored_form import FittedFeature
 from gradewire.cli.calibrate.fit import Split, fitted_threshold, fitted_weight
 from gradewire.cli.calibrate.probability import fitted_probability
-from gradewire.cli.calibrate.rows import labelled_scores
+from gradewire.cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire.cli.calibrate.text import fit_lines, fit_table, gain_lines, probability_tables, warning_lines
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.tables import print_figures
 from gradewire.cli.problems import InputError, one_line_errors
+from gradewire.cli.run.labelled_rows import LabelledRows
+from gradewire.cli.run.labelled_run import LabelledRun
 from gradewire.cli.server_extra import embedded_module
+from gradewire.metric_types.base import Metric
 from gradewire.metric_types.line import parse_metric_line
 from gradewire.metric_types.wire import wire_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gradewire.cli.calibrate.rows import LabelledScores
-    from gradewire.cli.run.labelled_rows import LabelledRows
-    from gradewire.cli.run.labelled_run import LabelledRun
-    from gradewire.metric_types import Metric
-    from gradewire.transport import Transport
+from gradewire.transport import Transport
 
 THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")
 CALIBRATED = "calibrated"

@@ -1,22 +1,16 @@
 """Turns a record of any file into a row: which column is which field."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
 import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradewire.cli.input.labels import HumanLabel, is_no_label, read_labels
-from gradewire.cli.input.records import printable, unpacked
+from gradewire.cli.input.records import Format, Record, printable, unpacked
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-
-    from gradewire.cli.input.records import Format, Record
 
 # Names under which a field is found, the first that a row has wins.
 ALIASES: dict[str, tuple[str, ...]] = {

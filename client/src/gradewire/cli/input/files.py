@@ -1,19 +1,15 @@
 """The input file: options that several commands share, and the rows they give."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gradewire.cli.input.columns import ALIASES, RowOptions, RowSource, open_rows
 from gradewire.cli.input.records import FORMATS, STDIN, Format, count_rows, format_of, read_records, suffix_format
 from gradewire.cli.options.group import option_group
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 ALIAS_HELP = """\b
 Columns, by the first of these names that a row has:

@@ -1,23 +1,18 @@
 """Where the scoring is done: options that several commands share, and the client they make."""
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gradewire import AsyncClient, Tls
 from gradewire.cli.options.group import INPUT_FILE, option_group
 from gradewire.scorer import embedded_transport
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gradewire.transport import Transport
+from gradewire.transport import Transport
 
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0

@@ -1,14 +1,10 @@
 """Options that several commands take, as one decorator."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 

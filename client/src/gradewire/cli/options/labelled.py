@@ -1,16 +1,12 @@
 """Which labelled rows count and how figures are drawn: options that `agree`, `bench` and `calibrate` share."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Callable
+from typing import get_args
 
 import click
 
 from gradewire.agreement.annotators.labels import LabelRule
 from gradewire.cli.options.group import OUTPUT_FILE, Command, option_group
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:

@@ -1,29 +1,29 @@
 """What to score with: options that several commands share."""
 
-from __future__ import annotations
-
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gradewire.cli.options.group import INPUT_FILE, option_group
-from gradewire.cli.options.prompts import read_prompt_file
+from gradewire.cli.options.prompts import GivenPrompt, read_prompt_file
 from gradewire.cli.problems import one_line_errors
 from gradewire.metric_types import METRIC_TYPES, PRESETS, SYNTHETIC_MODES
-from gradewire.metric_types.wire import Kind, WireParameter, wire_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gradewire.cli.options.prompts import GivenPrompt
-    from gradewire.metric_types import Metric, Preset, Synthetic
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Preset, Synthetic
+from gradewire.metric_types.wire import ParameterKind, WireParameter, wire_parameters
 
 # How often a row that the judge could not take is sent again.
 _RETRIES = 2
 _HELP_COLUMNS = 78
-_PLACEHOLDERS = {Kind.FLAG: "true|false", Kind.COUNT: "N", Kind.NUMBER: "X", Kind.TEXT: "NAME"}
+_PLACEHOLDERS = {
+    ParameterKind.FLAG: "true|false",
+    ParameterKind.COUNT: "N",
+    ParameterKind.NUMBER: "X",
+    ParameterKind.TEXT: "NAME",
+}
 
 metric_options = option_group(
     click.option(
@@ -131,5 +131,5 @@ def metrics_help() -> str:
 
 
 def _written(parameter: WireParameter) -> str:
-    values = "|".join(parameter.choices) if parameter.kind is Kind.CHOICE else _PLACEHOLDERS[parameter.kind]
+    values = "|".join(parameter.choices) if parameter.kind is ParameterKind.CHOICE else _PLACEHOLDERS[parameter.kind]
     return f":{values}" if parameter.name == "preset" else f"{parameter.name}={values}"

@@ -1,18 +1,13 @@
 """Prompt files of the command line, and the metrics that they are for."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gradewire.cli.problems import InputError, named_errors
+from gradewire.metric_types.base import Metric
 from gradewire.metric_types.prompt_text import PromptText, read_prompt_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from gradewire.metric_types import Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,17 @@
 """Files of figures (--json, --markdown): JSON in which what is not defined is null, or text."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Self
 
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
-from gradewire.cli.output.tables import to_markdown
+from gradewire.cli.output.tables import FigureTable, to_markdown
 from gradewire.cli.problems import named_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from gradewire.cli.output.tables import FigureTable
 
 figure_file_options = option_group(
     click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here."),
@@ -34,7 +27,7 @@ class FigureFiles:
     markdown: Path | None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> FigureFiles:
+    def of(cls, options: Mapping[str, Any]) -> Self:
         """Reads the options; others are not looked at."""
         return cls(options["json_path"], options["markdown"])
 

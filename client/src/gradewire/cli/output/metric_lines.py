@@ -1,14 +1,10 @@
 """Whether an output file and a run compute the same: their metric lines, compared."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:

@@ -1,17 +1,12 @@
 """Refuses an output that would overwrite what the command reads."""
 
-from __future__ import annotations
-
 import os
 import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gradewire.cli.input.records import STDIN
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _STDIN_DESCRIPTOR = 0
 

@@ -1,17 +1,13 @@
 """Progress on a terminal or in a log; rich is imported when a bar is shown, not before."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # A terminal shows the bar; a log file gets a line now and then.
 LINE_INTERVAL_S = 10.0

@@ -6,24 +6,19 @@ in FILE.resume until their turn comes; so the file is in order at all times and 
 results of rows that are no longer in the input stay in FILE.resume.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from pathlib import Path
+from typing import Any, BinaryIO, Self
 
+from gradewire.cli.input.columns import Row
 from gradewire.cli.output.metric_lines import check_lines
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from gradewire.cli.input.columns import Row
 
 _WAY_ON = "--resume goes on from what is there"
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"

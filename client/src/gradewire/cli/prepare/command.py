@@ -1,13 +1,13 @@
 """`gradewire prepare`: gets the references of a file ready before answers come."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
+from gradewire import AsyncClient
 from gradewire.cli.input.files import ALIAS_HELP, input_file, input_options
 from gradewire.cli.options.connection import connection_of, connection_options
 from gradewire.cli.options.metrics import MetricOptions, metric_options, metrics_help
@@ -23,12 +23,7 @@ from gradewire.cli.problems import EXIT_ROWS_FAILED, exit_codes, exit_on_interru
 from gradewire.cli.run.every_metric import over_a_file, written_metrics
 from gradewire.cli.run.file_references import FileReferences
 from gradewire.cli.run.plan import judge_remarks
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gradewire import AsyncClient
-    from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
+from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
 
 # Failures told one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10

@@ -1,25 +1,20 @@
 """Options of `gradewire prepare` that have a judge write synthetic answers, and the file that they are written to."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import click
 
+from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.records import STDIN, read_records
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.problems import InputError
 from gradewire.preparation import PrepareProgress, SyntheticGeneration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from gradewire.cli.input.files import InputFile
 
 _METRIC = "synthetic"
 # Formats whose unreadable rows are pieces of JSON, or are meant to be.

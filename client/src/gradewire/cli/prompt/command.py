@@ -1,12 +1,12 @@
 """`gradewire prompt`: what judges are shown."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
+from gradewire.cli.input.columns import Row
 from gradewire.cli.input.files import InputFile, input_file, input_options
 from gradewire.cli.input.records import printable
 from gradewire.cli.options.group import INPUT_FILE
@@ -15,15 +15,10 @@ from gradewire.cli.problems import InputError, one_line_errors
 from gradewire.cli.prompt.text import shown_rounds
 from gradewire.cli.server_extra import embedded_module
 from gradewire.items import ItemProblem, encode_item
+from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire_proto.conventions.metric_lines import DIGEST_PREFIX_CHARS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gradewire.cli.input.columns import Row
-    from gradewire.metric_types import Metric
-    from gradewire_proto.v1 import types_pb2
+from gradewire_proto.v1 import types_pb2
 
 # More than any judge reads.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024

@@ -1,14 +1,10 @@
 """Runs what may block for ever outside the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import TypeVar
 
 T = TypeVar("T")
 

@@ -1,21 +1,18 @@
 """Reads --metrics: names and lines, and the server's metrics in the place of `all`."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
-from gradewire.metric_types import METRIC_TYPES, Cider, Metric, Smile
+from gradewire import AsyncClient
+from gradewire.cli.options.metrics import MetricOptions
+from gradewire.metric_types import METRIC_TYPES
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.encoders import Smile
 from gradewire.metric_types.line import parse_metric_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gradewire import AsyncClient
-    from gradewire.cli.options.metrics import MetricOptions
-    from gradewire.model_list import ModelList
+from gradewire.metric_types.words import Cider
+from gradewire.model_list import ModelList
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"

@@ -1,11 +1,12 @@
 """Metrics that weigh words by a corpus, over a whole file: the file's own references are made the corpus."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
+from gradewire import AsyncClient
+from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.records import STDIN
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
@@ -13,16 +14,9 @@ from gradewire.cli.problems import InputError, named_errors
 from gradewire.cli.run.batch_size import BATCH_ROWS
 from gradewire.cli.run.every_metric import over_a_file
 from gradewire.cli.run.file_references import FileReferences
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.choice import MetricChoice, MetricDefaults, choose_metrics
 from gradewire.preparation import name_entries
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gradewire import AsyncClient
-    from gradewire.cli.input.files import InputFile
-    from gradewire.metric_types import Metric
-    from gradewire.metric_types.choice import MetricChoice
 
 # Parameters that name a corpus: of cider, of bertscore.
 _CORPUS_PARAMETERS = ("corpus", "idf")

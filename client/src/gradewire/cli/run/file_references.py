@@ -1,15 +1,11 @@
 """The distinct references of a file, for `prepare` and for metrics that weigh words by a corpus."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
+from gradewire.cli.input.files import InputFile
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from gradewire.cli.input.files import InputFile
 
 _FIELDS = ("question", "references", "synthetic_answers")
 
@@ -35,7 +31,7 @@ class FileReferences:
     has_synthetic: bool = False
 
     @classmethod
-    def read(cls, source: InputFile) -> FileReferences:
+    def read(cls, source: InputFile) -> Self:
         """Reads a file; raises InputError where no row has references."""
         opened = source.open()
         found = cls(has_synthetic=opened.has_synthetic)

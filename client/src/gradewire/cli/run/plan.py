@@ -1,31 +1,23 @@
 """Resolves the options, with a connected client, to what is asked of every row."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from gradewire.cli.input.files import input_options
+from gradewire import AsyncClient, ModelList
+from gradewire.cli.input.files import InputFile, input_options
 from gradewire.cli.input.records import STDIN
 from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import option_group
-from gradewire.cli.options.metrics import judge_options, metric_options
+from gradewire.cli.options.metrics import MetricOptions, judge_options, metric_options
 from gradewire.cli.options.prompts import with_prompts
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.file_corpus import with_file_corpus
-from gradewire.metric_types.choice import MetricDefaults, choose_metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from gradewire import AsyncClient, ModelList
-    from gradewire.cli.input.files import InputFile
-    from gradewire.cli.options.metrics import MetricOptions
-    from gradewire.metric_types import Metric, Synthetic
-    from gradewire.metric_types.choice import MetricChoice
-
+from gradewire.metric_types.base import Metric
+from gradewire.metric_types.choice import MetricChoice, MetricDefaults, choose_metrics
+from gradewire.metric_types.encoders import Synthetic
 
 # FILE, what it is scored by, and where.
 scoring_options = option_group(input_options, metric_options, judge_options, connection_options)

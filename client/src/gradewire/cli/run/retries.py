@@ -1,18 +1,14 @@
 """When rows are sent again: after a server turned the request away, and after results that say UNAVAILABLE."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
 from gradewire.errors import Overloaded, TransportError
 from gradewire.results import MetricScore, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 T = TypeVar("T")
 Scores: TypeAlias = "Mapping[str, MetricScore]"

@@ -1,31 +1,26 @@
 """Scores rows in order, a few batches in flight, with as much memory as these take."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
 import re
 import time
 from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
+from gradewire import AsyncClient, ScoreReport
 from gradewire._calls.corpus import counting_over_request
+from gradewire.cli.input.columns import Row
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
+from gradewire.cli.output.progress import Progress
 from gradewire.cli.run.batch_size import BATCHES_IN_FLIGHT, AdaptiveBatchSize
 from gradewire.cli.run.daemon_thread import in_daemon_thread
+from gradewire.cli.run.plan import ScorePlan
 from gradewire.cli.run.retries import RowRetries, when_there_is_room
 from gradewire.errors import DeadlineExceeded, InconsistentReplies
 from gradewire.results import MetricScore, Status
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-
-    from gradewire import AsyncClient, ScoreReport
-    from gradewire.cli.input.columns import Row
-    from gradewire.cli.output.progress import Progress
-    from gradewire.cli.run.plan import ScorePlan
 
 # So many batches in a row without an answer in time say that the server hangs.
 GIVE_UP_AFTER = 8
@@ -72,7 +67,7 @@ class RowScorer:
         *,
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
-    ) -> RowScorer:
+    ) -> Self:
         """Asks the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
 
         Raises:

@@ -1,19 +1,14 @@
 """Joins rows of the input with the output of earlier runs."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
+from gradewire.cli.input.columns import Row
 from gradewire.cli.output.results_file import read_results
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from gradewire.cli.input.columns import Row
 
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:

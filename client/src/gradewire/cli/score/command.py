@@ -1,23 +1,24 @@
 """`gradewire score`: scores the answers of a file."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
 import shlex
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import click
 
+from gradewire.cli.input.columns import Row
 from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file
 from gradewire.cli.input.records import printable
 from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
-from gradewire.cli.options.metrics import metric_options_of, metrics_help
+from gradewire.cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of
@@ -35,14 +36,7 @@ from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import resolve_plan, scoring_options
 from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
 from gradewire.cli.score.summary_text import print_summary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from gradewire.cli.input.columns import Row
-    from gradewire.cli.options.metrics import MetricOptions
-    from gradewire.transport import Transport
+from gradewire.transport import Transport
 
 # Room for the longest status.
 _MIN_CELL_COLUMNS = 17

@@ -1,20 +1,14 @@
 """Prints a summary on stderr."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import click
 
 from gradewire.cli.input.records import printable
 from gradewire.cli.output.progress import rows_per_second
+from gradewire.cli.output.summary import MetricTally, Summary
 from gradewire.cli.output.tables import number, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gradewire.cli.output.summary import MetricTally, Summary
 
 
 def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:

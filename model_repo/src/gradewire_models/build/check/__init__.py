@@ -1,1 +1,1 @@
-"""Checks a built model, and decides whether a variant may stand for its base."""
+"""Checks a built model, and decides whether a variant may be used in place of its base."""

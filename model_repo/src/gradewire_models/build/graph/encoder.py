@@ -44,7 +44,7 @@ def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``,
     float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
 
-    A batch needs one real token at least. `gradewire_models.build.graph.fingerprint.seal` adds the graph's fingerprint.
+    A batch needs one real token at least. `add_fingerprint` adds the graph's fingerprint.
     """
     nodes = Nodes()
     return _write(nodes, lay_out_real(nodes, encoder, model), encoder, model)

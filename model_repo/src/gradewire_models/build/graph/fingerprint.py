@@ -14,7 +14,7 @@ _LEAST_OPSET = 15  # Shape with a start and an end
 
 
 @dataclass(frozen=True, slots=True)
-class SealedGraph:
+class FingerprintedGraph:
     """A graph that names itself, ready to be written.
 
     Attributes:
@@ -26,7 +26,7 @@ class SealedGraph:
     fingerprint: int
 
 
-def seal(model: onnx.ModelProto) -> SealedGraph:
+def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Adds the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialises it.
 
     A server whose repository was swapped under it answers under the same name with other vectors, and nothing in its
@@ -41,7 +41,8 @@ def seal(model: onnx.ModelProto) -> SealedGraph:
         The bytes to write, and the fingerprint: the first 8 bytes of SHA-256 over the model as it was before.
 
     Raises:
-        ValueError: The model is sealed already, keeps weights in other files, lacks the input or has too old an opset.
+        ValueError: The model has a fingerprint already, keeps weights in other files, lacks the input or has an opset
+            below 15.
     """
     graph = model.graph
     taken = {name for node in graph.node for name in node.output}
@@ -67,11 +68,11 @@ def seal(model: onnx.ModelProto) -> SealedGraph:
         ]
     )
     graph.output.append(helper.make_tensor_value_info(FINGERPRINT_OUTPUT, TensorProto.INT64, ["batch", 1]))
-    return SealedGraph(model.SerializeToString(deterministic=True), fingerprint)
+    return FingerprintedGraph(model.SerializeToString(deterministic=True), fingerprint)
 
 
 def read_fingerprint(path: Path) -> int | None:
-    """What the output ``model_fingerprint`` of a graph holds; None where it has none that `seal` made.
+    """What the output ``model_fingerprint`` of a graph holds; None where it has none that `add_fingerprint` made.
 
     Raises:
         OSError: The file cannot be read.

@@ -2,27 +2,29 @@
 
 from pathlib import Path
 
-from gradewire_models.build.graph.fingerprint import SealedGraph
-from gradewire_models.catalog.facts import EncoderFacts
+from gradewire_models.build.graph.fingerprint import FingerprintedGraph
+from gradewire_models.catalog.metadata import EncoderMetadata
 from gradewire_models.repository.config import (
     CONFIG_FILE,
     ONNX_FILE,
     TOKENIZER_FILE,
-    FileFacts,
-    facts_in,
+    ModelFiles,
     make_config,
+    own_parameters,
     write_config,
 )
-from gradewire_models.repository.digest import file_sha256
+from gradewire_models.repository.digest import record_file
 from gradewire_models.repository.serving import Serving, write_warmup
 
 
-def write_model(target: Path, facts: EncoderFacts, graph: SealedGraph, serving: Serving | None = None) -> str:
+def write_model(
+    target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
+) -> str:
     """Writes graph, warm-up data and config.pbtxt beside the tokenizer.json that is there.
 
     Args:
         target: The model's directory.
-        facts: What the encoder is.
+        metadata: What the encoder is.
         graph: Goes into version folder 1.
         serving: How Triton is to run it; None for the CPU and the usual number of copies.
 
@@ -35,15 +37,8 @@ def write_model(target: Path, facts: EncoderFacts, graph: SealedGraph, serving: 
     path = target / ONNX_FILE
     path.parent.mkdir(parents=True)
     path.write_bytes(graph.content)
-    write_warmup(target, facts.max_tokens)
-    tokenizer = target / TOKENIZER_FILE
-    files = FileFacts(
-        onnx_sha256=file_sha256(path),
-        onnx_bytes=path.stat().st_size,
-        tokenizer_sha256=file_sha256(tokenizer),
-        tokenizer_bytes=tokenizer.stat().st_size,
-        fingerprint=graph.fingerprint,
-    )
-    config = make_config(facts, files, serving or Serving())
+    write_warmup(target, metadata.max_tokens)
+    files = ModelFiles(record_file(path), record_file(target / TOKENIZER_FILE), graph.fingerprint)
+    config = make_config(metadata, files, serving or Serving())
     write_config(target / CONFIG_FILE, config)
-    return facts_in(config)["digest"]
+    return own_parameters(config)["digest"]

@@ -1,14 +1,13 @@
-"""What users fitted for a model: put into its description, taken out, carried over when the model is built anew."""
+"""What users fitted for a model: put into its description, taken out, carried over when the model is built again."""
 
 import re
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from google.protobuf import text_format
 
-from gradewire_models.build.progress import Report, ignore
+from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.catalog.calibration import StoredCalibration, fitting, merge, of_users
 from gradewire_models.catalog.loading import load_catalog
@@ -22,11 +21,12 @@ from gradewire_models.repository.calibration_records import (
     is_calibration,
     to_parameters,
 )
-from gradewire_models.repository.config import CONFIG_FILE, PREFIX, facts_in, read_config, write_config
+from gradewire_models.repository.config import CONFIG_FILE, PREFIX, own_parameters, read_config, write_config
+from gradewire_models.repository.listing import find_directory
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
-# One parameter as `write_config` writes it; what somebody wrote otherwise is written anew with the whole file.
+# One parameter as `write_config` writes it; one in another form is written again with the whole file.
 _PARAMETER = re.compile(
     r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
     r'    string_value: "(?:[^"\\\n]|\\.)*"\n  \}\n\}\n',
@@ -34,27 +34,24 @@ _PARAMETER = re.compile(
 )
 
 
-def store_calibration(
-    repository: Path, name: str, calibration: StoredCalibration, *, report: Report = ignore
-) -> BuiltModel:
+def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
     """Puts a user's calibration into a model's description; it takes the place of one for the same scores.
 
     Where what was fitted for its metric before cannot be read, it takes the place of all of that.
 
-    Waits for whoever builds the model. Readers see the old description or the new one, whole. A server that has the
+    Waits while the model is being built. Readers see the old description or the new one, whole. A server that has the
     model loaded goes on with what it read.
 
     Args:
         repository: Directory of models.
         name: Of the model.
         calibration: Of origin "user", fitted on this model's scores.
-        report: Told when it has to wait.
 
     Raises:
         ModelError: The model is not there, is broken or another one, or cannot be written; the message says what to do.
     """
     try:
-        with _alone(repository, name, report):
+        with _alone(repository, name):
             model = load_built(repository, name, graph=False)
             if model.digest != calibration.model_digest:
                 raise BuildError(
@@ -72,18 +69,15 @@ def store_calibration(
     return load_built(repository, name, graph=False)
 
 
-def forget_calibrations(
-    repository: Path, name: str, metric: str = "", *, report: Report = ignore
-) -> tuple[Fitted, ...]:
+def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
     """Takes what users fitted out of a model's description; what the catalog brings counts again.
 
-    What cannot be read goes, too, whoever wrote it.
+    What cannot be read goes too, also where the catalog brought it.
 
     Args:
         repository: Directory of models.
         name: Of the model.
         metric: Whose calibrations; "" for all.
-        report: Told when it has to wait.
 
     Returns:
         What is gone.
@@ -92,14 +86,14 @@ def forget_calibrations(
         ModelError: The model is not there, or cannot be written.
     """
     try:
-        with _alone(repository, name, report):
+        with _alone(repository, name):
             path = repository / name / CONFIG_FILE
-            facts = read_config(path)[1]
-            standing = calibrations_in(facts)
+            parameters = read_config(path)[1]
+            standing = calibrations_in(parameters)
             users = of_users(standing.readable)
             there: tuple[Fitted, ...] = (*users, *standing.unreadable)
             gone = tuple(each for each in there if metric in {"", each.metric})
-            kept = merge(_listed(name, facts.get("digest", "")), (each for each in users if each not in gone))
+            kept = merge(_listed(name, parameters.get("digest", "")), (each for each in users if each not in gone))
             _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
     except ValueError as error:
         raise BuildError(f"cannot read the description of {name} in {repository}: {error}") from error
@@ -108,25 +102,15 @@ def forget_calibrations(
     return gone
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What became of users' calibrations when their model was made anew.
-
-    Attributes:
-        kept: They were fitted on this very model.
-        dropped: They were fitted on one of another digest: they would hold for none of its scores.
-    """
-
-    kept: tuple[Fitted, ...] = ()
-    dropped: tuple[Fitted, ...] = ()
-
-
-def carry_calibrations(standing: Path, made: Path) -> Carried:
+def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
     """Puts what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
 
     Args:
         standing: The model's directory in the repository; need not be there, nor be whole.
         made: Its directory in the workspace.
+
+    Returns:
+        What was dropped: fitted on a model of another digest, it would hold for none of this one's scores.
 
     Raises:
         OSError: The description in `made` cannot be read or written.
@@ -135,16 +119,15 @@ def carry_calibrations(standing: Path, made: Path) -> Carried:
         before = read_config(standing / CONFIG_FILE)[1]
         found = calibrations_in(before)
     except (OSError, ValueError, KeyError):
-        return Carried()
-    facts = read_config(made / CONFIG_FILE)[1]
+        return ()
+    parameters = read_config(made / CONFIG_FILE)[1]
     users = of_users(found.readable)
-    readable = fitting(users, facts["digest"])
-    unreadable = found.unreadable if before.get("digest") == facts["digest"] else ()
+    readable = fitting(users, parameters["digest"])
+    unreadable = found.unreadable if before.get("digest") == parameters["digest"] else ()
     if readable or unreadable:
-        _write(made / CONFIG_FILE, Described(merge(calibrations_in(facts).readable, readable), unreadable))
+        _write(made / CONFIG_FILE, Described(merge(calibrations_in(parameters).readable, readable), unreadable))
     there: tuple[Fitted, ...] = (*users, *found.unreadable)
-    kept: tuple[Fitted, ...] = (*readable, *unreadable)
-    return Carried(kept, tuple(each for each in there if each not in kept))
+    return tuple(each for each in there if each not in (*readable, *unreadable))
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
@@ -153,10 +136,10 @@ def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
     return known.calibrations if known is not None and known.digest == digest else ()
 
 
-def _alone(repository: Path, name: str, report: Report) -> AbstractContextManager[None]:
-    if not name or Path(name).name != name or not (repository / name / CONFIG_FILE).is_file():
+def _alone(repository: Path, name: str) -> AbstractContextManager[None]:
+    if find_directory(repository, name, CONFIG_FILE) is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; build it with: gradewire models build")
-    return exclusive(repository / f".{name}.lock", report)
+    return exclusive(repository / f".{name}.lock", ignore)
 
 
 def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
@@ -175,12 +158,12 @@ def _write(path: Path, calibrations: Described) -> None:
     written.write_text(kept + text_format.MessageToString(added), encoding="utf-8")
     if read_config(written)[1] != {**_without(read_config(path)[1]), **wanted}:
         config = read_config(path)[0]
-        for name in [name for name in facts_in(config) if is_calibration(name)]:
+        for name in [name for name in own_parameters(config) if is_calibration(name)]:
             del config.parameters[PREFIX + name]
         config.MergeFrom(added)
         write_config(written, config)
     written.replace(path)
 
 
-def _without(facts: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in facts.items() if not is_calibration(name)}
+def _without(parameters: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parameters.items() if not is_calibration(name)}

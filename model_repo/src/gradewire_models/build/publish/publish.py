@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gradewire_models.build.progress import Report
 from gradewire_models.build.publish.exchange import exchange
-from gradewire_models.build.publish.fitted import Carried, carry_calibrations
+from gradewire_models.build.publish.fitted import Fitted, carry_calibrations
 from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.repository.built import newest_version
 from gradewire_models.repository.config import CONFIG_FILE, FIRST_VERSION, read_config
@@ -19,13 +19,13 @@ from gradewire_models.repository.config import CONFIG_FILE, FIRST_VERSION, read_
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
     """A hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
 
-    It lies in the repository, so that `place` is a rename within one file system. What a killed builder left is removed
-    first.
+    It lies in the repository, so that `publish_model` is a rename within one file system. What a killed builder left
+    is removed first.
 
     Args:
         repository: Triton model repository; made when it is not there.
         name: Of the model.
-        report: Told when it has to wait.
+        report: Called when it has to wait.
 
     Raises:
         OSError: The repository cannot be written.
@@ -41,8 +41,8 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
             shutil.rmtree(path)
 
 
-def place(target: Path, repository: Path) -> Carried:
-    """Puts a finished model in the place of its name, in one step; what was there is left in the workspace.
+def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
+    """Publishes a finished model under its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
     repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
@@ -53,21 +53,21 @@ def place(target: Path, repository: Path) -> Carried:
         repository: Where it goes.
 
     Returns:
-        What became of users' calibrations.
+        What users had fitted that holds no more, as it was fitted on a model of another digest.
 
     Raises:
         OSError: The disk is full or cannot be written; the model that was there is still there.
     """
     standing = repository / target.name
-    carried = carry_calibrations(standing, target)
+    dropped = carry_calibrations(standing, target)
     version = _next_version(standing, _digest(target))
     (target / FIRST_VERSION).rename(target / version)
-    settle(target, repository)
-    return carried
+    publish_directory(target, repository)
+    return dropped
 
 
-def settle(target: Path, repository: Path) -> None:
-    """Puts a finished directory in the place of its name in `repository`, in one step.
+def publish_directory(target: Path, repository: Path) -> None:
+    """Publishes a finished directory under its name in `repository`, in one step.
 
     What was there is left in the workspace.
 

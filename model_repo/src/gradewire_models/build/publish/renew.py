@@ -1,4 +1,4 @@
-"""The description of a model that is there: where it differs from what a build would write, and writing it anew."""
+"""The description of a model that is there: where it differs from what a build would write, and how it is renewed."""
 
 import hashlib
 from dataclasses import replace
@@ -8,13 +8,13 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
 from gradewire_models.build.graph.fingerprint import read_fingerprint
-from gradewire_models.build.progress import Report, ignore
+from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish.publish import workspace
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference.golden import GOLDEN_FILE, load_golden
 from gradewire_models.catalog.calibration import merge, of_users
-from gradewire_models.catalog.facts import EncoderFacts
 from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.metadata import EncoderMetadata
 from gradewire_models.errors import BuildError
 from gradewire_models.repository._model_config_pb2 import ModelConfig, ModelParameter
 from gradewire_models.repository.built import BuiltModel, load_built
@@ -23,9 +23,9 @@ from gradewire_models.repository.config import (
     CONFIG_FILE,
     CONFIG_VERSION,
     PREFIX,
-    FileFacts,
-    facts_in,
+    files_in,
     make_config,
+    own_parameters,
     read_config,
     write_config,
 )
@@ -76,7 +76,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Writes config.pbtxt and warm-up files anew where they differ, or other `copies` are wanted; the model stays.
+    """Rewrites config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
 
     Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
 
@@ -87,7 +87,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
         OSError: A file cannot be read or written.
         ValueError: One is not what it should be.
     """
-    of_this_release = facts_in(_read(model)).get("config_version") == CONFIG_VERSION
+    of_this_release = own_parameters(_read(model)).get("config_version") == CONFIG_VERSION
     if copies == AS_IT_IS and of_this_release and not find_differences(model, expected):
         return False
     config = _meant(model, expected, copies)
@@ -99,60 +99,52 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
     return True
 
 
-def renew_exported(
-    repository: Path, name: str, copies: Copies = AS_IT_IS, *, report: Report = ignore
-) -> tuple[BuiltModel, bool]:
-    """`renew` for a model of no catalog; waits for whoever builds or exports it.
+def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
+    """`renew` for a model of no catalog; waits while it is being built or exported.
 
     Returns:
         The model, and whether anything was written.
 
     Raises:
-        ModelError: It is not there or broken; the message says how to make it anew.
+        ModelError: It is not there or broken; the message says how to replace it.
     """
     try:
-        with workspace(repository, name, report):
+        with workspace(repository, name, ignore):
             model = load_built(repository, name)
             written = renew(model, None, copies)
     except (OSError, ValueError) as error:
-        raise BuildError(f"cannot describe {name} in {repository} anew: {error}; export it again") from error
+        raise BuildError(f"cannot renew the description of {name} in {repository}: {error}; export it again") from error
     return load_built(repository, name), written
 
 
 def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> ModelConfig:
     standing = _read(model)
-    said = facts_in(standing)
+    said = own_parameters(standing)
     try:
         fingerprint = read_fingerprint(model.onnx_path)
     except DecodeError as error:
         raise ValueError(f"{model.onnx_path} is no graph: {error}") from error
     if fingerprint is None:
         raise ValueError(f"{model.onnx_path} does not name itself")
-    files = FileFacts(
-        onnx_sha256=said["onnx_sha256"],
-        onnx_bytes=int(said["onnx_bytes"]),
-        tokenizer_sha256=said["tokenizer_sha256"],
-        tokenizer_bytes=int(said["tokenizer_bytes"]),
-        fingerprint=fingerprint,
-    )
+    files = replace(files_in(said), fingerprint=fingerprint)
     wanted = _over(copies, _copies_of(standing))
     if expected is not None:
         # What users fitted is nowhere else.
-        kept = merge(expected.facts.calibrations, of_users(model.calibrations))
-        facts, serving = replace(expected.facts, calibrations=kept), serving_of(expected, wanted)
+        kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
+        metadata, serving = replace(expected.metadata, calibrations=kept), serving_of(expected, wanted)
     else:
-        facts, serving = _facts(model, said), serving_on_cpus(wanted)
-    config = make_config(facts, files, serving)
+        metadata, serving = _metadata(model, said), serving_on_cpus(wanted)
+    config = make_config(metadata, files, serving)
     for name, text in to_parameters((), model.unreadable).items():
         config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=text))
     return config
 
 
-def _facts(model: BuiltModel, said: dict[str, str]) -> EncoderFacts:
+def _metadata(model: BuiltModel, said: dict[str, str]) -> EncoderMetadata:
     # Shapes as its golden vectors have them: the description is what is in doubt.
     golden = load_golden(model.directory / GOLDEN_FILE)
     *earlier, last = sorted(golden.tokens_by_layer)
-    return EncoderFacts(
+    return EncoderMetadata(
         name=model.name,
         architecture=said.get("architecture", ""),
         dims=int(golden.sentences.shape[1]),
@@ -197,7 +189,7 @@ def _shown(value: str) -> str:
 
 
 def _what_matters(config: ModelConfig) -> dict[str, str]:
-    facts = {name: value for name, value in facts_in(config).items() if name not in _ANY_RELEASE}
+    own = {name: value for name, value in own_parameters(config).items() if name not in _ANY_RELEASE}
     return {
         "name": repr(config.name),
         "backend": repr(config.backend),
@@ -208,7 +200,7 @@ def _what_matters(config: ModelConfig) -> dict[str, str]:
         "version_policy": repr(_line(config.version_policy)),
         "response_cache": repr(_line(config.response_cache)),
         **{f"model_warmup {warmup.name}": repr(_line(warmup)) for warmup in config.model_warmup},
-        **{f"gradewire.{name}": repr(value) for name, value in facts.items()},
+        **{f"gradewire.{name}": repr(value) for name, value in own.items()},
     }
 
 

@@ -15,17 +15,13 @@ Constant: TypeAlias = NDArray[np.float32]
 
 
 class GraphEditor:
-    """Copies a graph node by node; whoever edits decides of each node what is written in its place."""
+    """A graph that is written again node by node: `new` holds what will replace the old nodes."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
         self._constants = {tensor.name: tensor for tensor in model.graph.initializer}
         self._producers = {name: node for node in model.graph.node for name in node.output}
         self.new = Nodes()
-
-    def old_nodes(self) -> list[onnx.NodeProto]:
-        """The nodes as they were, in order."""
-        return list(self._model.graph.node)
 
     def value(self, name: str) -> Constant:
         """A constant of the graph as it was, float32."""
@@ -34,10 +30,6 @@ class GraphEditor:
     def producer(self, name: str) -> onnx.NodeProto:
         """The node of the graph as it was that computes `name`."""
         return self._producers[name]
-
-    def keep(self, node: onnx.NodeProto) -> None:
-        """Copies a node as it is."""
-        self.new.nodes.append(node)
 
     def finish(self) -> None:
         """Puts the new nodes into the model."""

@@ -65,12 +65,12 @@ def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]],
     """
     editor = GraphEditor(model)
     writer = _LayerWriter(editor, settings)
-    for node in editor.old_nodes():
+    for node in model.graph.node:
         layer, _, part = node.name.partition(".")
         if part == "qkv":
             writer.rows = next(rows)
         if part not in writer.rows or not writer.replace(node, layer, part):
-            editor.keep(node)
+            editor.new.nodes.append(node)
     editor.finish()
 
 

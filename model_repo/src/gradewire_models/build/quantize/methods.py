@@ -26,7 +26,7 @@ def make_nbits_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onn
     """Weights alone in 8 bits; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
 
     Raises:
-        BuildError: The settings make no sense.
+        BuildError: A setting is missing or out of its range.
     """
     del source  # nothing beside the weights decides it
     block_size = _setting(model, "block_size")
@@ -42,11 +42,11 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     """Weights and what they are multiplied with in 8 bits; settings as in `Int8Settings`, and ``calibration_sha256``.
 
     Raises:
-        BuildError: The settings make no sense, or the calibration texts are not the pinned ones.
+        BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
     """
     settings = Int8Settings(
-        activations=_choice(model, "activations", get_args(Activations)),
-        rounding=_choice(model, "rounding", get_args(Rounding)),
+        activations=choose(model, "activations", get_args(Activations)),
+        rounding=choose(model, "rounding", get_args(Rounding)),
         percentile=_number(model, "percentile", least=50, most=100),
         smoothing=_number(model, "smoothing", least=0, most=1),
         outliers=int(_number(model, "outliers", least=0, most=model.dims - 1)),
@@ -83,7 +83,12 @@ def _setting(model: CatalogModel, name: str) -> Any:
     return model.recipe.settings[name]
 
 
-def _choice(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
+def choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
+    """A setting of the model's recipe.
+
+    Raises:
+        BuildError: It is missing, or none of those `allowed`.
+    """
     value = _setting(model, name)
     if value not in allowed:
         raise BuildError(f"{model.name}: {name} should be one of {', '.join(allowed)}, not {value!r}")

@@ -20,9 +20,9 @@ def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, 
         accuracy_level: What the kernel may do to the other operand: 4 rounds it to 8 bits too, block by block.
     """
     editor = GraphEditor(model)
-    for node in editor.old_nodes():
+    for node in model.graph.node:
         if node.name not in products:
-            editor.keep(node)
+            editor.new.nodes.append(node)
             continue
         entering, weight_name, added = node.input
         weight = editor.value(weight_name)

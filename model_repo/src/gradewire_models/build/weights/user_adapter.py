@@ -5,10 +5,11 @@ from pathlib import Path
 
 from gradewire_models.build.weights.adapter_config import AdapterConfig, read_adapter_config, read_json_object
 from gradewire_models.build.weights.merge import MAX_ADAPTER_BYTES
-from gradewire_models.catalog.adapted import adapted_model
-from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_FACTS, ADAPTER_WEIGHTS, AdapterSource
-from gradewire_models.catalog.entries import MODEL_NAME, CatalogModel
+from gradewire_models.catalog.adapters import ADAPTER_CONFIG, ADAPTER_METADATA, ADAPTER_WEIGHTS, AdapterSource
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.catalog.reading import adapted_model
+from gradewire_models.catalog.table import NAME
 from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.repository.digest import file_sha256
 
@@ -31,7 +32,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     """
     directory = directory.resolve()
     name = name or directory.name
-    if not MODEL_NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise BuildError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise BuildError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")
@@ -41,7 +42,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     _check_files(directory)
     config = read_adapter_config(directory / ADAPTER_CONFIG)
     _check_base(directory / ADAPTER_CONFIG, config, base)
-    said = _Said(directory / ADAPTER_FACTS)
+    said = _Said(directory / ADAPTER_METADATA)
     if said.text("base", base.name) != base.name:
         raise BuildError(f"{said.path}: base is {said.text('base')!r}, not {base.name}: name that one")
     if said.text("base_sha256", base.files["model.safetensors"]) != base.files["model.safetensors"]:

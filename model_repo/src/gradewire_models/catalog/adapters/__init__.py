@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradewire_models.catalog.facts import AdapterFacts
+from gradewire_models.catalog.metadata import AdapterMetadata
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
-ADAPTER_FACTS = "gradewire.json"
+ADAPTER_METADATA = "gradewire.json"
 """What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
 
 
@@ -41,9 +41,9 @@ class AdapterSource:
         return hashlib.sha256(lines.encode("ascii")).hexdigest()
 
     @property
-    def facts(self) -> AdapterFacts:
+    def metadata(self) -> AdapterMetadata:
         """What a model's description says of it."""
-        return AdapterFacts(self.base, self.sha256, self.text_form)
+        return AdapterMetadata(self.base, self.sha256, self.text_form)
 
 
 def shipped_adapter(name: str) -> Path:

@@ -32,7 +32,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Names of what attention to some of the keys gives, for [heads, tokens].
+    """Names of the results of attention to some of the keys, for [heads, tokens].
 
     Attributes:
         mixed: Values by their shares, [heads, tokens, head_dim].

@@ -46,7 +46,7 @@ def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, r
         weights: The judge.
         target: The judge's directory.
         reference: Is led through the same weights while they are at hand.
-        report: Told after every layer how many are done.
+        report: Called after every layer with the number of layers that are done.
 
     Raises:
         BuildError: A tensor is missing or of another shape than the header says.

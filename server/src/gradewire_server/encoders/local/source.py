@@ -12,11 +12,11 @@ from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
 from gradewire_server.encoders.local.session import EncoderSession
-from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.run_reader import RunReader, token_ids
 from gradewire_server.encoders.source import ModelSource, UnusableError
 from gradewire_server.encoders.telemetry import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.settings.compute import ComputeConfig
 from gradewire_server.storage.keys import ModelSpaces
 

@@ -20,7 +20,7 @@ _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 
 
-class Evidence:
+class FailureEvidence:
     """Failures that cannot be the fault of what was asked: of known texts, or of a run that went well when sent again.
 
     One instance of several that is dead shows in some inferences only, and those that go well prove nothing.
@@ -62,7 +62,7 @@ class ModelHealth:
         task: Looks at it.
         doubted: Set where it should be looked at now.
         digest: Of the model that was last there.
-        evidence: See `Evidence`.
+        evidence: Of failures that cannot be the fault of what was asked.
         late: Looks in a row at its description that were not answered in time.
         not_before_s: No repair before that.
     """
@@ -71,7 +71,7 @@ class ModelHealth:
         self.task: asyncio.Task[None] | None = None
         self.doubted = asyncio.Event()
         self.digest = ""
-        self.evidence = Evidence()
+        self.evidence = FailureEvidence()
         self.late = 0
         self.not_before_s = 0.0
         self._missing_since_s: float | None = None

@@ -75,7 +75,7 @@ class Repair:
             return None
 
     async def _state(self, name: str) -> tuple[frozenset[str], Counts | None]:
-        # The state last: it shows when another front has begun, and the less time passes until we begin the better.
+        # The state last: it shows when another replica has begun, and the less time passes until we begin the better.
         counts = await self.counts(name)
         return await self._client.states(name), counts
 

@@ -10,10 +10,10 @@ from typing_extensions import override
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.dispatcher import RemoteRuns
 from gradewire_server.encoders.batching.errors import DeadlinePassedError, RunError
-from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.run_reader import RunOutput, RunReader, token_ids
 from gradewire_server.encoders.triton.model import TritonModel
 from gradewire_server.encoders.triton.telemetry import TritonTelemetry
+from gradewire_server.encoders.waiting_calls import PendingText
 from gradewire_server.triton.errors import Fault, TritonError
 
 _DEADLINE_SLACK_S: Final = 0.05

@@ -125,7 +125,7 @@ def _status(judge: BuiltJudge, form: Form, state: str, config: EmbeddedJudgeConf
         state=state,
         max_tokens=min(judge.context_tokens, config.max_context_tokens),
         licence=judge.licence,
-        numeric_class=judge.numeric_classes[form],
+        precision=judge.numeric_classes[form],
         kind="judge",
         remarks=judge.remarks,
     )

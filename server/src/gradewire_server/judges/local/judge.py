@@ -9,7 +9,7 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import Judge
@@ -84,7 +84,7 @@ class EmbeddedJudge(Judge):
     @override
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
         if need.max_tokens < 1:
-            return JudgeReply(_NO_TOKENS, Source.COMPUTED, Timing())
+            return JudgeReply(_NO_TOKENS, AnswerSource.COMPUTED, Timing())
         end = TextEnd(self._tokenizer.text, self._tokenizer.ends, need.stop)
 
         def tokenize() -> _Tokenized:
@@ -119,7 +119,7 @@ class EmbeddedJudge(Judge):
         timing = Timing()
         refusal = self._runs.refusal()
         if refusal is not None:
-            return JudgeReply(refusal, Source.COMPUTED, timing)
+            return JudgeReply(refusal, AnswerSource.COMPUTED, timing)
         loop = asyncio.get_running_loop()
         work: Work | None = None
         try:
@@ -130,12 +130,12 @@ class EmbeddedJudge(Judge):
                 work = _work(asked, loop)
                 result = await self._runs.compute(work)
         except (TimeoutError, PromptTooLongError, LabelsError) as error:
-            return JudgeReply(_failure(error), Source.COMPUTED, timing)
+            return JudgeReply(_failure(error), AnswerSource.COMPUTED, timing)
         finally:
             if work is not None:
                 timing.queue_s, timing.inference_s = work.queue_s, work.inference_s
         answer = result if isinstance(result, Failure) else read(asked, result, work.written)
-        return JudgeReply(answer, Source.COMPUTED, timing)
+        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
 
 def _work(asked: _Tokenized, loop: asyncio.AbstractEventLoop) -> Work:

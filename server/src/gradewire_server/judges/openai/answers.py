@@ -29,7 +29,7 @@ _UNLIKELY_TOKENS: Final = 1 << 31
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
 _UNAUTHORIZED: Final = frozenset({401, 402, 403})
-_NOT_FOUND: Final = frozenset({404, 405, 501})
+NOT_FOUND: Final = frozenset({404, 405, 501})
 _AGAIN: Final = frozenset({408, 409, 425})
 _TOO_MANY: Final = 429
 _BROKEN: Final = 500
@@ -76,7 +76,7 @@ def said(reply: Reply) -> str:
 def _what_to_do(status: int, words: str, model: str) -> str:
     if status in _UNAUTHORIZED:
         return f"the judge's server refuses the credentials (status {status}): judge_token must be a key that it takes"
-    if status in _NOT_FOUND:
+    if status in NOT_FOUND:
         return (
             f"the judge's server knows no model {model!r}, or no chat completions at this address (status {status}): "
             "see judge_remote_model and judge_url, which ends in /v1 as a rule"

@@ -6,7 +6,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.judges.openai.answers import answer_of, error_of, kind_of, said
+from gradewire_server.judges.openai.answers import NOT_FOUND, answer_of, error_of, kind_of, said
 from gradewire_server.judges.openai.client import HttpClient, Reply
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.openai.features import BAD_REQUEST, Features
@@ -19,7 +19,6 @@ _log = logging.getLogger(__name__)
 
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
-_NO_LIST: Final = frozenset({404, 405, 501})
 _MOST_LESSONS: Final = 4
 
 
@@ -89,7 +88,7 @@ class OpenAIServer(Server):
 
     async def _kind(self) -> ServerKind:
         reply = await self._client.get(_MODELS)
-        if reply.status in _NO_LIST:  # a list of models is no duty
+        if reply.status in NOT_FOUND:  # a list of models is no duty
             return ServerKind.OTHER
         error = error_of(reply, self._model)
         if error is not None:

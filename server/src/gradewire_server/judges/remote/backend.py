@@ -88,7 +88,7 @@ def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         name=config.model,
         digest=hashlib.sha256(asked.encode()).hexdigest(),
         state="built",
-        numeric_class="remote",
+        precision="remote",
         kind="judge",
         remarks=(
             f"Runs on a server of its own (backend {backend}).",

@@ -9,7 +9,7 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import Judge
@@ -58,20 +58,20 @@ class RemoteJudge(Judge):
     @property
     @override
     def status(self) -> ModelStatus:
-        # Verdicts that were read in another way are of another numeric class.
+        # Verdicts that were read in another way are of another precision.
         lacks = self._server.lacks
         if not lacks:
             return self._status
         return replace(
             self._status,
-            numeric_class=f"{self._status.numeric_class} without {lacks}",
+            precision=f"{self._status.precision} without {lacks}",
             remarks=(*self._status.remarks, f"Its server does not give what its kind can: {lacks}."),
         )
 
     @override
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         if not Labels(need.options).distinct:
-            return JudgeReply(AMBIGUOUS, Source.COMPUTED, Timing())
+            return JudgeReply(AMBIGUOUS, AnswerSource.COMPUTED, Timing())
         question = Question(need.prompt, options=need.options)
         return await self._ask(question, deadline_s, lambda answer, sent: read_choice(need, answer, sent))
 
@@ -98,7 +98,7 @@ class RemoteJudge(Judge):
         timing = Timing()
         answered = await self._answered(question, deadline_s, timing)
         answer = answered if isinstance(answered, Failure) else read(*answered)
-        return JudgeReply(answer, Source.COMPUTED, timing)
+        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
     async def _answered(
         self, question: Question, deadline_s: float | None, timing: Timing

@@ -1,6 +1,8 @@
 """One model on Triton's vLLM backend, as `RemoteJudge` asks it."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from typing_extensions import override
@@ -51,10 +53,8 @@ class TritonServer(Server):
     @override
     async def find_out(self) -> None:
         await self.probe()
-        try:
+        with self._translating():
             tensors = (await self._client.served(self._model)).tensors
-        except TritonError as error:
-            raise self._translated(error) from error
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
             raise refused(
@@ -65,20 +65,15 @@ class TritonServer(Server):
 
     @override
     async def ask(self, question: Question) -> Answer:
-        try:
-            answers = await self._client.stream(
-                self._model, request_tensors(question, self._inputs), timeout_s=self._client.timeout_s
-            )
-        except TritonError as error:
-            raise self._translated(error) from error
+        tensors = request_tensors(question, self._inputs)
+        with self._translating():
+            answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
         return answer_from(answers)
 
     @override
     async def probe(self) -> None:
-        try:
+        with self._translating():
             ready = await self._client.is_ready(self._model)
-        except TritonError as error:
-            raise self._translated(error) from error
         if not ready:
             raise self._not_ready()
 
@@ -91,6 +86,13 @@ class TritonServer(Server):
             RemoteFault.SERVER_ERROR,
             Failure(Status.UNAVAILABLE, f"the judge's Triton does not have {self._model!r} ready; try again"),
         )
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except TritonError as error:
+            raise self._translated(error) from error
 
     def _translated(self, error: TritonError) -> RemoteError:
         words = str(error)

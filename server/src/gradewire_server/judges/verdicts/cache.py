@@ -1,13 +1,13 @@
 """Where verdicts are kept: memory, then the second level that vectors use. A judge costs a thousand times an encoder.
 
-It only finds and keeps; the wrappers `memory` and `stored` ask a judge for what is not there.
+It only finds and keeps; the wrappers in `cached` ask a judge for what is not there.
 """
 
 import asyncio
 from typing import NamedTuple
 
 from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.verdicts.codec import canonical, decode_answer, encode_answer
 from gradewire_server.storage.codec import with_tier
@@ -66,27 +66,27 @@ class VerdictCache:
 
     def find(self, key: VerdictKey, need: JudgeNeed) -> JudgeAnswer | None:
         """Looks in memory."""
-        body = self._lru.get(key.name)
-        return None if body is None else decode_answer(need, body)
+        blob = self._lru.get(key.name)
+        return None if blob is None else decode_answer(need, blob)
 
-    async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, Source] | None:
+    async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
         """Looks in the second level; what is found is kept in memory."""
         if self._second is None:
             return None
-        (body,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
-        answer = None if body is None else decode_answer(need, body)
-        if body is None or answer is None:
+        (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
+        answer = None if blob is None else decode_answer(need, blob)
+        if blob is None or answer is None:
             return None
-        self._lru.put(key.name, body, pinned=True)
+        self._lru.put(key.name, blob, pinned=True)
         return answer, self._second.source
 
     def keep(self, key: VerdictKey, answer: JudgeAnswer) -> None:
         """Keeps an answer in memory, and writes it to the second level in the background."""
-        body = encode_answer(answer)
-        self._lru.put(key.name, body, pinned=True)
+        blob = encode_answer(answer)
+        self._lru.put(key.name, blob, pinned=True)
         # Where a prompt is cut depends on settings, which a store outlives.
         if self._writer is not None and not answer.truncated:
-            self._writer.add(key.name, Write(key.stored, body, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
+            self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
         """Returns when everything that was kept is written, or has failed to be."""
@@ -98,10 +98,10 @@ class VerdictCache:
         if space is None:
             space = KeySpace(namespace=self._namespace, model_digest=judge.digest, kind=EntryKind.VERDICT)
             self._spaces[judge.digest] = space
-        (name,) = space.hashes([canonical(need, judge.numeric_class)])
+        (name,) = space.hashes([canonical(need, judge.precision)])
         return VerdictKey(name, space.stored(name))
 
     def _written(self, name: bytes, tier: Tier) -> None:
-        body = self._lru.peek(name)
-        if body is not None:
-            self._lru.refresh(name, with_tier(body, tier))
+        blob = self._lru.peek(name)
+        if blob is not None:
+            self._lru.refresh(name, with_tier(blob, tier))

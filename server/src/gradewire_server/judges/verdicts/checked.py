@@ -7,7 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgeNeed
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.verdicts.codec import why_no_answer
@@ -28,7 +28,7 @@ class CheckedJudge(JudgeWrapper):
         except Exception as error:  # noqa: BLE001 - judges answer with failures; one that raises fails this need alone
             # Not the error's own words, which may hold a user's text.
             _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
-            return JudgeReply(_DEFECT, Source.COMPUTED, Timing())
+            return JudgeReply(_DEFECT, AnswerSource.COMPUTED, Timing())
         wrong = "" if isinstance(reply.answer, Failure) else why_no_answer(need, reply.answer)
         if wrong:
             _log.error("judge %s: %s", self.status.name, wrong)

@@ -11,17 +11,17 @@ _CHOICE = struct.Struct("<cIdH")  # kind, prompt tokens, mass (NaN: none), numbe
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
 _TRUNCATED = 1
 _COMPLETE = 2
-_TAIL_BYTES = 2  # flags and tier, as every body has them
+_TAIL_BYTES = 2  # flags and tier, as every blob has them
 _SUM_TOLERANCE = 1e-6
 
 
-def canonical(need: JudgeNeed, numeric_class: str) -> str:
+def canonical(need: JudgeNeed, precision: str) -> str:
     """What decides an answer, except the judge's digest, as one text; different needs have different texts."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
     return json.dumps(
-        (type(need).__name__, numeric_class, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own)
+        (type(need).__name__, precision, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own)
     )
 
 
@@ -68,17 +68,17 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
     return payload + bytes((flags, Tier.WINDOW))
 
 
-def decode_answer(need: JudgeNeed, body: bytes) -> JudgeAnswer | None:
+def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
     """The answer in these bytes; None where they hold no valid answer to the need."""
     try:
-        answer = _decode(body)
+        answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
         return None
     return None if answer is None or why_no_answer(need, answer) else answer
 
 
-def _decode(body: bytes) -> JudgeAnswer | None:
-    payload, flags = body[:-_TAIL_BYTES], body[-_TAIL_BYTES]
+def _decode(blob: bytes) -> JudgeAnswer | None:
+    payload, flags = blob[:-_TAIL_BYTES], blob[-_TAIL_BYTES]
     truncated = bool(flags & _TRUNCATED)
     if payload[:1] == b"c":
         _, prompt_tokens, mass, count = _CHOICE.unpack_from(payload)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgeNeed
-from gradewire_server.domain.needs import Source
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.domain.result import Failure, Status, Timing
 from gradewire_server.judges.backend import Judge
@@ -73,7 +73,7 @@ class SingleFlightJudge(JudgeWrapper):
     async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
         until_s = math.inf if deadline_s is None else deadline_s
         # A server that turned out to give less is read in another way, which is another computation.
-        name = (replace(need, model=""), self.status.numeric_class)
+        name = (replace(need, model=""), self.status.precision)
         pending = self._pending.get(name)
         joined = pending is not None
         if pending is None:
@@ -96,7 +96,7 @@ class SingleFlightJudge(JudgeWrapper):
         if pending.task.cancelled():
             return _failed(self._limit.full(self._limit.waiting))
         reply = pending.task.result()
-        return replace(reply, source=Source.JOINED) if joined else reply
+        return replace(reply, source=AnswerSource.JOINED) if joined else reply
 
     def _begin(self, name: Hashable, ask: Ask, until_s: float) -> _Pending:
         pending = self._pending[name] = _Pending(until_s)
@@ -117,7 +117,7 @@ class SingleFlightJudge(JudgeWrapper):
 
 
 def _failed(failure: Failure) -> JudgeReply[Any]:
-    return JudgeReply(failure, Source.COMPUTED, Timing())
+    return JudgeReply(failure, AnswerSource.COMPUTED, Timing())
 
 
 def _left_s(until_s: float) -> float | None:

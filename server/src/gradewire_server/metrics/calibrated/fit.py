@@ -8,15 +8,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
+from gradewire_server.metrics.calibrated.features.catalog import Feature
+from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
 from gradewire_server.metrics.calibrated.trees import Nodes, SoftTrees, TreeError
-
-if TYPE_CHECKING:
-    from gradewire_server.metrics.calibrated.stored_form import FitForm, RanksForm, TreesForm
 
 VERDICT: Final = 0.5
 """Probability from which an answer counts as right."""
@@ -28,21 +28,6 @@ _INT: Final = np.intp
 
 class FitError(ValueError):
     """A stored fit cannot be used; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRule:
-    """What a fit has to keep to in reading one of the metric's features.
-
-    Attributes:
-        name: Of the feature.
-        monotone: The direction that must be kept: 1, -1, or 0 for either.
-        width: Of ramps, at least; narrower ones would let the last bits of vectors move a probability.
-    """
-
-    name: str
-    monotone: int
-    width: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,11 +107,11 @@ class CalibratedFit:
 
 
 def fit_id(text: str) -> str:
-    """What results name a fit by: 12 hex digits of the SHA-256 of its stored text."""
+    """The name of a fit in results: 12 hex digits of the SHA-256 of its stored text."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
-def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> CalibratedFit:
+def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CalibratedFit:
     """Reads a stored fit and checks all that its use relies on.
 
     Args:
@@ -138,10 +123,6 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
         FitError: It is not of the form, is for another version of the metric, reads a feature that this version does
             not have, or is not monotone, or steeper than may be, where the metric promises it.
     """
-    from pydantic import ValidationError  # noqa: PLC0415 - a process without a fit does without it
-
-    from gradewire_server.metrics.calibrated.stored_form import FitForm  # noqa: PLC0415 - as above
-
     if len(text) > MAX_TEXT_CHARACTERS:
         raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")
     try:
@@ -175,15 +156,15 @@ def read_fit(text: str, known: Sequence[ColumnRule], *, version: int) -> Calibra
 
 
 @lru_cache(maxsize=8)
-def cached_fit(text: str, known: tuple[ColumnRule, ...], version: int) -> CalibratedFit | str:
-    """As `read_fit`, once per text and process; why not, where it cannot be used."""
+def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> CalibratedFit | str:
+    """As `read_fit`, once per text and process; the reason as a text where the fit cannot be used."""
     try:
         return read_fit(text, known, version=version)
     except FitError as error:
         return str(error)
 
 
-def _columns(form: "FitForm", known: Sequence[ColumnRule]) -> NDArray[np.intp]:
+def _columns(form: FitForm, known: Sequence[Feature]) -> NDArray[np.intp]:
     positions = {rule.name: position for position, rule in enumerate(known)}
     names = [feature.name for feature in form.features]
     if len(set(names)) < len(names):
@@ -199,7 +180,7 @@ def _columns(form: "FitForm", known: Sequence[ColumnRule]) -> NDArray[np.intp]:
     return np.array([positions[name] for name in names], dtype=_INT)
 
 
-def _nodes(form: "TreesForm") -> Nodes:
+def _nodes(form: TreesForm) -> Nodes:
     feature = np.array(form.feature, dtype=_INT)
     value = np.array(form.value)
     return Nodes(
@@ -213,5 +194,5 @@ def _nodes(form: "TreesForm") -> Nodes:
     )
 
 
-def _ranks(form: "RanksForm") -> _Ranks:
+def _ranks(form: RanksForm) -> _Ranks:
     return _Ranks(form.count, np.array(form.ranks, dtype=_INT), np.array(form.values))

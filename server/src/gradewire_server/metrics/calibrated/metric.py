@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import (
     CalibratedParts,
     Failure,
@@ -27,21 +27,21 @@ from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs, gather_inputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, ColumnRule, cached_fit
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.calibrated.fit import VERDICT, CalibratedFit, cached_fit
+from gradewire_server.metrics.checks import check_item, check_references, cut_warning
 from gradewire_server.metrics.parameters import MODEL_INFO, check_readable
+from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.text.lemmas import lemmatizer
 from gradewire_server.metrics.text.smile_normalise import normalise
 
 VERSION: Final = 1
 _NAMES: Final = tuple(feature.name for feature in FEATURES)
-_RULES: Final = tuple(ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES)
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
 _HOW: Final = "fit one with `gradewire calibrate FILE --metric calibrated`"
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedParameters(PlainParameters):
+class CalibratedParameters(Parameters):
     """Parameters of `calibrated`.
 
     Attributes:
@@ -68,31 +68,28 @@ class CalibratedParameters(PlainParameters):
         if self.fit and _FIT.fullmatch(self.fit) is None:
             raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {self.fit!r}")
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
         if self.features_only:
             return self
-        check_readable(facts)
-        found = _fit(facts)
+        check_readable(metadata)
+        found = _fit(metadata)
         if isinstance(found, str):
             raise ParameterError("model", found)
         if not found.identity.startswith(self.fit or ""):
             raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
-        stored = _stored(facts)
+        stored = _stored(metadata)
         return replace(self, fit=found.identity, calibration=stored.described if stored else "")
 
 
 class Calibrated:
-    """P(right), 0 to 1."""
+    """The probability that an answer is right, 0 to 1."""
 
     info = MetricInfo(
         name="calibrated",
         version=VERSION,
         description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
         "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="gradewire, docs/reference/calibrated.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",
         parameters=(
@@ -114,12 +111,12 @@ class Calibrated:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
-    def score(self, item: Item, parameters: CalibratedParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: CalibratedParameters, metadata: ModelMetadata) -> Program:
         """SMILE's rounds (preset v1)."""
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        fit = None if parameters.features_only else _fit(facts)
+        fit = None if parameters.features_only else _fit(metadata)
         if isinstance(fit, str):
             return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
@@ -133,29 +130,28 @@ class Calibrated:
         if failure is not None:
             return failure
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        vectors = yield from ask(Embed(parameters.model, entry.references + keywords, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, entry.references + keywords))
 
 
-def _stored(facts: ModelFacts) -> Calibration | None:
-    return next((each for each in facts.calibrations if each.fit), None)
+def _stored(metadata: ModelMetadata) -> Calibration | None:
+    return next((each for each in metadata.calibrations if each.fit), None)
 
 
-def _fit(facts: ModelFacts) -> CalibratedFit | str:
+def _fit(metadata: ModelMetadata) -> CalibratedFit | str:
     """The model's fit, or why there is none that can be used."""
-    stored = _stored(facts)
+    stored = _stored(metadata)
     if stored is None:
         return (
             f"this encoder has no fit for calibrated: {_HOW}, or take a model of the catalog that has one (one that an "
             "earlier release built gets it by `gradewire models build NAME`)"
         )
-    found = cached_fit(stored.fit, _RULES, VERSION)
+    found = cached_fit(stored.fit, FEATURES, VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
-    if found.model_digest != facts.digest:
+    if found.model_digest != metadata.digest:
         return (
             f"this encoder's fit for calibrated was made for the digest {found.model_digest[:12]}, "
-            f"and it has {facts.digest[:12]}: {_HOW} anew"
+            f"and it has {metadata.digest[:12]}: {_HOW} anew"
         )
     return found
 
@@ -171,7 +167,7 @@ def _result(
         best_window=inputs.terms.best_window,
         features={name: value for name, value in zip(_NAMES, values.tolist(), strict=True) if not math.isnan(value)},
     )
-    warnings = (Warning.TRUNCATED,) if inputs.evidence.truncated else ()
+    warnings = cut_warning(inputs.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)

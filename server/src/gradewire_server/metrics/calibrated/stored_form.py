@@ -1,7 +1,4 @@
-"""The stored form of a calibrated fit: plain JSON, see docs/reference/calibrated.md.
-
-Kept apart from what evaluates it, so that pydantic is imported only where a fit is read.
-"""
+"""The stored form of a calibrated fit: plain JSON, see docs/reference/calibrated.md."""
 
 from itertools import pairwise
 from typing import Annotated, Literal, Self

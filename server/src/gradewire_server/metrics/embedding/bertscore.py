@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo
 from gradewire_server.domain.needs import (
     Corpus,
     CorpusStatistics,
@@ -26,23 +26,16 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     ask,
 )
-from gradewire_server.domain.result import (
-    BertscoreParts,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - the domain's word for it
-)
-from gradewire_server.metrics.checks import check_item, check_question, check_references
+from gradewire_server.domain.result import BertscoreParts, Failure, MetricResult, Status
+from gradewire_server.metrics.checks import check_item, check_question, check_references, cut_warning
 from gradewire_server.metrics.embedding.bertscore_match import behind_question, match, rescaled, weights
 from gradewire_server.metrics.parameters import (
     MEASURE_INFO,
     MODEL_INFO,
     THRESHOLD_INFO,
+    EncoderParameters,
     Measure,
-    check_threshold,
-    member,
-    with_fitted_threshold,
+    choice_info,
 )
 from gradewire_server.metrics.rounds import ask_together
 from gradewire_server.metrics.ties import first_of_the_highest
@@ -53,46 +46,32 @@ _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class BertscoreParameters(PlainParameters):
+class BertscoreParameters(EncoderParameters):
     """Parameters of `bertscore`.
 
     Attributes:
-        model: Plain name of the encoder.
         measure: What becomes the score.
         layer: Hidden layer whose vectors are compared, 1 for the first; None becomes the model's own choice.
         idf: Which references the weights of rare tokens are counted over.
         rescale: Whether to stretch values so that unrelated texts come near 0.
         with_question: Whether the question stands before both answers.
-        threshold: Score from which the answer counts as right; None for no verdict.
-        calibration: Whose fit filled it in.
-
-    Raises:
-        ParameterError: A measure or corpus that does not exist, or a threshold that is not a finite number.
     """
 
-    model: str = ""
     measure: Measure = Measure.F1
     layer: int | None = None
     idf: Corpus = Corpus.NONE
     rescale: bool = False
     with_question: bool = False
-    threshold: float | None = None
-    calibration: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", member(Measure, "measure", self.measure))
-        object.__setattr__(self, "idf", member(Corpus, "idf", self.idf))
-        check_threshold(self.threshold)
 
     @property
     def corpus(self) -> Corpus:
         """Whose references the weights are counted over."""
         return self.idf
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With layer and threshold filled in; ParameterError for a layer or a baseline that the model lacks."""
-        layers = {each.number: each for each in facts.token_layers}
-        number = facts.bertscore_layer if self.layer is None else self.layer
+        layers = {each.number: each for each in metadata.token_layers}
+        number = metadata.bertscore_layer if self.layer is None else self.layer
         if number not in layers:
             known = ", ".join(map(str, layers)) or "no layer"
             raise ParameterError("layer", f"this model gives token vectors of {known}, not of {number}")
@@ -102,7 +81,7 @@ class BertscoreParameters(PlainParameters):
                 f"the built model has no baseline for layer {number}; where the catalog has one, "
                 "`gradewire models build` writes it; otherwise leave rescaling out",
             )
-        return with_fitted_threshold(replace(self, layer=number), facts)
+        return EncoderParameters.resolved(replace(self, layer=number), metadata)
 
 
 class Bertscore:
@@ -113,8 +92,6 @@ class Bertscore:
         version=1,
         description="Tokens of prediction and references, each matched with the closest one of the other side.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Zhang, Kishore, Wu, Weinberger and Artzi 2020, BERTScore: Evaluating Text Generation with BERT, ICLR",
         parameters=(
             MODEL_INFO,
@@ -125,12 +102,11 @@ class Bertscore:
                 default_value="the model's own choice",
                 allowed="a layer that the model gives token vectors of",
             ),
-            ParameterInfo(
-                name="idf",
-                description="Which references the weights of rare tokens are counted over; with_question puts the "
-                "question before these too.",
-                default_value=Corpus.NONE,
-                allowed=", ".join(Corpus),
+            choice_info(
+                "idf",
+                Corpus.NONE,
+                "Which references the weights of rare tokens are counted over; with_question puts the question before "
+                "these too.",
             ),
             ParameterInfo(
                 name="rescale",
@@ -150,7 +126,7 @@ class Bertscore:
     )
     parameters_type = BertscoreParameters
 
-    def score(self, item: Item, parameters: BertscoreParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
         """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
         failure = check_item(item) or _check_question(item.question, parameters)
         if failure is not None:
@@ -160,7 +136,7 @@ class Bertscore:
             return MetricResult.failed(found)
         values = found.values
         if parameters.rescale:
-            baselines = {layer.number: layer.baseline for layer in facts.token_layers}
+            baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
             values = rescaled(values, baselines[parameters.layer or 0])
         measured = values[:, _COLUMN[parameters.measure]]
         best = first_of_the_highest(measured)
@@ -168,7 +144,7 @@ class Bertscore:
         score = float(measured[best])
         return MetricResult(
             score=score,
-            warnings=(Warning.TRUNCATED,) if found.truncated else (),
+            warnings=cut_warning(found.truncated),
             matched_reference=best,
             parts=BertscoreParts(precision, recall, f1, found.corpus),
             correct=None if parameters.threshold is None else score >= parameters.threshold,

@@ -1,42 +1,10 @@
 """The reference whose sentence vector is closest to the prediction's."""
 
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any, Self
-
-from typing_extensions import override
-
-from gradewire_server.domain.metric import ModelFacts, PlainParameters
-from gradewire_server.domain.needs import Embed, Need, Tier, Vectors, ask
-from gradewire_server.domain.result import Failure, MetricResult, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.parameters import check_threshold, with_fitted_threshold
+from gradewire_server.domain.needs import Vectors
+from gradewire_server.domain.result import MetricResult
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.rounds import is_cut
 from gradewire_server.metrics.ties import first_of_the_highest
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderParameters(PlainParameters):
-    """Parameters of a metric that compares sentence vectors.
-
-    Attributes:
-        model: Plain name of the encoder.
-        threshold: Score from which the answer counts as right; None for no verdict.
-        calibration: Whose fit filled it in.
-
-    Raises:
-        ParameterError: The threshold is not a finite number.
-    """
-
-    model: str = ""
-    threshold: float | None = None
-    calibration: str = ""
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-
-    @override
-    def resolved(self, facts: ModelFacts) -> Self:
-        return with_fitted_threshold(self, facts)
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
@@ -52,13 +20,7 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
     score = float(cosines[best])
     return MetricResult(
         score=score,
-        warnings=(Warning.TRUNCATED,) if is_cut(prediction, references) else (),
+        warnings=cut_warning(is_cut(prediction, references)),
         matched_reference=best,
         correct=None if threshold is None else score >= threshold,
     )
-
-
-def embed_references(model: str, texts: tuple[str, ...]) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """Asks for the vectors of references that are prepared."""
-    vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
-    return vectors if isinstance(vectors, Failure) else None

@@ -3,21 +3,14 @@
 Source: Reimers and Gurevych 2019, "Sentence-BERT"; the baseline of that name in the SMILE paper.
 """
 
-from dataclasses import dataclass
-
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.embedding.closest_reference import EncoderParameters, closest_reference, embed_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
-from gradewire_server.metrics.rounds import ask_together
-
-
-@dataclass(frozen=True, slots=True)
-class SbertParameters(EncoderParameters):
-    """Parameters of `sbert`."""
+from gradewire_server.metrics.embedding.closest_reference import closest_reference
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, EncoderParameters
+from gradewire_server.metrics.rounds import ask_together, embed_references, sentence_needs
 
 
 class Sbert:
@@ -28,32 +21,24 @@ class Sbert:
         version=1,
         description="Largest cosine of the sentence vectors of prediction and references.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
         parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,
     )
-    parameters_type = SbertParameters
+    parameters_type = EncoderParameters
 
-    def score(self, item: Item, parameters: SbertParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """One round: the prediction and its references."""
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        answers = yield from ask_together(
-            Embed(parameters.model, (item.prediction,), Tier.PREDICTION),
-            Embed(parameters.model, item.references, Tier.REFERENCE),
-        )
+        answers = yield from ask_together(*sentence_needs(parameters.model, item.prediction, item.references))
         if isinstance(answers, Failure):
             return MetricResult.failed(answers)
         prediction, references = answers
         return closest_reference(prediction, references, parameters.threshold)
 
-    def prepare(self, entry: ReferenceEntry, parameters: SbertParameters) -> Preparation:
+    def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
         """Asks for the references."""
-        failure = check_references(entry.references)
-        if failure is not None:
-            return failure
-        return (yield from embed_references(parameters.model, entry.references))
+        return check_references(entry.references) or (yield from embed_references(parameters.model, entry.references))

@@ -4,27 +4,16 @@ Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Vis
 paper's own encoders are trained for this form; any other can be asked in it.
 """
 
-from dataclasses import dataclass
-
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
 from gradewire_server.domain.result import Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references
-from gradewire_server.metrics.embedding.closest_reference import (
-    EncoderParameters,
-    closest_reference,
-    embed_references,
-)
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
-from gradewire_server.metrics.rounds import ask_together, is_cut
+from gradewire_server.metrics.embedding.closest_reference import closest_reference
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, EncoderParameters
+from gradewire_server.metrics.rounds import ask_together, embed_references, is_cut, sentence_needs
 
 _SHORTEST_ANSWER = "a"
-
-
-@dataclass(frozen=True, slots=True)
-class SfveParameters(EncoderParameters):
-    """Parameters of `sfve`."""
 
 
 class Sfve:
@@ -35,24 +24,21 @@ class Sfve:
         version=1,
         description="Largest cosine of the sentence vectors of prediction and references, each behind the question.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         parameters=(MODEL_INFO, THRESHOLD_INFO),
         needs_model=True,
     )
-    parameters_type = SfveParameters
+    parameters_type = EncoderParameters
 
-    def score(self, item: Item, parameters: SfveParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """One round; a second one where a text was cut, to see whether anything of the answer was read."""
-        del facts
+        del metadata
         failure = check_item(item) or check_question(item.question)
         if failure is not None:
             return MetricResult.failed(failure)
         model, question = parameters.model, item.question
         answers = yield from ask_together(
-            Embed(model, (with_question(question, item.prediction),), Tier.PREDICTION),
-            Embed(model, _texts(question, item.references), Tier.REFERENCE),
+            *sentence_needs(model, with_question(question, item.prediction), _texts(question, item.references))
         )
         if isinstance(answers, Failure):
             return MetricResult.failed(answers)
@@ -68,12 +54,13 @@ class Sfve:
                 )
         return closest_reference(prediction, references, parameters.threshold)
 
-    def prepare(self, entry: ReferenceEntry, parameters: SfveParameters) -> Preparation:
+    def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
         """Asks for the references, each with the question."""
-        failure = check_references(entry.references) or check_question(entry.question)
-        if failure is not None:
-            return failure
-        return (yield from embed_references(parameters.model, _texts(entry.question, entry.references)))
+        return (
+            check_references(entry.references)
+            or check_question(entry.question)
+            or (yield from embed_references(parameters.model, _texts(entry.question, entry.references)))
+        )
 
 
 def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:

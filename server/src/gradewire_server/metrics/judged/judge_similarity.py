@@ -5,59 +5,38 @@ B. There the judge writes a number; here it chooses from the labels of a scale, 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.metrics.judged.metric import JudgedMetric, JudgedParameters, Scale, judged_info
-from gradewire_server.metrics.judged.parameters import (
-    JUDGE_INFO,
-    PROMPT_INFO,
-    LabelValue,
-    value_info,
-)
-
-_SIMILARITY = "similarity"
+from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
+from gradewire_server.metrics.judged.parameters import ADVICE, JUDGE_INFO, PROMPT_INFO, VALUE_INFO, JudgeParameters
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeSimilarityParameters(JudgedParameters):
-    """Parameters of `judge_similarity`.
-
-    Attributes:
-        model: Plain name of the judge.
-        value: How probabilities become the similarity.
-        prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
-
-    Raises:
-        ParameterError: A choice that does not exist, or a prompt that cannot be used.
-    """
+class JudgeSimilarityParameters(JudgeParameters):
+    """Parameters of `judge_similarity`."""
 
     metric: ClassVar[str] = "judge_similarity"
-
-    model: str = ""
-    value: LabelValue = LabelValue.EXPECTED
-    prompt: str = ""
-
-    def __post_init__(self) -> None:
-        self.take_choices(value=LabelValue)
-        self.take_prompt(_SIMILARITY)
 
     @property
     @override
     def variant(self) -> str:
-        return _SIMILARITY
+        return "similarity"
 
 
-class JudgeSimilarity(JudgedMetric[JudgeSimilarityParameters]):
-    """The similarity that the prompt's labels stand for; it is the score."""
-
-    info = judged_info(
-        "judge_similarity",
+JUDGE_SIMILARITY: Final = JudgedMetric(
+    MetricInfo(
+        name="judge_similarity",
         version=1,
         description="How alike prediction and references are in a language model's eyes, in the light of the question.",
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
-        parameters=(JUDGE_INFO, value_info(JudgeSimilarityParameters().value), PROMPT_INFO),
-    )
-    parameters_type = JudgeSimilarityParameters
-    scale = Scale("similarity", lowest=0.0, highest=1.0)
+        parameters=(JUDGE_INFO, VALUE_INFO, PROMPT_INFO),
+        needs_judge=True,
+        advice=ADVICE,
+    ),
+    JudgeSimilarityParameters,
+    Scale("similarity", lowest=0.0, highest=1.0),
+)
+"""The similarity that the prompt's labels stand for; it is the score."""

@@ -5,22 +5,23 @@ Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Usi
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.metric import ParameterError, ParameterInfo
-from gradewire_server.metrics.judged.metric import JudgedMetric, JudgedParameters, Scale, judged_info
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo
+from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
 from gradewire_server.metrics.judged.parameters import (
+    ADVICE,
+    BINARY_INFO,
     JUDGE_INFO,
     PROMPT_INFO,
-    BinaryQuestions,
-    LabelValue,
-    binary_info,
-    value_info,
+    VALUE_INFO,
+    BinaryParameters,
 )
 from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
 from gradewire_server.metrics.judged.shown_item import View
+from gradewire_server.metrics.parameters import choice_info
 
 
 class LaveMode(StrEnum):
@@ -40,39 +41,30 @@ class Demonstrations(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LaveParameters(JudgedParameters):
+class LaveParameters(BinaryParameters):
     """Parameters of `lave`.
 
     Attributes:
-        model: Plain name of the judge.
         mode: Whether a reason is asked for first.
-        value: How probabilities become the rating.
-        binary: Who grades answers to binary questions.
         demonstrations: Which ones are shown; auto: by the kind of question.
         caption: Whether the judge is shown the item's caption.
         reference_filter: References rarer than this share of the most frequent one are left out, 0 to 1.
-        prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
 
     Raises:
-        ParameterError: A choice that does not exist, a share out of range, or a prompt that cannot be used.
+        ParameterError: As `JudgeParameters`; a share out of range, or demonstrations that the prompt does not have.
     """
 
     metric: ClassVar[str] = "lave"
 
-    model: str = ""
     mode: LaveMode = LaveMode.RATING
-    value: LabelValue = LabelValue.EXPECTED
-    binary: BinaryQuestions = BinaryQuestions.RULE
     demonstrations: Demonstrations = Demonstrations.AUTO
     caption: bool = False
     reference_filter: float = DEFAULT_SHARE
-    prompt: str = ""
 
     def __post_init__(self) -> None:
-        self.take_choices(mode=LaveMode, value=LabelValue, binary=BinaryQuestions, demonstrations=Demonstrations)
         if not 0 <= self.reference_filter <= 1:
             raise ParameterError("reference_filter", f"must be a number from 0 to 1, not {self.reference_filter}")
-        self.take_prompt(self.mode)
+        BinaryParameters.__post_init__(self)
         wanted = self.demonstrations
         if wanted is not Demonstrations.AUTO and wanted not in self.file.demonstrations:
             raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} ones")
@@ -84,40 +76,31 @@ class LaveParameters(JudgedParameters):
 
     @property
     @override
-    def by_rule(self) -> bool:
-        return self.binary is BinaryQuestions.RULE
-
-    @property
-    @override
     def view(self) -> View:
         kind = "" if self.demonstrations is Demonstrations.AUTO else str(self.demonstrations)
         return View(self.caption, self.reference_filter, kind)
 
 
-class Lave(JudgedMetric[LaveParameters]):
-    """The judge's rating; of a binary question, by default, whether the prediction's yes or no is the references'."""
-
-    info = judged_info(
-        "lave",
+LAVE: Final = JudgedMetric(
+    MetricInfo(
+        name="lave",
         version=1,
         description="A language model's rating, 1 to 3, of the prediction in the light of question and references.",
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
         parameters=(
             JUDGE_INFO,
-            ParameterInfo(
-                name="mode",
-                description="rating: at once; rationale: behind a reason that is written first, many times slower.",
-                default_value=LaveMode.RATING,
-                allowed=", ".join(LaveMode),
+            choice_info(
+                "mode",
+                LaveMode.RATING,
+                "rating: at once; rationale: behind a reason that is written first, many times slower.",
             ),
-            value_info(LaveParameters().value),
-            binary_info(LaveParameters().binary),
-            ParameterInfo(
-                name="demonstrations",
-                description="Solved items before the item: for binary, visual (short) or text questions (long); auto: "
-                "by the kind of question.",
-                default_value=Demonstrations.AUTO,
-                allowed=", ".join(Demonstrations),
+            VALUE_INFO,
+            BINARY_INFO,
+            choice_info(
+                "demonstrations",
+                Demonstrations.AUTO,
+                "Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind "
+                "of question.",
             ),
             ParameterInfo(
                 name="caption",
@@ -133,6 +116,10 @@ class Lave(JudgedMetric[LaveParameters]):
             ),
             PROMPT_INFO,
         ),
-    )
-    parameters_type = LaveParameters
-    scale = Scale("rating", lowest=1.0, highest=3.0)
+        needs_judge=True,
+        advice=ADVICE,
+    ),
+    LaveParameters,
+    Scale("rating", lowest=1.0, highest=3.0),
+)
+"""The judge's rating; of a binary question, by default, whether the prediction's yes or no is the references'."""

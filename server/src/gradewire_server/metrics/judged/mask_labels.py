@@ -1,4 +1,4 @@
-"""Takes the judge's own verdict words out of an answer: one that says that it is right is not right for that.
+"""Takes the judge's own verdict words out of an answer: an answer is not right because it says so.
 
 A small judge reads "Bob. This is correct." and says "correct". So the labels of its prompt, and what people say in
 their place ("that is right"), are not shown where an answer uses them. They stay where a reference that is shown has
@@ -18,6 +18,7 @@ PLACEHOLDER: Final = "[...]"
 """What is shown in place of what was taken out; no word, so it is no label of any prompt."""
 
 _WORD: Final = re.compile(r"\w+")
+_BARE_WORD: Final = re.compile(r"[a-z0-9]+")
 _LEAST_LETTERS: Final = 4
 """Labels with no word as long as this (yes, no, 3, A) are words of ordinary answers: they go behind "Rating" only."""
 
@@ -59,7 +60,16 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     """
     if not delimiters.labels:
         return text
-    answers = set(_WORD.findall(folded(" ".join(references))))
+    left = _taken_out(text, delimiters, references, question)
+    # What is left may be praise that is all there is now ("right correct"). It ends: each time the text loses a word.
+    while left != text:
+        text, left = left, _taken_out(left, delimiters, references, question)
+    return left
+
+
+def _taken_out(text: str, delimiters: Delimiters, references: Sequence[str], question: str) -> str:
+    said = " ".join(references)
+    answers = set(_WORD.findall(folded(said)))
     scales = answers.union(_WORD.findall(folded(question)))
     pieces: list[str] = []
     begin = 0
@@ -69,16 +79,20 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
         pieces += (text[begin : match.start()], PLACEHOLDER)
         begin = match.end()
     left = "".join((*pieces, text[begin:])) if pieces else text
-    return left if left.isascii() else _without_bare_labels(left, delimiters, answers)
+    return left if left.isascii() else _without_bare_labels(left, delimiters, answers.union(_bare_words(said)))
 
 
 def _without_bare_labels(text: str, delimiters: Delimiters, answers: set[str]) -> str:
     """Without labels in ASCII that touch only other characters: a judge reads "correct¹" as "correct"."""
 
     def shown(match: re.Match[str]) -> str:
-        return match[0] if answers.issuperset(_WORD.findall(match[0].lower())) else PLACEHOLDER
+        return match[0] if answers.issuperset(_bare_words(match[0])) else PLACEHOLDER
 
     return _bare_labels(delimiters).sub(shown, text)
+
+
+def _bare_words(text: str) -> list[str]:
+    return _BARE_WORD.findall(text.lower())
 
 
 def _is_answer(match: re.Match[str], answers: set[str], scales: set[str]) -> bool:

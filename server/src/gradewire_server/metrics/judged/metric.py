@@ -1,46 +1,19 @@
-"""What a judge says becomes a score and a verdict, for every metric that asks one."""
+"""The class of all metrics that ask a judge: what the judge says becomes a score and a verdict."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
+from gradewire_server.metrics.checks import check_question, check_references, cut_warning
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
-from gradewire_server.metrics.judged.parameters import ADVICE, JudgeParameters, LabelValue
+from gradewire_server.metrics.judged.parameters import BinaryParameters, BinaryQuestions, JudgeParameters, LabelValue
 from gradewire_server.metrics.judged.rounds import Judged, ask_judge
-from gradewire_server.metrics.judged.shown_item import View, check_entry, check_judged
+from gradewire_server.metrics.judged.shown_item import check_judged
 
-
-@dataclass(frozen=True, slots=True)
-class JudgedParameters(JudgeParameters):
-    """Base of the parameters of a `JudgedMetric`.
-
-    Attributes:
-        value: How probabilities become the value.
-    """
-
-    if TYPE_CHECKING:
-        value: LabelValue
-
-    @property
-    def variant(self) -> str:
-        """Name of the prompt file's variant that is asked."""
-        raise NotImplementedError
-
-    @property
-    def by_rule(self) -> bool:
-        """Whether the rule grades answers to binary questions, where it can."""
-        return False
-
-    @property
-    def view(self) -> View:
-        """What of an item is shown."""
-        return View()
-
-
-P = TypeVar("P", bound=JudgedParameters)
+P = TypeVar("P", bound=JudgeParameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +39,7 @@ class Scale:
         return (value - self.lowest) / (self.highest - self.lowest)
 
 
+@dataclass(frozen=True, slots=True)
 class JudgedMetric(Generic[P]):
     """Asks a judge the steps of a prompt; answers to binary questions may be graded by a rule instead.
 
@@ -75,17 +49,17 @@ class JudgedMetric(Generic[P]):
         scale: How what the judge says becomes score and verdict.
     """
 
-    info: ClassVar[MetricInfo]
+    info: MetricInfo
     parameters_type: type[P]
-    scale: ClassVar[Scale]
+    scale: Scale
 
-    def score(self, item: Item, parameters: P, facts: ModelFacts) -> Program:
-        """One round a step of the prompt's variant; none where the rule decides."""
-        del facts
+    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
+        """One round for each step of the prompt's variant; none where the rule decides."""
+        del metadata
         failure = check_judged(item)
         if failure is not None:
             return MetricResult.failed(failure)
-        if parameters.by_rule:
+        if isinstance(parameters, BinaryParameters) and parameters.binary is BinaryQuestions.RULE:
             verdict = rule_verdict(item.question, item.references, item.prediction)
             if verdict is not None:
                 return self._by_rule(verdict)
@@ -96,7 +70,7 @@ class JudgedMetric(Generic[P]):
         """Asks for nothing: a judge reads the references with each answer."""
         del parameters
         yield from ()
-        return check_entry(entry)
+        return check_references(entry.references) or check_question(entry.question)
 
     def _by_rule(self, verdict: bool) -> MetricResult:  # noqa: FBT001 - the verdict is what it is about
         value = self.scale.highest if verdict else self.scale.lowest
@@ -114,27 +88,8 @@ class JudgedMetric(Generic[P]):
             yes_probability, correct = None, score >= correct_from
         return MetricResult(
             score=score,
-            warnings=judged.warnings,
+            warnings=cut_warning(judged.cut),
             matched_reference=judged.matched_reference,
             parts=judged.parts(scale.step, value=value if scale.shown else None, yes_probability=yes_probability),
             correct=correct,
         )
-
-
-def judged_info(
-    name: str, *, version: int, description: str, citation: str, parameters: tuple[ParameterInfo, ...]
-) -> MetricInfo:
-    """The public face of a metric with a score from 0 to 1 that a judge gives."""
-    return MetricInfo(
-        name=name,
-        version=version,
-        description=description,
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
-        citation=citation,
-        parameters=parameters,
-        needs_model=False,
-        needs_judge=True,
-        advice=ADVICE,
-    )

@@ -45,10 +45,7 @@ class Delimiters:
     announcing: tuple[str, ...] = ()
 
 
-NO_DELIMITERS: Final = Delimiters()
-
-
-def neutralise(text: str, delimiters: Delimiters = NO_DELIMITERS) -> str:
+def neutralise(text: str, delimiters: Delimiters) -> str:
     """One line without control characters, chat tokens and imitated delimiters; doing it twice changes nothing.
 
     - Line ends and control characters become spaces, runs of white space one space; what is invisible goes.
@@ -72,8 +69,8 @@ def without_markup(text: str) -> str:
     return _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
 
 
-def first_words(text: str, most: int) -> tuple[str, bool]:
-    """The first words of a text, single spaces between them; what lies far behind them is not even looked at.
+def cut_to_words(text: str, most: int) -> tuple[str, bool]:
+    """The first words of a text, with single spaces between them; the rest is not even looked at.
 
     Args:
         text: Any text.

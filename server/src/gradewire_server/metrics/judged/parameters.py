@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from gradewire_server.domain.metric import ParameterError, ParameterInfo, PlainParameters
+from typing_extensions import override
+
+from gradewire_server.domain.metric import ParameterError, ParameterInfo, Parameters
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary
-from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.judged.shown_item import View
+from gradewire_server.metrics.parameters import choice_info, take_choices
 
 
 class LabelValue(StrEnum):
@@ -35,29 +38,18 @@ PROMPT_INFO: Final = ParameterInfo(
     default_value="",
     allowed="NAME/VERSION[@DIGEST] of a prompt that the server knows, or a prompt file's text; empty: the metric's own",
 )
-
-
-def value_info(default: LabelValue) -> ParameterInfo:
-    """`value`, for Models.List."""
-    return ParameterInfo(
-        name="value",
-        description="most_probable: the label that the judge finds most probable; expected: the labels' mean, weighted "
-        "with their probabilities.",
-        default_value=default,
-        allowed=", ".join(LabelValue),
-    )
-
-
-def binary_info(default: BinaryQuestions) -> ParameterInfo:
-    """`binary`, for Models.List."""
-    return ParameterInfo(
-        name="binary",
-        description="Who grades answers to yes/no questions: the judge, or the answer's own yes or no against most of "
-        "the references (the judge where an answer is not yes or no and nothing else).",
-        default_value=default,
-        allowed=", ".join(BinaryQuestions),
-    )
-
+VALUE_INFO: Final = choice_info(
+    "value",
+    LabelValue.EXPECTED,
+    "most_probable: the label that the judge finds most probable; expected: the labels' mean, weighted with their "
+    "probabilities.",
+)
+BINARY_INFO: Final = choice_info(
+    "binary",
+    BinaryQuestions.RULE,
+    "Who grades answers to yes/no questions: the judge, or the answer's own yes or no against most of the references "
+    "(the judge where an answer is not yes or no and nothing else).",
+)
 
 ADVICE: Final = (
     "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "
@@ -67,55 +59,70 @@ ADVICE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeParameters(PlainParameters):
-    """Base of a judge metric's parameters, which have a field `prompt`.
+class JudgeParameters(Parameters):
+    """Base of a judge metric's parameters.
 
     Attributes:
         metric: Whose parameters they are.
+        model: Plain name of the judge.
+        value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
+        prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
         prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
+
+    Raises:
+        ParameterError: A choice that does not exist, or a prompt that does not, cannot be read or lacks the variant.
     """
 
     metric: ClassVar[str]
 
+    model: str = ""
+    value: LabelValue = LabelValue.EXPECTED
+    prompt: str = ""
     prompts: PromptLibrary = field(default=PACKAGE_PROMPTS, kw_only=True, repr=False, compare=False)
 
-    if TYPE_CHECKING:
-        prompt: str
-
-    @property
-    def file(self) -> PromptFile:
-        """What `prompt` means; a text is read once and remembered."""
-        return self.prompts.find(self.metric, self.prompt)
-
-    @property
-    def prompt_name(self) -> str:
-        """NAME/VERSION of the prompt file."""
-        return self.file.title
-
-    @property
-    def prompt_digest(self) -> str:
-        """SHA-256 of the prompt file, 64 hex digits."""
-        return self.file.digest
-
-    def take_choices(self, **choices: type[StrEnum]) -> None:
-        """Makes members of the fields that are named, by their enum; for `__post_init__`.
-
-        Raises:
-            ParameterError: A choice that does not exist.
-        """
-        for name, kind in choices.items():
-            object.__setattr__(self, name, member(kind, name, getattr(self, name)))
-
-    def take_prompt(self, variant: str) -> None:
-        """Sets `prompt` to what names exactly one file; for `__post_init__`.
-
-        Raises:
-            ParameterError: There is no such prompt, it cannot be read, or it lacks the variant.
-        """
+    def __post_init__(self) -> None:
+        take_choices(self)
         try:
             file = self.file
         except PromptError as error:
             raise ParameterError("prompt", str(error)) from None
-        if variant not in file.variants:
-            raise ParameterError("prompt", f"{file.title} has no {variant}; it has {', '.join(file.variants)}")
+        if self.variant not in file.variants:
+            raise ParameterError("prompt", f"{file.title} has no {self.variant}; it has {', '.join(file.variants)}")
+        # From here on it names exactly one file.
         object.__setattr__(self, "prompt", self.prompts.parameter(file))
+
+    @property
+    def variant(self) -> str:
+        """Name of the prompt file's variant that is asked."""
+        raise NotImplementedError
+
+    @property
+    def view(self) -> View:
+        """What of an item is shown."""
+        return View()
+
+    @property
+    def file(self) -> PromptFile:
+        """The prompt file that `prompt` names or holds; a text is read once and remembered."""
+        return self.prompts.find(self.metric, self.prompt)
+
+    @property
+    @override
+    def prompt_name(self) -> str:
+        return self.file.title
+
+    @property
+    @override
+    def prompt_digest(self) -> str:
+        return self.file.digest
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryParameters(JudgeParameters):
+    """Base of the parameters of metrics in which a rule may grade answers to binary questions.
+
+    Attributes:
+        binary: Who grades them.
+    """
+
+    binary: BinaryQuestions = BinaryQuestions.RULE

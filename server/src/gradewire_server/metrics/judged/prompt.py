@@ -6,7 +6,7 @@ from typing import Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.metrics.judged.mask_labels import without_praise
-from gradewire_server.metrics.judged.neutralise import first_words, neutralise
+from gradewire_server.metrics.judged.neutralise import cut_to_words, neutralise
 from gradewire_server.metrics.judged.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS
 from gradewire_server.metrics.judged.reference_filter import (
@@ -69,7 +69,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
         fields: All that its template names; neutralised here, MAX_WORDS words of each are shown.
     """
     variant = file.variants[variant_name]
-    shown = {name: neutralise(first_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
+    shown = {name: neutralise(cut_to_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
     return judge_prompt(fixed_turns(file, variant_name, ""), variant.item.render(shown), variant, {})
 
 

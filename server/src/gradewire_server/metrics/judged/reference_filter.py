@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, first_words, neutralise
+from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
 from gradewire_server.metrics.judged.prompts import ReferenceForm
 from gradewire_server.metrics.judged.reference_closeness import closest
 from gradewire_server.metrics.text.word_split import MAX_WORDS
@@ -50,7 +50,7 @@ class Counted:
 
 
 def reference_key(text: str) -> str:
-    """What makes two references the same one."""
+    """The key that equal references share: lower case, single spaces, no punctuation at the ends."""
     lowered = " ".join(text.casefold().split())
     return lowered.strip(_ENDS) or lowered
 
@@ -121,7 +121,7 @@ def choose_shown(counted: Counted, prediction: str, form: ReferenceForm) -> Show
     texts: dict[int, str] = {}
     cut = False
     for place in ranked[: form.most_counted if counted.votes else form.most]:
-        text, shortened = first_words(counted.texts[place], MAX_WORDS)
+        text, shortened = cut_to_words(counted.texts[place], MAX_WORDS)
         words = text.count(" ") + 1
         if texts and (words > room_words or len(text) > room_characters):
             cut = True

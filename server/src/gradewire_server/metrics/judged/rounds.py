@@ -1,13 +1,13 @@
 """The rounds of a judge metric: one need per step of the prompt file, each behind the answers before it."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
-from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.result import Failure, JudgeParts, Status
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
@@ -55,26 +55,29 @@ class Chosen:
 
 @dataclass(slots=True)
 class Judged:
-    """What a judge said in all steps, by step name, and what it took."""
+    """What a judge said in all steps, and what it took.
+
+    Attributes:
+        demonstrations: Kind of those that were shown; "" for none.
+        cut: Something of the item was left out.
+        matched_reference: The alias that was shown alone.
+        choices: By name of the step.
+        answers: Labels and texts by name of the step, as the judge sees them in the next one.
+        reason: The first text that it wrote.
+        label_mass: Least probability of all labels of a step together; None where the judge does not tell.
+        prompt_tokens: Of all steps.
+        generated_tokens: Likewise.
+    """
 
     demonstrations: str
     cut: bool
     matched_reference: int | None
     choices: dict[str, Chosen] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
     label_mass: float | None = None
     prompt_tokens: int = 0
     generated_tokens: int = 0
-
-    @property
-    def answers(self) -> Mapping[str, str]:
-        """By step name, as the judge sees it in the next step."""
-        return {**self.texts, **{name: chosen.label for name, chosen in self.choices.items()}}
-
-    @property
-    def warnings(self) -> tuple[Warning, ...]:
-        """TRUNCATED, if anything was cut."""
-        return (Warning.TRUNCATED,) if self.cut else ()
 
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""
@@ -85,7 +88,7 @@ class Judged:
             probabilities=chosen.probabilities,
             yes_probability=yes_probability,
             label_mass=self.label_mass,
-            reason=next(iter(self.texts.values()), ""),
+            reason=self.reason,
             demonstrations=self.demonstrations,
             prompt_tokens=self.prompt_tokens,
             generated_tokens=self.generated_tokens,
@@ -129,7 +132,8 @@ def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
                 "its probability together",
             )
         judged.label_mass = choice.mass if judged.label_mass is None else min(judged.label_mass, choice.mass)
-    judged.choices[step.name] = Chosen(step, choice.probabilities)
+    chosen = judged.choices[step.name] = Chosen(step, choice.probabilities)
+    judged.answers[step.name] = chosen.label
     return None
 
 
@@ -138,6 +142,7 @@ def _write(judged: Judged, step: Step, generated: Generated, variant: Variant) -
     text = neutralise(generated.text, variant.delimiters)
     if not text:
         return Failure(Status.UNPARSABLE, f"the judge wrote no {step.name}")
-    judged.texts[step.name] = text
+    judged.answers[step.name] = text
+    judged.reason = judged.reason or text
     judged.generated_tokens += generated.generated_tokens
     return None

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.checks import check_item, check_question, check_references, has_letter_or_digit
+from gradewire_server.metrics.checks import check_item, check_question, has_letter_or_digit
 from gradewire_server.metrics.judged.binary_questions import is_binary
 from gradewire_server.metrics.judged.mask_labels import without_praise
-from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, first_words, neutralise
+from gradewire_server.metrics.judged.neutralise import MAX_CHARACTERS, cut_to_words, neutralise
 from gradewire_server.metrics.judged.prompt import DEFAULT_SHARE
 from gradewire_server.metrics.judged.prompts import PromptFile, Rendered, Variant
 from gradewire_server.metrics.judged.reference_filter import (
@@ -27,11 +27,6 @@ def check_judged(item: Item) -> Failure | None:
     if failure is None and not has_letter_or_digit(item.prediction):
         return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter and no digit, so there is nothing to judge")
     return failure
-
-
-def check_entry(entry: ReferenceEntry) -> Failure | None:
-    """What `check_judged` says of references and question."""
-    return check_references(entry.references) or check_question(entry.question)
 
 
 def kind_of_question(item: Item, counted: Counted) -> str:
@@ -87,9 +82,9 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
         view: What is shown.
     """
     counted = count_references(item.references)
-    prediction, prediction_cut = first_words(item.prediction, variant.prediction_words)
-    question, question_cut = first_words(item.question, MAX_CHARACTERS)
-    described, caption_cut = first_words(item.caption if view.caption else "", MAX_WORDS)
+    prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)
+    question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)
+    described, caption_cut = cut_to_words(item.caption if view.caption else "", MAX_WORDS)
     references = choose_shown(without_rare(counted, view.share), prediction, file.references)
     shown = neutralise(prediction, variant.delimiters)
     # "True." and "correct" are answers to a yes/no question, and say nothing of themselves.

@@ -4,15 +4,13 @@ Source: SMILE, section on baselines ("can be found within the model response").
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, PlainParameters
-from gradewire_server.domain.result import MetricResult
+from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
-from gradewire_server.metrics.text_metric import TextMetric, first_match
+from gradewire_server.metrics.text_metric import MatchMetric
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
@@ -21,28 +19,16 @@ def contained(prediction: Normalised, references: Iterable[Normalised]) -> Itera
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 
 
-@dataclass(frozen=True, slots=True)
-class EasyMatchParameters(PlainParameters):
-    """`easy_match` has no parameters."""
-
-
-class EasyMatch(TextMetric[EasyMatchParameters]):
-    """1 if a reference occurs in the prediction, else 0; the matched reference is named where there is one."""
+class EasyMatch(MatchMetric):
+    """1 if a reference occurs in the prediction, else 0."""
 
     info = MetricInfo(
         name="easy_match",
         version=1,
         description="1 if a reference occurs in the prediction as consecutive whole words, SMILE-normalised, else 0.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025, baselines",
-        parameters=(),
-        needs_model=False,
     )
-    parameters_type = EasyMatchParameters
 
     @override
-    def grade(self, item: Item, parameters: EasyMatchParameters) -> MetricResult:
-        del parameters
-        return first_match(contained(normalise(item.prediction), map(normalise, item.references)))
+    def matches(self, item: Item) -> Iterator[bool]:
+        return contained(normalise(item.prediction), map(normalise, item.references))

@@ -5,14 +5,13 @@ Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehens
 
 import re
 import string
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, PlainParameters
-from gradewire_server.domain.result import MetricResult
-from gradewire_server.metrics.text_metric import TextMetric, first_match
+from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.metrics.text_metric import MatchMetric
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -32,29 +31,17 @@ def squad_normalise(text: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExactMatchParameters(PlainParameters):
-    """`exact_match` has no parameters."""
-
-
-class ExactMatch(TextMetric[ExactMatchParameters]):
-    """1 if the prediction equals a reference after `squad_normalise`, else 0; a match names its reference."""
+class ExactMatch(MatchMetric):
+    """1 if the prediction equals a reference after `squad_normalise`, else 0."""
 
     info = MetricInfo(
         name="exact_match",
         version=1,
         description="1 if prediction equals reference save case, punctuation, articles and white space, else 0.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Rajpurkar et al. 2016, SQuAD: 100,000+ Questions for Machine Comprehension of Text, EMNLP",
-        parameters=(),
-        needs_model=False,
     )
-    parameters_type = ExactMatchParameters
 
     @override
-    def grade(self, item: Item, parameters: ExactMatchParameters) -> MetricResult:
-        del parameters
+    def matches(self, item: Item) -> Iterator[bool]:
         prediction = squad_normalise(item.prediction)
-        return first_match(squad_normalise(reference) == prediction for reference in item.references)
+        return (squad_normalise(reference) == prediction for reference in item.references)

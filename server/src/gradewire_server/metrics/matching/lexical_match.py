@@ -4,45 +4,32 @@ Source: KNVQA-Eval, section on lexical matching (rule i), with the normalisation
 Kamalloo et al. 2023, "Evaluating Open-Domain Question Answering in the Era of Large Language Models".
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, PlainParameters
-from gradewire_server.domain.result import MetricResult
+from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.matching.exact_match import squad_normalise
 from gradewire_server.metrics.text.word_split import split_words
-from gradewire_server.metrics.text_metric import TextMetric, first_match
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalMatchParameters(PlainParameters):
-    """`lexical_match` has no parameters."""
+from gradewire_server.metrics.text_metric import MatchMetric
 
 
 def _padded(text: str) -> str:
     return f" {' '.join(split_words(squad_normalise(text)))} "
 
 
-class LexicalMatch(TextMetric[LexicalMatchParameters]):
-    """1 if a reference occurs in the prediction, else 0; the first that does is named."""
+class LexicalMatch(MatchMetric):
+    """1 if a reference occurs in the prediction, else 0."""
 
     info = MetricInfo(
         name="lexical_match",
         version=1,
         description="1 if a reference occurs in the prediction as consecutive whole words, SQuAD-normalised, else 0.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023; Kamalloo et al. 2023, ACL",
-        parameters=(),
-        needs_model=False,
     )
-    parameters_type = LexicalMatchParameters
 
     @override
-    def grade(self, item: Item, parameters: LexicalMatchParameters) -> MetricResult:
-        del parameters
+    def matches(self, item: Item) -> Iterator[bool]:
         prediction = _padded(item.prediction)
-        return first_match(_padded(reference) in prediction for reference in item.references)
+        return (_padded(reference) in prediction for reference in item.references)

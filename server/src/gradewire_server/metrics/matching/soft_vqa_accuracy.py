@@ -3,24 +3,25 @@
 Source: Hu et al. 2022, "PromptCap", as a baseline of LAVE (section 5.1): 1 - character error rate, at least 0.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from rapidfuzz.distance import Levenshtein
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterInfo
-from gradewire_server.domain.result import Failure, MetricResult, VqaParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.domain.result import MetricResult, VqaParts
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
     CONSENSUS_INFO,
+    VERDICT_CUT_INFO,
+    VqaAccuracy,
     VqaAccuracyParameters,
-    check_annotators,
     comparable,
     consensus_score,
     reaches,
 )
-from gradewire_server.metrics.text_metric import TextMetric
 
 MAX_CHARACTERS: Final = 4096
 """Characters of a text that are compared: the distance costs the product of both lengths."""
@@ -34,41 +35,25 @@ def character_similarity(prediction: str, reference: str) -> float:
     return 1 - distance / len(reference) if distance <= limit else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SoftVqaAccuracyParameters(VqaAccuracyParameters):
-    """Parameters of `soft_vqa_accuracy`; without `verdict_cut` there is no verdict."""
+class SoftVqaAccuracy(VqaAccuracy):
+    """As `vqa_accuracy`, each annotator agreeing by 1 - character error rate; the first of the closest is named.
 
-
-class SoftVqaAccuracy(TextMetric[SoftVqaAccuracyParameters]):
-    """As `vqa_accuracy`, each annotator agreeing by 1 - character error rate; the first of the closest is named."""
+    Without `verdict_cut` there is no verdict.
+    """
 
     info = MetricInfo(
         name="soft_vqa_accuracy",
         version=1,
         description="VQA accuracy with 1 - character error rate in place of equality; all references count.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
         parameters=(
             CONSENSUS_INFO,
-            ParameterInfo(
-                name="verdict_cut",
-                description="Score from which the answer counts as right; empty: no verdict.",
-                default_value="",
-                allowed="above 0 to 1",
-            ),
+            replace(VERDICT_CUT_INFO, description="Score from which the answer counts as right; empty: no verdict."),
         ),
-        needs_model=False,
     )
-    parameters_type = SoftVqaAccuracyParameters
 
     @override
-    def check(self, item: Item, parameters: SoftVqaAccuracyParameters) -> Failure | None:
-        return check_annotators(item, parameters)
-
-    @override
-    def grade(self, item: Item, parameters: SoftVqaAccuracyParameters) -> MetricResult:
+    def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:
         prediction, references = comparable(item)
         truncated = max(map(len, (prediction, *references))) > MAX_CHARACTERS
         shortened = prediction[:MAX_CHARACTERS]
@@ -80,7 +65,7 @@ class SoftVqaAccuracy(TextMetric[SoftVqaAccuracyParameters]):
         closest = max(agreements)
         return MetricResult(
             score=score,
-            warnings=(Warning.TRUNCATED,) if truncated else (),
+            warnings=cut_warning(truncated),
             matched_reference=agreements.index(closest) if closest else None,
             parts=VqaParts(references.count(prediction), len(references), prediction),
             correct=None if parameters.verdict_cut is None else reaches(score, parameters.verdict_cut),

@@ -13,11 +13,11 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.result import Failure, MetricResult, Status, VqaParts
 from gradewire_server.metrics.checks import check_item
 from gradewire_server.metrics.matching.vqa_normalise import tidy, vqa_normalise
-from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.parameters import choice_info, take_choices
 from gradewire_server.metrics.text_metric import TextMetric
 
 _ENOUGH: Final = 3
@@ -33,7 +33,7 @@ class VqaConsensus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class VqaAccuracyParameters(PlainParameters):
+class VqaAccuracyParameters(Parameters):
     """Parameters of `vqa_accuracy` and `soft_vqa_accuracy`.
 
     Attributes:
@@ -48,16 +48,21 @@ class VqaAccuracyParameters(PlainParameters):
     verdict_cut: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "consensus", member(VqaConsensus, "consensus", self.consensus))
+        take_choices(self)
         if self.verdict_cut is not None and not 0 < self.verdict_cut <= 1:
             raise ParameterError("verdict_cut", f"must be a number above 0, at most 1, not {self.verdict_cut}")
 
 
-CONSENSUS_INFO: Final = ParameterInfo(
-    name="consensus",
-    description="leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3).",
-    default_value=VqaConsensus.LEAVE_ONE_OUT,
-    allowed=", ".join(VqaConsensus),
+CONSENSUS_INFO: Final = choice_info(
+    "consensus",
+    VqaConsensus.LEAVE_ONE_OUT,
+    "leave_one_out: mean over annotators of min(1, agreeing others / 3); direct: min(1, agreeing / 3).",
+)
+VERDICT_CUT_INFO: Final = ParameterInfo(
+    name="verdict_cut",
+    description="Score from which the answer counts as right; empty: one agreeing annotator is enough.",
+    default_value="",
+    allowed="above 0 to 1",
 )
 
 
@@ -68,17 +73,6 @@ def comparable(item: Item) -> tuple[str, tuple[str, ...]]:
     if len(set(references)) == 1:
         return prediction, references
     return vqa_normalise(prediction), tuple(map(vqa_normalise, references))
-
-
-def check_annotators(item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
-    """As `check_item`; also INVALID_INPUT where one reference is all there is to leave out."""
-    failure = check_item(item)
-    if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
-        return Failure(
-            Status.INVALID_INPUT,
-            "references: leaving one annotator out needs two at least, one answer each; consensus=direct takes one",
-        )
-    return failure
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
@@ -101,26 +95,21 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
         name="vqa_accuracy",
         version=1,
         description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
-        parameters=(
-            CONSENSUS_INFO,
-            ParameterInfo(
-                name="verdict_cut",
-                description="Score from which the answer counts as right; empty: one agreeing annotator is enough.",
-                default_value="",
-                allowed="above 0 to 1",
-            ),
-        ),
-        needs_model=False,
+        parameters=(CONSENSUS_INFO, VERDICT_CUT_INFO),
     )
     parameters_type = VqaAccuracyParameters
 
     @override
     def check(self, item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
-        return check_annotators(item, parameters)
+        failure = check_item(item)
+        # One reference is all there is to leave out.
+        if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
+            return Failure(
+                Status.INVALID_INPUT,
+                "references: leaving one annotator out needs two at least, one answer each; consensus=direct takes one",
+            )
+        return failure
 
     @override
     def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:

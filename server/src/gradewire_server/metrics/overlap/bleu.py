@@ -15,9 +15,9 @@ from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, PlainParameters
+from gradewire_server.domain.metric import MetricInfo, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.result import BleuParts, Failure, MetricResult, Status
-from gradewire_server.domain.result import Warning as Remark
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 from gradewire_server.metrics.text_metric import TextMetric
@@ -28,7 +28,7 @@ MAX_CHARACTERS: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class BleuParameters(PlainParameters):
+class BleuParameters(Parameters):
     """Parameters of `bleu`: `max_ngram` is the longest n-gram in words, 1 to 4, else ParameterError."""
 
     max_ngram: int = _LONGEST_NGRAM
@@ -86,9 +86,6 @@ class Bleu(TextMetric[BleuParameters]):
         name="bleu",
         version=1,
         description="Sentence BLEU over all references: 13a tokens, smoothing exp, effective order; sacrebleu's / 100.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Papineni et al. 2002, BLEU, ACL; Post 2018, A Call for Clarity in Reporting BLEU Scores, WMT",
         parameters=(
             ParameterInfo(
@@ -98,7 +95,6 @@ class Bleu(TextMetric[BleuParameters]):
                 allowed=f"1 to {_LONGEST_NGRAM}",
             ),
         ),
-        needs_model=False,
     )
     parameters_type = BleuParameters
 
@@ -115,7 +111,7 @@ class Bleu(TextMetric[BleuParameters]):
         found = _compute(prediction, references, parameters.max_ngram)
         return MetricResult(
             score=min(1.0, found.score / 100),
-            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
+            warnings=cut_warning(prediction_cut, references_cut),
             parts=BleuParts(
                 precisions=tuple(precision / 100 for precision in found.precisions),
                 brevity_penalty=found.bp,

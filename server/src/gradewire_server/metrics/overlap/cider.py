@@ -9,35 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import (
-    Corpus,
-    CorpusStatistics,
-    DocumentFrequencies,
-    Preparation,
-    Program,
-    Terms,
-    ask,
-)
-from gradewire_server.domain.result import (
-    CiderParts,
-    Failure,
-    MetricResult,
-    Status,
-    Warning,  # noqa: A004 - the domain's word for it
-)
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
+from gradewire_server.domain.result import CiderParts, Failure, MetricResult, Status
+from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
-from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.parameters import take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
+from gradewire_server.metrics.text_metric import NothingToPrepare
 
 _SIGMA_WORDS: Final = 6.0
 _SCALE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class CiderParameters(PlainParameters):
+class CiderParameters(Parameters):
     """Parameters of `cider`: whose references the weights are counted over.
 
     Raises:
@@ -47,7 +34,7 @@ class CiderParameters(PlainParameters):
     corpus: Corpus = Corpus.REQUEST
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "corpus", member(Corpus, "corpus", self.corpus))
+        take_choices(self)
         if self.corpus is Corpus.NONE:
             raise ParameterError("corpus", "must be request or prepared: without weights it is not CIDEr")
 
@@ -61,16 +48,17 @@ class _Vector:
     words: int
 
 
-class Cider:
-    """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10."""
+class Cider(NothingToPrepare):
+    """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10.
+
+    Nothing is asked for when references are prepared: of a prepared corpus the entries themselves are kept.
+    """
 
     info = MetricInfo(
         name="cider",
         version=1,
         description="CIDEr-D over all references: shared 1- to 4-grams, weighed by how rare they are in a corpus.",
-        minimum=0.0,
         maximum=10.0,
-        higher_is_better=True,
         citation="Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, CVPR",
         parameters=(
             ParameterInfo(
@@ -81,13 +69,12 @@ class Cider:
                 allowed="request, prepared",
             ),
         ),
-        needs_model=False,
     )
     parameters_type = CiderParameters
 
-    def score(self, item: Item, parameters: CiderParameters, facts: ModelFacts) -> Program:
-        """One round: the corpus."""
-        del facts
+    def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
+        """One round: asks for the document frequencies of the corpus."""
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -96,12 +83,6 @@ class Cider:
             return MetricResult.failed(corpus)
         failure = _too_small(corpus)
         return MetricResult.failed(failure) if failure else _grade(item, corpus)
-
-    def prepare(self, entry: ReferenceEntry, parameters: CiderParameters) -> Preparation:
-        """Asks for nothing: the entry itself is what is kept of a prepared corpus."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)
 
 
 def _too_small(corpus: DocumentFrequencies) -> Failure | None:
@@ -134,7 +115,7 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
     parts = tuple(_SCALE * total / len(references_words) for total in by_order)
     return MetricResult(
         score=sum(parts) / MAX_ORDER,
-        warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
+        warnings=cut_warning(prediction_cut, references_cut),
         parts=CiderParts(by_order=parts, corpus=corpus.name),
     )
 

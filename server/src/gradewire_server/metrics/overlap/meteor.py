@@ -10,12 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterError, ParameterInfo, PlainParameters
-from gradewire_server.domain.needs import FindSynonyms, Preparation, Program, ask
+from gradewire_server.domain.item import Item
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.needs import FindSynonyms, Program, ask
 from gradewire_server.domain.result import Failure, MeteorParts, MetricResult
-from gradewire_server.domain.result import Warning as Remark
-from gradewire_server.metrics.checks import check_item, check_references
+from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.meteor_alignment import (
     Alignment,
     IndexedWords,
@@ -24,9 +23,10 @@ from gradewire_server.metrics.overlap.meteor_alignment import (
     count_chunks,
     free_stems,
 )
-from gradewire_server.metrics.parameters import member
+from gradewire_server.metrics.parameters import choice_info, take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.word_split import first_words
+from gradewire_server.metrics.text_metric import NothingToPrepare
 from gradewire_server.metrics.ties import first_of_the_highest
 
 _LARGEST_BETA: Final = 100.0
@@ -40,7 +40,7 @@ class MeteorSynonyms(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MeteorParameters(PlainParameters):
+class MeteorParameters(Parameters):
     """Parameters of `meteor`.
 
     Attributes:
@@ -59,7 +59,7 @@ class MeteorParameters(PlainParameters):
     gamma: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "synonyms", member(MeteorSynonyms, "synonyms", self.synonyms))
+        take_choices(self)
         for field, most in (("alpha", 1.0), ("beta", _LARGEST_BETA), ("gamma", 1.0)):
             value = getattr(self, field)
             if not 0 <= value <= most:
@@ -84,23 +84,19 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
     return (1 - parts.penalty) * mean
 
 
-class Meteor:
-    """METEOR against the best reference, of equals the first; synonyms are WordNet's."""
+class Meteor(NothingToPrepare):
+    """METEOR against the best reference, of equals the first; asks for WordNet's synonyms of predictions alone."""
 
     info = MetricInfo(
         name="meteor",
         version=1,
         description="METEOR: words matched exactly, by Porter stem and by WordNet synonym, with a penalty for order.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Banerjee and Lavie 2005, METEOR, ACL workshop; Lavie and Agarwal 2007, WMT",
         parameters=(
-            ParameterInfo(
-                name="synonyms",
-                description="wordnet: needs WordNet's files on the server; none: words and stems only, a lower score.",
-                default_value=MeteorSynonyms.WORDNET,
-                allowed=", ".join(MeteorSynonyms),
+            choice_info(
+                "synonyms",
+                MeteorSynonyms.WORDNET,
+                "wordnet: needs WordNet's files on the server; none: words and stems only, a lower score.",
             ),
             ParameterInfo(
                 name="alpha", description="Weight of precision against recall.", default_value="0.9", allowed="0 to 1"
@@ -108,14 +104,13 @@ class Meteor:
             ParameterInfo(name="beta", description="Exponent of the penalty.", default_value="3.0", allowed="0 to 100"),
             ParameterInfo(name="gamma", description="Largest penalty.", default_value="0.5", allowed="0 to 1"),
         ),
-        needs_model=False,
         needs_synonyms=True,
     )
     parameters_type = MeteorParameters
 
-    def score(self, item: Item, parameters: MeteorParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
         """Asks for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -138,13 +133,7 @@ class Meteor:
         best = first_of_the_highest(np.array(scores))
         return MetricResult(
             score=scores[best],
-            warnings=(Remark.TRUNCATED,) if prediction_cut or references_cut else (),
+            warnings=cut_warning(prediction_cut, references_cut),
             matched_reference=best,
             parts=found[best],
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: MeteorParameters) -> Preparation:
-        """Asks for nothing: synonyms are asked for of predictions."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)

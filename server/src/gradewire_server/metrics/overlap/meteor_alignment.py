@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from operator import itemgetter
 from typing import TypeAlias
 
 from gradewire_server.domain.needs import Synonyms
@@ -96,7 +97,7 @@ def _with_synonyms(
     for position in sorted(positions, reverse=True):
         partners = [free[synonym] for synonym in synonyms[prediction.stems[position]] if free.get(synonym)]
         if partners:
-            pairs.append((position, max(partners, key=_last).pop()))
+            pairs.append((position, max(partners, key=itemgetter(-1)).pop()))
     return Alignment(tuple(pairs), free)
 
 
@@ -119,10 +120,6 @@ def _places(words: Iterable[tuple[int, str]]) -> Places:
     for position, word in words:
         places[word].append(position)
     return dict(places)
-
-
-def _last(positions: Sequence[int]) -> int:
-    return positions[-1]
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:

@@ -11,9 +11,10 @@ from rapidfuzz.distance import LCSseq
 from typing_extensions import override
 
 from gradewire_server.domain.item import Item
-from gradewire_server.domain.metric import MetricInfo, ParameterInfo, PlainParameters
-from gradewire_server.domain.result import MetricResult, RougeLParts, Warning  # noqa: A004 - the domain's word for it
-from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, member
+from gradewire_server.domain.metric import MetricInfo, ParameterInfo, Parameters
+from gradewire_server.domain.result import MetricResult, RougeLParts
+from gradewire_server.metrics.checks import cut_warning
+from gradewire_server.metrics.parameters import MEASURE_INFO, Measure, take_choices
 from gradewire_server.metrics.text.reference_words import words_of_references
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.word_split import first_words
@@ -25,7 +26,7 @@ _UNSTEMMED_CHARACTERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RougeLParameters(PlainParameters):
+class RougeLParameters(Parameters):
     """Parameters of `rouge_l`.
 
     Attributes:
@@ -40,7 +41,7 @@ class RougeLParameters(PlainParameters):
     stem: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", member(Measure, "measure", self.measure))
+        take_choices(self)
 
 
 def _words(text: str, *, stemmed: bool) -> tuple[list[str], bool]:
@@ -63,9 +64,6 @@ class RougeL(TextMetric[RougeLParameters]):
         name="rouge_l",
         version=1,
         description="Longest common subsequence of words with the closest reference, as precision, recall and F1.",
-        minimum=0.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop",
         parameters=(
             MEASURE_INFO,
@@ -76,7 +74,6 @@ class RougeL(TextMetric[RougeLParameters]):
                 allowed="true, false",
             ),
         ),
-        needs_model=False,
     )
     parameters_type = RougeLParameters
 
@@ -93,7 +90,7 @@ class RougeL(TextMetric[RougeLParameters]):
                 best, best_score, matched = parts, score, index
         return MetricResult(
             score=best_score,
-            warnings=(Warning.TRUNCATED,) if prediction_cut or references_cut else (),
+            warnings=cut_warning(prediction_cut, references_cut),
             matched_reference=matched,
             parts=best,
         )

@@ -5,13 +5,14 @@ Source: SMILE, eqs. 1 to 3, without the further ½ of eq. 3 (a slip: the score i
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.result import MetricResult, SmileParts, Warning  # noqa: A004 - the domain's word for it
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.matching.easy_match import contained
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.texts import SmileTexts
@@ -28,14 +29,10 @@ class Keyword:
     Attributes:
         cosine: Of its closest window, -1 to 1.
         window: That window's words.
-        windows: All that were looked at, in order of position; empty where none had to be.
-        cosines: float[windows], theirs.
     """
 
     cosine: float
     window: str
-    windows: Sequence[str] = field(default=(), compare=False)
-    cosines: NDArray[np.floating[Any]] = field(default_factory=lambda: np.empty(0), compare=False)
 
 
 def smile_bin(score: float) -> int:
@@ -60,7 +57,7 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Similarities:
     """What the encoder said of an item.
 
     Attributes:
@@ -73,9 +70,9 @@ class Evidence:
     keywords: Mapping[int, Keyword]
     truncated: bool
 
-    def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Evidence":
-        """With further keyword terms."""
-        return Evidence(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
+    def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Similarities":
+        """A copy with further keyword terms."""
+        return Similarities(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
@@ -86,26 +83,30 @@ def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
 def closest_windows(
     texts: SmileTexts,
     windows: Mapping[int, Sequence[str]],
-    vectors: Mapping[int, NDArray[np.float32]],
+    vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
     """The keyword terms of the references in `texts.asked`.
 
     Args:
         texts: The item's texts.
-        windows: Window length to distinct texts in order of position, for every length in `texts.rows_of`.
-        vectors: Window length to float32[windows, dims], rows of length 1.
+        windows: Window length to distinct texts in order of position, for every length in `texts.rows_of` and in its
+            order.
+        vectors: float32[windows of all lengths, dims], rows of length 1, in the same order.
         keywords: float32[asked, dims], e(N(r)), rows of length 1.
 
     Returns:
         By reference index; of equal windows the first is named.
     """
     found = {}
+    start = 0
     for length, rows in texts.rows_of.items():
-        cosines = vectors[length] @ keywords[rows].T
+        stop = start + len(windows[length])
+        cosines = vectors[start:stop] @ keywords[rows].T
+        start = stop
         for row, column in zip(rows, cosines.T, strict=True):
             best = first_of_the_highest(column)
-            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best], windows[length], column)
+            found[texts.asked[row]] = Keyword(float(column.max()), windows[length][best])
     return found
 
 
@@ -123,14 +124,14 @@ def can_still_win(texts: SmileTexts, sentences: NDArray[np.float64], parameters:
     return tuple(index for index in texts.asked if highest[index] >= least)
 
 
-def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) -> MetricResult:
+def grade(texts: SmileTexts, similarities: Similarities, parameters: SmileParameters) -> MetricResult:
     """The score of the best reference and its parts; equal scores name the lowest reference index.
 
     Without a threshold (the caller's, or one fitted for the encoder) bins decide, and the result is UNCALIBRATED.
     """
-    indices = sorted(evidence.keywords)
-    sentence = _similarity(evidence.sentences[indices], parameters.preset)
-    cosines = np.array([evidence.keywords[index].cosine for index in indices])
+    indices = sorted(similarities.keywords)
+    sentence = _similarity(similarities.sentences[indices], parameters.preset)
+    cosines = np.array([similarities.keywords[index].cosine for index in indices])
     keyword = _similarity(cosines, parameters.preset)
     exact = exact_terms(texts, parameters.preset)[indices]
     scores = _scores(sentence, exact, keyword, parameters.weight)
@@ -139,7 +140,7 @@ def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) ->
     threshold = parameters.threshold
     bin_ = smile_bin(score)
     correct = bin_ >= CORRECT_BIN if threshold is None else score >= threshold
-    warnings = (Warning.TRUNCATED,) if evidence.truncated else ()
+    warnings = cut_warning(similarities.truncated)
     return MetricResult(
         score=score,
         warnings=warnings if threshold is not None else (*warnings, Warning.UNCALIBRATED),
@@ -150,7 +151,7 @@ def grade(texts: SmileTexts, evidence: Evidence, parameters: SmileParameters) ->
             keyword=float(keyword[best]),
             exact=float(exact[best]),
             lexical=lex,
-            best_window=evidence.keywords[indices[best]].window,
+            best_window=similarities.keywords[indices[best]].window,
             bin=bin_,
             correct=correct,
             harmonic_mean=harmonic_mean(s, lex) if parameters.preset is SmilePreset.REFERENCE_CODE else None,

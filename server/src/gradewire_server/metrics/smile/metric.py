@@ -7,11 +7,12 @@ settles what it leaves open.
 from dataclasses import replace
 
 from gradewire_server.domain.item import Item, ReferenceEntry
-from gradewire_server.domain.metric import MetricInfo, ModelFacts, ParameterInfo
-from gradewire_server.domain.needs import Embed, Preparation, Program, Tier, ask
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterInfo
+from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, MetricResult
 from gradewire_server.metrics.checks import check_item, check_references
-from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO
+from gradewire_server.metrics.parameters import MODEL_INFO, THRESHOLD_INFO, choice_info
+from gradewire_server.metrics.rounds import embed_references
 from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 from gradewire_server.metrics.smile.rounds import gather
@@ -28,16 +29,13 @@ class Smile:
         version=1,
         description="Sentence similarity, best keyword window and exact words in one score; correct from 2/3.",
         minimum=-1.0,
-        maximum=1.0,
-        higher_is_better=True,
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025",
         parameters=(
-            ParameterInfo("preset", "Variant of the formula.", SmilePreset.V1, ", ".join(SmilePreset)),
-            ParameterInfo(
+            choice_info("preset", SmilePreset.V1, "Variant of the formula."),
+            choice_info(
                 "synthetic",
-                "What the sentence term compares with: the reference, its inline or its prepared synthetic answer.",
                 SyntheticMode.NONE,
-                ", ".join(SyntheticMode),
+                "What the sentence term compares with: the reference, its inline or its prepared synthetic answer.",
             ),
             ParameterInfo(
                 "sentence_weight", "Weight of the sentence term.", "0.3, 0.5 for reference_code, or fitted", "0 to 1"
@@ -54,12 +52,12 @@ class Smile:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
-    def score(self, item: Item, parameters: SmileParameters, facts: ModelFacts) -> Program:
+    def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
         """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
         One more round before them where synthetic answers are prepared ones.
         """
-        del facts
+        del metadata
         failure = check_item(item)
         if failure is not None:
             return MetricResult.failed(failure)
@@ -69,10 +67,10 @@ class Smile:
         if isinstance(sentences, Failure):
             return MetricResult.failed(sentences)
         texts = smile_texts(item.prediction, item.references, sentences)
-        evidence = yield from gather(texts, parameters)
-        if isinstance(evidence, Failure):
-            return MetricResult.failed(evidence)
-        return grade(texts, evidence, parameters)
+        similarities = yield from gather(texts, parameters)
+        if isinstance(similarities, Failure):
+            return MetricResult.failed(similarities)
+        return grade(texts, similarities, parameters)
 
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
         """Asks for the sentence and the keywords of every reference."""
@@ -85,5 +83,4 @@ class Smile:
         if isinstance(sentences, Failure):
             return sentences
         keywords = tuple(normalise(reference).text for reference in entry.references)
-        vectors = yield from ask(Embed(parameters.model, sentences + keywords, Tier.REFERENCE))
-        return vectors if isinstance(vectors, Failure) else None
+        return (yield from embed_references(parameters.model, sentences + keywords))

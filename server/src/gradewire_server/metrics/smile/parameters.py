@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final, Self
 
 from gradewire_server.domain.calibration import calibration_for
-from gradewire_server.domain.metric import ModelFacts, ParameterError, PlainParameters
-from gradewire_server.metrics.parameters import check_readable, check_threshold, member
+from gradewire_server.domain.metric import ModelMetadata, ParameterError
+from gradewire_server.metrics.parameters import EncoderParameters, check_readable
 
 
 class SmilePreset(StrEnum):
@@ -32,7 +32,7 @@ _PRESET_WEIGHT: Final = {preset: 0.5 if preset is SmilePreset.REFERENCE_CODE els
 
 
 @dataclass(frozen=True, slots=True)
-class SmileParameters(PlainParameters):
+class SmileParameters(EncoderParameters):
     """Parameters of `smile`.
 
     Attributes:
@@ -40,27 +40,20 @@ class SmileParameters(PlainParameters):
         synthetic: What stands for the reference in the sentence term.
         sentence_weight: Weight w of the sentence term, 0 to 1; None becomes the one fitted for the model, else the
             preset's (0.3; 0.5 for REFERENCE_CODE).
-        model: Plain name of the encoder.
-        threshold: Score from which the answer counts as right; None becomes the one fitted for the model with this
+        threshold: None becomes the one fitted for the model with this
             preset, mode and weight; where there is none the bin decides, and the result is UNCALIBRATED.
-        calibration: Whose fit filled these in.
+        calibration: Whose fit filled weight or threshold in.
 
     Raises:
-        ParameterError: A preset or mode that does not exist, a weight that is not a finite number from 0 to 1, or a
-            threshold that is not finite.
+        ParameterError: As `EncoderParameters`, or a weight that is not a finite number from 0 to 1.
     """
 
     preset: SmilePreset = SmilePreset.V1
     synthetic: SyntheticMode = SyntheticMode.NONE
     sentence_weight: float | None = None
-    model: str = ""
-    threshold: float | None = None
-    calibration: str = ""
 
     def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-        object.__setattr__(self, "preset", member(SmilePreset, "preset", self.preset))
-        object.__setattr__(self, "synthetic", member(SyntheticMode, "synthetic", self.synthetic))
+        EncoderParameters.__post_init__(self)
         if self.sentence_weight is not None and not (
             math.isfinite(self.sentence_weight) and 0 <= self.sentence_weight <= 1
         ):
@@ -76,7 +69,7 @@ class SmileParameters(PlainParameters):
         """Whether the synthetic answers are prepared ones."""
         return self.synthetic is SyntheticMode.PREPARED
 
-    def resolved(self, facts: ModelFacts) -> Self:
+    def resolved(self, metadata: ModelMetadata) -> Self:
         """With weight and threshold filled in; a threshold was fitted with one weight and holds for that one only.
 
         Raises:
@@ -84,11 +77,11 @@ class SmileParameters(PlainParameters):
         """
         if self.sentence_weight is not None and self.threshold is not None:
             return self
-        check_readable(facts)
-        found = calibration_for(facts.calibrations, self)
+        check_readable(metadata)
+        found = calibration_for(metadata.calibrations, self)
         if found is None and self.preset is SmilePreset.FAST:
             # `fast` approximates `v1` so closely that what was fitted for one holds for the other.
-            found = calibration_for(facts.calibrations, replace(self, preset=SmilePreset.V1))
+            found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
             return replace(self, sentence_weight=self.weight)
         fitted = _PRESET_WEIGHT[self.preset] if found.sentence_weight is None else found.sentence_weight

@@ -5,7 +5,7 @@ word for word, that reference's keyword similarity is 1; its score is known from
 references' windows are looked at only if those could still match it.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -14,31 +14,25 @@ from numpy.typing import NDArray
 
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, Vectors, ask
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.rounds import ask_together, is_cut
-from gradewire_server.metrics.smile.formula import (
-    Evidence,
-    Keyword,
-    can_still_win,
-    closest_windows,
-    held_keywords,
-)
+from gradewire_server.metrics.rounds import ask_together, is_cut, sentence_needs
+from gradewire_server.metrics.smile.formula import Similarities, can_still_win, closest_windows, held_keywords
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.shortlist import needs_ranking, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.smile.words_in_context import closest_in_context
 
-_Asking: TypeAlias = Generator[tuple[Need, ...], Any, Evidence | Failure]
+_Asking: TypeAlias = Generator[tuple[Need, ...], Any, Similarities | Failure]
 
 
 def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
     """Asks for all that the score of `texts` rests on; a Failure where the encoder fails."""
     if not texts.held:
         return (yield from _look(texts, parameters, None))
-    answers = yield from ask_together(*_sentence_needs(texts, parameters))
+    answers = yield from ask_together(*sentence_needs(parameters.model, texts.prediction, texts.sentences))
     if isinstance(answers, Failure):
         return answers
     prediction, sentences = answers
-    known = Evidence(
+    known = Similarities(
         sentences=_cosines(prediction.values[0], sentences),
         keywords=held_keywords(texts),
         truncated=texts.windows.truncated or is_cut(prediction, sentences),
@@ -47,19 +41,19 @@ def gather(texts: SmileTexts, parameters: SmileParameters) -> _Asking:
     return (yield from _look(rest, parameters, known)) if rest.asked else known
 
 
-def _look(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _look(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
     """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known))
 
 
-def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
     windows = texts.candidates
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
         Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW),
-        *(() if known else _sentence_needs(texts, parameters)),
+        *(() if known else sentence_needs(parameters.model, texts.prediction, texts.sentences)),
     )
     if isinstance(answers, Failure):
         return answers
@@ -67,11 +61,12 @@ def _all_windows(texts: SmileTexts, parameters: SmileParameters, known: Evidence
     if known is None:
         prediction, sentences = rest
         cosines = _cosines(prediction.values[0], sentences)
-        known = Evidence(cosines, {}, texts.windows.truncated or is_cut(prediction, sentences))
-    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=is_cut(keywords, vectors))
+        known = Similarities(cosines, {}, texts.windows.truncated or is_cut(prediction, sentences))
+    closest = closest_windows(texts, windows, vectors.values, keywords.values)
+    return known.joined_by(closest, truncated=is_cut(keywords, vectors))
 
 
-def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence | None) -> _Asking:
+def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _Asking:
     answers = yield from ask_together(
         Embed(parameters.model, texts.asked_keywords, Tier.REFERENCE),
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
@@ -83,7 +78,7 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence 
     if known is None:
         (sentences,) = rest
         cosines = _cosines(prediction.sentence, sentences)
-        known = Evidence(cosines, {}, texts.windows.truncated or prediction.truncated or is_cut(sentences))
+        known = Similarities(cosines, {}, texts.windows.truncated or prediction.truncated or is_cut(sentences))
     if parameters.preset is SmilePreset.ONE_PASS:
         closest = closest_in_context(texts, prediction, keywords.values)
         return known.joined_by(closest, truncated=is_cut(keywords))
@@ -91,27 +86,9 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Evidence 
     vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
     if isinstance(vectors, Failure):
         return vectors
-    return known.joined_by(_keywords(texts, windows, vectors, keywords), truncated=is_cut(keywords, vectors))
-
-
-def _sentence_needs(texts: SmileTexts, parameters: SmileParameters) -> tuple[Embed, Embed]:
-    return (
-        Embed(parameters.model, (texts.prediction,), Tier.PREDICTION),
-        Embed(parameters.model, texts.sentences, Tier.REFERENCE),
-    )
+    closest = closest_windows(texts, windows, vectors.values, keywords.values)
+    return known.joined_by(closest, truncated=is_cut(keywords, vectors))
 
 
 def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> NDArray[np.float64]:
     return (sentences.values @ prediction).astype(np.float64)
-
-
-def _keywords(
-    texts: SmileTexts, windows: Mapping[int, tuple[str, ...]], vectors: Vectors, keywords: Vectors
-) -> dict[int, Keyword]:
-    """Cuts the vectors of all windows, embedded length by length, into one block per length, and compares."""
-    start = 0
-    blocks = {}
-    for length, own in windows.items():
-        blocks[length] = vectors.values[start : start + len(own)]
-        start += len(own)
-    return closest_windows(texts, windows, blocks, keywords.values)

@@ -14,7 +14,7 @@ from gradewire_server.metrics.text.smile_normalise import Normalised, normalise
 
 @dataclass(frozen=True, slots=True)
 class SmileTexts:
-    """What of an item is embedded.
+    """The texts of an item that SMILE embeds or compares.
 
     Attributes:
         prediction: y, raw.

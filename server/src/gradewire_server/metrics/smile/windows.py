@@ -33,13 +33,6 @@ class Windows:
         return min(reference_words, self.words)
 
 
-def positions(words: tuple[str, ...], length: int) -> list[str]:
-    """Text of the window at every position; `length` is at most len(words)."""
-    if length == 1:
-        return list(words)
-    return [" ".join(words[start : start + length]) for start in range(len(words) - length + 1)]
-
-
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
     """Distinct windows of `words` for reference `lengths` (each at least 1).
 
@@ -51,7 +44,10 @@ def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
     distinct_lengths = sorted({min(length, count) for length in lengths})
     cut = len(words) > MAX_WORDS
     if sum(count - length + 1 for length in distinct_lengths) <= MAX_WINDOWS:
-        found = {length: tuple(dict.fromkeys(positions(kept, length))) for length in distinct_lengths}
+        found = {
+            length: tuple(dict.fromkeys([" ".join(kept[at : at + length]) for at in range(count - length + 1)]))
+            for length in distinct_lengths
+        }
         return Windows(found, count, cut)
     return _first_windows(kept, distinct_lengths, cut=cut)
 

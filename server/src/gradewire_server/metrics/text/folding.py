@@ -1,4 +1,4 @@
-"""What is seen of a text, and how its characters are compared: one form for all the ways in which people type them.
+"""The visible part of a text, and one form of its characters for all the ways in which people type them.
 
 A phone writes a curly apostrophe, a Chinese keyboard a wide colon, a hostile hand an invisible filler. What looks alike
 here still looks alike to a judge, so it has to be found alike.
@@ -42,7 +42,7 @@ _FORMS: Final = {
 
 
 def seen(text: str) -> str:
-    """The text with spaces for control characters, and without what cannot be seen."""
+    """The text with spaces for control characters, and without invisible characters."""
     if text.isascii() and text.isprintable():
         return text
     odd = [character for character in set(text).difference(_JOINERS) if _is_odd(character)]

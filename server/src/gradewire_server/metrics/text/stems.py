@@ -5,39 +5,25 @@ NLTK's default mode. Ours, because importing NLTK's takes seconds and up to 90 M
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 LONGEST_STEMMED_CHARACTERS: Final = 64
 """Longer words are no English and stay as they are."""
 _REMEMBERED_STEMS: Final = 65_536
 
-_IRREGULAR: Final = {
-    "skies": "sky",
-    "sky": "sky",
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    "news": "news",
-    "innings": "inning",
-    "inning": "inning",
-    "outings": "outing",
-    "outing": "outing",
-    "cannings": "canning",
-    "canning": "canning",
-    "howe": "howe",
-    "proceed": "proceed",
-    "exceed": "exceed",
-    "succeed": "succeed",
-}
 _VOWELS: Final = frozenset("aeiou")
 
 
 def _table(rules: str) -> Mapping[str, str]:
-    """Ending to replacement, from "ENDING>REPLACEMENT …"."""
+    """Ending (or word) to replacement, from "ENDING>REPLACEMENT …"."""
     return dict(rule.split(">") for rule in rules.split())
 
 
+_IRREGULAR: Final = _table(
+    "skies>sky sky>sky dying>die lying>lie tying>tie news>news innings>inning inning>inning outings>outing "
+    "outing>outing cannings>canning canning>canning howe>howe proceed>proceed exceed>exceed succeed>succeed"
+)
 _PLURALS: Final = _table("sses>ss ies>i ss>ss s>")
 _DOUBLE_ENDINGS: Final = _table(
     "ational>ate tional>tion enci>ence anci>ance izer>ize bli>ble alli>al entli>ent eli>e ousli>ous ization>ize "
@@ -110,10 +96,6 @@ def _double_ending(word: str) -> str:
     return _replaced(word, _DOUBLE_ENDINGS)
 
 
-def _quality(word: str) -> str:
-    return _replaced(word, _QUALITIES)
-
-
 def _replaced(word: str, endings: Mapping[str, str]) -> str:
     ending = _ending(word, endings)
     stem = word.removesuffix(ending)
@@ -143,7 +125,7 @@ _STEPS: Final[tuple[Callable[[str], str], ...]] = (
     _past_or_progressive,
     _final_y,
     _double_ending,
-    _quality,
+    partial(_replaced, endings=_QUALITIES),
     _remaining_ending,
     _final_e,
     _final_ll,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.v1 import scoring_pb2
@@ -12,15 +13,13 @@ _MAX_REPLY_RESULTS: Final = 1024
 _MAX_REPLY_CHARS: Final = 1 << 20
 
 
+@dataclass(slots=True)
 class OpenItem:
-    """An item whose results are not all out yet."""
+    """An item, with how many of its results are not out yet."""
 
-    __slots__ = ("id", "index", "missing")
-
-    def __init__(self, index: int, item_id: str, metric_count: int) -> None:
-        self.index = index
-        self.id = item_id
-        self.missing = metric_count
+    index: int
+    id: str
+    missing: int
 
 
 class Outbox:
@@ -40,7 +39,7 @@ class Outbox:
         self._ready.set()
 
     def finish(self, reading: asyncio.Task[None]) -> None:
-        """Takes note that no more will come: all is read and scored, or `reading` failed."""
+        """Marks the end of the results: all is read and scored, or `reading` failed."""
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self.fail(error)
         self._finished = True
@@ -52,7 +51,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
-        """The next message and how many items it completes; None at the end; raises what `fail` was told."""
+        """The next message and how many items it completes; None at the end; raises the error given to `fail`."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error

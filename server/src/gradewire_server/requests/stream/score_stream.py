@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Final
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
+from gradewire_server.requests.admission import Permits
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.replies import log_internal
 from gradewire_server.requests.stream.outbox import OpenItem, Outbox
-from gradewire_server.requests.stream.window import Window
 from gradewire_server.requests.yield_budget import YieldBudget
 
 if TYPE_CHECKING:
-    from gradewire_server.domain.result import Failure
     from gradewire_server.requests.plan import MetricPlan
     from gradewire_server.scoring import MetricRequest
 
@@ -34,7 +33,7 @@ class ScoreStream:
     def __init__(self, context: RequestContext, *, deadline_s: float | None) -> None:
         self._context = context
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
-        self._window = Window(context.limits.stream_window_items)
+        self._window = Permits(context.limits.stream_window_items, "items of a stream")
         self._out = Outbox()
         self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []

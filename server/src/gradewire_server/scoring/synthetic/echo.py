@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from gradewire_server.metrics.judged.neutralise import first_words
+from gradewire_server.metrics.judged.neutralise import cut_to_words
 from gradewire_server.metrics.judged.prompt import demonstration_set
 from gradewire_server.metrics.judged.prompts import PromptFile
 from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
@@ -104,7 +104,7 @@ def _content(words: Iterable[str]) -> frozenset[str]:
 
 
 def _head(text: str) -> str:
-    return first_words(text, MAX_WORDS)[0]
+    return cut_to_words(text, MAX_WORDS)[0]
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from gradewire_server.domain.judge import Generate
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.result import Failure
-from gradewire_server.metrics.judged.neutralise import first_words, neutralise
+from gradewire_server.metrics.judged.neutralise import cut_to_words, neutralise
 from gradewire_server.metrics.judged.prompt import text_prompt
 from gradewire_server.metrics.judged.prompts import PromptFile, Variant
 from gradewire_server.metrics.text.word_split import MAX_WORDS, split_words
@@ -75,7 +75,7 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
     """
     if stands_for_itself(reference):
         return Written(reference)
-    answer, _ = first_words(reference, MAX_WORDS)
+    answer, _ = cut_to_words(reference, MAX_WORDS)
     if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
         return Written(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
     flaw: Flaw | None = None
@@ -133,7 +133,7 @@ def _joined(begun: str, said: str) -> str:
 def _read(text: str, question: str, answer: str, variant: Variant, *, finished: bool) -> tuple[str, Flaw | None]:
     """The first sentence of what the judge said, tidied, and what is wrong with it."""
     found, ended = first_sentence(text, keep=answer)
-    sentence, _ = first_words(found, MAX_WORDS)
+    sentence, _ = cut_to_words(found, MAX_WORDS)
     if neutralise(sentence, variant.delimiters) != sentence:
         return sentence, Flaw.MARKUP
     return sentence, find_flaw(sentence, question=question, reference=answer, finished=ended or finished)

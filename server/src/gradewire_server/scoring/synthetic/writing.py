@@ -10,7 +10,7 @@ from typing import Final
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.metrics.checks import MAX_QUESTION_CHARACTERS, check_references, is_blank
+from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic.check import stands_for_itself
@@ -26,7 +26,7 @@ _EARLIER: Final = "an earlier call found no good sentence for it"
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """What was done so far, in references.
+    """How many references have got an answer so far, and which.
 
     Attributes:
         stored: Have a synthetic answer in the set now, those that had one before included.
@@ -57,11 +57,6 @@ class _Entry:
     failure: Failure | None = None
     faults: dict[int, str] = field(default_factory=dict)
 
-    @property
-    def is_through(self) -> bool:
-        """Whether nothing is awaited any more."""
-        return not self.awaited
-
     def fault(self) -> Failure | None:
         """What the entry's references lack that stand for themselves."""
         if not self.faults:
@@ -80,9 +75,9 @@ class WrittenChunk:
         answers: Of every entry, one per reference; None where there is none.
     """
 
-    failures: dict[int, Failure]
-    faults: dict[int, Failure]
-    answers: dict[int, tuple[str | None, ...]]
+    failures: dict[int, Failure] = field(default_factory=dict)
+    faults: dict[int, Failure] = field(default_factory=dict)
+    answers: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 class AnswerWriter:
@@ -131,7 +126,7 @@ class AnswerWriter:
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     self._settle(waiting[running.pop(task)], task.result())
-                yield sum(work.is_through for work in chunk.values())
+                yield sum(not work.awaited for work in chunk.values())
         finally:
             for task in running:
                 task.cancel()
@@ -145,7 +140,11 @@ class AnswerWriter:
     async def _look_up(self, work: _Entry) -> None:
         """Finds what the set holds of an entry."""
         entry = work.entry
-        work.failure = check_references(entry.references) or _check_question(entry.question)
+        work.failure = check_references(entry.references) or check_question(
+            entry.question,
+            why="a synthetic answer is written from question and reference",
+            where="with synthetic answers",
+        )
         if work.failure is not None:
             return
         found = await self._reference_sets.prepared_answers(self._reference_set, entry.question, entry.references)
@@ -224,16 +223,3 @@ def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry
                     waiting.setdefault((work.entry.question, reference), []).append((work, index))
                     work.awaited += 1
     return waiting
-
-
-def _check_question(question: str) -> Failure | None:
-    if is_blank(question):
-        return Failure(
-            Status.INVALID_INPUT, "question: is blank; a synthetic answer is written from question and reference"
-        )
-    if len(question) > MAX_QUESTION_CHARACTERS:
-        message = (
-            f"question: has {len(question)} characters; with synthetic answers it may have {MAX_QUESTION_CHARACTERS}"
-        )
-        return Failure(Status.INVALID_INPUT, message)
-    return None

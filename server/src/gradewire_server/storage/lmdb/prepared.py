@@ -26,7 +26,7 @@ _COUNT = struct.Struct("<Q")
 
 
 class DiskPrepared(PreparedStore):
-    """See `PreparedStore`.
+    """Synthetic answers and corpora in an LMDB environment; `PreparedStore` says what is promised.
 
     Args:
         directory: Closed with this store, which is closed after the vectors.

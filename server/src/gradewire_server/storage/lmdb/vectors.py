@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import lmdb
 from typing_extensions import override
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.settings.cache import DiskConfig
-from gradewire_server.storage.codec import Stored, unseal
+from gradewire_server.storage.codec import Stored, unpack
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.environment import open_environment
@@ -44,7 +44,7 @@ class DiskVectors(SecondLevel):
         lmdb.Error: As `open_environment`.
     """
 
-    source = Source.DISK
+    source = AnswerSource.DISK
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class DiskVectors(SecondLevel):
     def _unseal(self, key: bytes, value: bytes | None, dims: int, kind: EntryKind) -> Stored | None:
         if value is None:
             return None
-        stored = unseal(key, value, dims, kind=kind)
+        stored = unpack(key, value, dims, kind=kind)
         if stored is None:
             self._rejected.inc()
         elif 0 < stored.expires_unix_s <= self._clock():
@@ -166,8 +166,8 @@ class DiskVectors(SecondLevel):
 
     def _write(self, writes: Sequence[Write], forward: dict[bytes, bytes]) -> None:
         expires_unix_s = int(self._clock()) + self._prediction_ttl_s
-        references = {w.key: w.sealed(0) for w in writes if w.tier is Tier.REFERENCE}
-        predictions = {w.key: w.sealed(expires_unix_s) for w in writes if w.tier is not Tier.REFERENCE}
+        references = {w.key: w.packed(0) for w in writes if w.tier is Tier.REFERENCE}
+        predictions = {w.key: w.packed(expires_unix_s) for w in writes if w.tier is not Tier.REFERENCE}
         if references and not self._references_full:
             try:
                 with self._references.begin(write=True) as transaction:

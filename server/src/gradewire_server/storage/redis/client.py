@@ -105,14 +105,7 @@ class RedisClient:
             RedisAwayError: At least one was not kept.
             RedisRefusedError: The same, and the server says so.
         """
-
-        async def work() -> None:
-            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
-            for key, value in values.items():
-                pipeline.set(key, value, ex=ttl_s.get(key))
-            await pipeline.execute(raise_on_error=True)
-
-        await self._call("write", self._config.write_timeout_s, work)
+        await self._set_each(values, lambda key: {"ex": ttl_s.get(key)})
 
     async def add(self, values: Mapping[bytes, bytes]) -> None:
         """Keeps values whose key has none yet, in one round trip; what is there stays, whoever else writes.
@@ -121,14 +114,7 @@ class RedisClient:
             RedisAwayError: At least one of those that were free was not kept.
             RedisRefusedError: The same, and the server says so.
         """
-
-        async def work() -> None:
-            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
-            for key, value in values.items():
-                pipeline.set(key, value, nx=True)
-            await pipeline.execute(raise_on_error=True)
-
-        await self._call("write", self._config.write_timeout_s, work)
+        await self._set_each(values, lambda _: {"nx": True})
 
     async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
         """Replaces one value, unless another one than `expected` stands there by now; errors as `add`."""
@@ -182,6 +168,15 @@ class RedisClient:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._probe
         await self._client.aclose()
+
+    async def _set_each(self, values: Mapping[bytes, bytes], options: Callable[[bytes], dict[str, Any]]) -> None:
+        async def work() -> None:
+            pipeline = self._client.pipeline() if self._config.cluster else self._client.pipeline(transaction=False)
+            for key, value in values.items():
+                pipeline.set(key, value, **options(key))
+            await pipeline.execute(raise_on_error=True)
+
+        await self._call("write", self._config.write_timeout_s, work)
 
     async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
         # Waiting for a slot is not timed: those before us are, and the breaker empties the line.

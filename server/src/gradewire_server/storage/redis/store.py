@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from gradewire_server.domain.needs import Source, Tier
+from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.storage.codec import unseal
+from gradewire_server.storage.codec import unpack
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.prepared import TAKEN, PreparedStore, differs
 from gradewire_server.storage.redis.client import RedisAwayError, RedisClient, RedisRefusedError
@@ -35,7 +35,7 @@ class RedisVectors(SecondLevel):
         prediction_ttl_s: See `CacheConfig`.
     """
 
-    source = Source.REDIS
+    source = AnswerSource.REDIS
 
     def __init__(self, client: RedisClient, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class RedisVectors(SecondLevel):
             passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
             try:
                 await self._client.set(
-                    {write.key: write.sealed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
+                    {write.key: write.packed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
                     ttl_s={write.key: self._prediction_ttl_s for write in passing},
                 )
             except RedisAwayError:
@@ -91,7 +91,7 @@ class RedisVectors(SecondLevel):
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
         if value is None:
             return None
-        stored = unseal(key, value, dims, kind=kind) if isinstance(value, bytes) else None
+        stored = unpack(key, value, dims, kind=kind) if isinstance(value, bytes) else None
         if stored is None:
             self._rejected.inc()
             return None
@@ -116,10 +116,8 @@ class RedisPrepared(PreparedStore):
         for start in range(0, len(keys), _CHUNK_KEYS):
             try:
                 found = await self._client.get(keys[start : start + _CHUNK_KEYS])
-            except RedisRefusedError:
-                return _REFUSED
-            except RedisAwayError:
-                return _AWAY
+            except RedisAwayError as error:
+                return _failure(error)
             values += [value if isinstance(value, bytes) else None for value in found]
         return values
 
@@ -138,10 +136,8 @@ class RedisPrepared(PreparedStore):
             for key, found in there.items():
                 if found is not None and found != values[key]:
                     await self._client.replace(key, found, values[key])  # damaged, or it would be TAKEN
-        except RedisRefusedError:
-            return _REFUSED
-        except RedisAwayError:
-            return _AWAY
+        except RedisAwayError as error:
+            return _failure(error)
         # Who came first has the key; and only what is read back is known to be there.
         there = await self._there(values)
         if isinstance(there, Failure):
@@ -152,10 +148,8 @@ class RedisPrepared(PreparedStore):
     async def member_count(self, group: bytes) -> int | Failure:
         try:
             return await self._client.hash_length(group)
-        except RedisRefusedError:
-            return _REFUSED
-        except RedisAwayError:
-            return _AWAY
+        except RedisAwayError as error:
+            return _failure(error)
 
     @override
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
@@ -173,10 +167,8 @@ class RedisPrepared(PreparedStore):
                     return _TOO_LARGE
                 if not cursor:
                     break
-        except RedisRefusedError:
-            return _REFUSED
-        except RedisAwayError:
-            return _AWAY
+        except RedisAwayError as error:
+            return _failure(error)
         return found if len(found) >= count else _AWAY
 
     @override
@@ -193,10 +185,8 @@ class RedisPrepared(PreparedStore):
                 await self._client.hash_set(group, missing)
                 if await self._client.hash_get(group, list(missing)) != list(missing.values()):
                     return _AWAY
-        except RedisRefusedError:
-            return _REFUSED
-        except RedisAwayError:
-            return _AWAY
+        except RedisAwayError as error:
+            return _failure(error)
         return None
 
     @override
@@ -210,3 +200,7 @@ class RedisPrepared(PreparedStore):
             return found
         there = dict(zip(values, found, strict=True))
         return TAKEN if any(differs(key, there[key], value) for key, value in values.items()) else there
+
+
+def _failure(error: RedisAwayError) -> Failure:
+    return _REFUSED if isinstance(error, RedisRefusedError) else _AWAY

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import SmileParts
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.cues import denies
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.smile.formula import Evidence
-from gradewire_server.metrics.smile.texts import smile_texts
 
 NAMES = [feature.name for feature in FEATURES]
 TERMS = SmileParts(
@@ -24,11 +23,8 @@ TERMS = SmileParts(
 
 def inputs(prediction: str, *references: str, question: str = "", best: int = 0) -> CalibratedInputs:
     return CalibratedInputs(
-        question=question,
-        references=references,
-        prediction=prediction,
-        texts=smile_texts(prediction, references, references),
-        evidence=Evidence(np.zeros(len(references)), {}, truncated=False),
+        item=Item("1", question, references, prediction),
+        truncated=False,
         best=best,
         smile=0.6,
         terms=TERMS,

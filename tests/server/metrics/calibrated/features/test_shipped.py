@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.server.metrics.calibrated.features.test_measure import inputs
-from tests.server.metrics.calibrated.test_metric import FACTS
+from tests.server.metrics.calibrated.test_metric import METADATA
 from tests.support.engines.calibrated_fits import DIGEST
 from tests.support.engines.programs import Table, at
 
@@ -13,16 +13,14 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.calibrated.features.catalog import FEATURES
 from gradewire_server.metrics.calibrated.features.measure import features
-from gradewire_server.metrics.calibrated.fit import CalibratedFit, ColumnRule, read_fit
+from gradewire_server.metrics.calibrated.fit import CalibratedFit, read_fit
 from gradewire_server.metrics.calibrated.metric import VERSION, Calibrated, CalibratedParameters
-
-COLUMNS = [ColumnRule(feature.name, feature.monotone, feature.width) for feature in FEATURES]
 
 
 @pytest.fixture(params=["all-MiniLM-L6-v2", "all-mpnet-base-v2", "sfve-mini"])
 def fit(request: pytest.FixtureRequest) -> CalibratedFit:
     (shipped,) = (each for each in load_catalog()[request.param].calibrations if each.metric == "calibrated")
-    return read_fit(shipped.fit, COLUMNS, version=VERSION)
+    return read_fit(shipped.fit, FEATURES, version=VERSION)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +40,6 @@ def test_equal_numbers_are_right_however_they_are_written(fit: CalibratedFit, pr
 def test_a_denial_is_uncertain_where_it_would_be_called_right(prediction: str, uncertain: bool) -> None:  # noqa: FBT001
     parameters = CalibratedParameters(model=f"m@{DIGEST}", confidence=0.8)
     table = Table({prediction: at(0), "cat": at(10)})
-    result = table.run(Calibrated().score(Item("1", "Which?", ("cat",), prediction), parameters, FACTS))
+    result = table.run(Calibrated().score(Item("1", "Which?", ("cat",), prediction), parameters, METADATA))
     assert result.correct is True
     assert (result.parts.uncertain, Warning.UNCERTAIN in result.warnings) == (uncertain, uncertain)

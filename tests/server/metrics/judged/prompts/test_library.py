@@ -3,7 +3,8 @@
 import pytest
 from tests.support.judges.prompts import LAVE, VERDICT
 
-from gradewire_server.metrics.judged.prompts import MAX_BYTES, PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
+from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS, SHAPES
 
 METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "synthetic")
@@ -57,7 +58,7 @@ def test_a_whole_text(library: PromptLibrary) -> None:
         "../../etc/passwd",
         "a = 1",
         VERDICT,
-        "=" * (MAX_BYTES + 1),
+        "=" * (MAX_PROMPT_BYTES + 1),
         "=\ud800",
         "\x00",
         "",

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.judges.prompts import GRADE, LAVE, SIMILARITY, VERDICT
 
+from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
 from gradewire_server.metrics.judged.neutralise import Delimiters
-from gradewire_server.metrics.judged.prompts import MAX_BYTES, PACKAGE_PROMPTS, PromptError, ReferenceForm, read_prompt
+from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, ReferenceForm, read_prompt
 
 SYNTHETIC = PACKAGE_PROMPTS.find("synthetic", "").text
 
@@ -138,7 +139,7 @@ def test_what_is_wrong_is_named(text: str, old: str, new: str, place: str) -> No
         b"format = ",
         b"x",
         b"format = 1\n" * 2,
-        ("a" * (MAX_BYTES + 1)).encode(),
+        ("a" * (MAX_PROMPT_BYTES + 1)).encode(),
         b"a = " + b"[" * 60_000,
         b"a = " + b"{ a = " * 10_000,
         b"format = " + b"9" * 60_000,

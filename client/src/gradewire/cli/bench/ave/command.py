@@ -109,7 +109,8 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
         return
     with exit_on_interrupt():
         scores = ave_scores(file, run, options["merge"], ctx.obj)
-    from gradewire.agreement.papers.ave import AveOptions, ave_differences, ave_properties  # noqa: PLC0415 - after the scores: scipy is slow
+    from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores
+    from gradewire.agreement.papers.ave_figures import AveOptions  # noqa: PLC0415 - as above
 
     left_open = AveOptions(
         log_base=options["log_base"],

@@ -1,22 +1,16 @@
 """Samples of the AVE benchmark, read from a file: an answer, its descriptions, and its references in another form."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from gradewire.agreement.fitting.halves import half_of
 from gradewire.cli.input.columns import is_wanted
 from gradewire.cli.input.labels import read_labels
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.input.records import printable, unpacked
+from gradewire.cli.input.records import Record, printable, unpacked
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from gradewire.cli.input.records import Record
 
 # Columns in which a field stands, the first that a row has wins.
 AVE_ALIASES: dict[str, tuple[str, ...]] = {
@@ -111,7 +105,7 @@ class AveFile:
         *,
         where: Mapping[str, frozenset[str]],
         half: str | None,
-    ) -> AveFile:
+    ) -> Self:
         """Reads a file.
 
         Args:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.agreement.papers.ave import AveRows, merged_descriptions
+from gradewire.agreement.papers.ave import merged_descriptions
+from gradewire.agreement.papers.ave_figures import AveRows
 from gradewire.cli.bench.ave.file import PARTS
 from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile

@@ -13,7 +13,8 @@ from gradewire.cli.output.tables import FigureTable, differing, estimated, numbe
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gradewire.agreement.papers.ave import AveDifferences, AveProperties, AveRows
+    from gradewire.agreement.papers.ave import AveDifferences, AveProperties
+    from gradewire.agreement.papers.ave_figures import AveRows
     from gradewire.cli.bench.ave.run import AveScores
 
 _NO_DATASET = "(none)"

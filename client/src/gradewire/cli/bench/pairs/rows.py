@@ -1,19 +1,13 @@
 """Pairs of answers with the votes of people and the choices of evaluators, read from a file."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Self
 
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.input.records import unpacked
+from gradewire.cli.input.records import Record, unpacked
 from gradewire.cli.problems import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from gradewire.cli.input.records import Record
 
 Choice = Literal["A", "B", "tie"]
 _CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
@@ -69,7 +63,7 @@ class PairFile:
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
-    def read(cls, records: Iterable[Record], columns: Mapping[str, str], choices: Mapping[str, str]) -> PairFile:
+    def read(cls, records: Iterable[Record], columns: Mapping[str, str], choices: Mapping[str, str]) -> Self:
         """Reads records.
 
         Args:

@@ -4,11 +4,7 @@ import re
 from typing import Final
 
 from gradewire_server.metrics.calibrated.features.inputs import CalibratedInputs
-from gradewire_server.metrics.calibrated.features.words import (
-    MAX_REFERENCE_CHARACTERS,
-    Said,
-    folded_words,
-)
+from gradewire_server.metrics.calibrated.features.words import MAX_REFERENCE_CHARACTERS, Said, folded_words
 
 _MAX_CHARACTERS: Final = 4096
 _OPENING: Final = 160
@@ -33,7 +29,7 @@ _CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\bbut\b|\bbe
 
 
 def cue_features(answer: Said) -> dict[str, float]:
-    """How many refusals."""
+    """Feature `refusals`: how many phrases of refusal or not knowing an answer has."""
     return {"refusals": float(len(_REFUSAL.findall(_plain(answer.raw))))}
 
 
@@ -44,9 +40,9 @@ def denies(inputs: CalibratedInputs) -> bool:
     clauses with most of the reference's words all have to be negated; what question or reference say themselves is
     neither refusal nor negation, nor is "not only" and the like.
     """
-    begin = _plain(inputs.prediction.lstrip()[:_MAX_CHARACTERS])
-    reference = Said.of(inputs.references[inputs.best], MAX_REFERENCE_CHARACTERS)
-    asked = Said.of(inputs.question).distinct
+    begin = _plain(inputs.item.prediction.lstrip()[:_MAX_CHARACTERS])
+    reference = Said.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
+    asked = Said.of(inputs.item.question).distinct
     named = frozenset(word for word in reference.content if word not in asked) or frozenset(reference.content)
     known = asked | reference.distinct
     refusal = _REFUSAL.search(begin[:_OPENING].partition(". ")[0])

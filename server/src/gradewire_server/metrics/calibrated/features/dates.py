@@ -26,7 +26,7 @@ _BETWEEN: Final = frozenset({"st", "nd", "rd", "th", "of", "the"})
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """What a text dates.
+    """The dates in a text.
 
     Attributes:
         years: Of four digits, 1001 to 2099: a thousand is a number.
@@ -42,7 +42,12 @@ class Dates:
 
 
 def dates_of(pieces: Sequence[str], text: str) -> Dates:
-    """Reads words and numbers of a text, folded; `text` is the raw one."""
+    """Finds the dates in a text.
+
+    Args:
+        pieces: Its words and numbers, folded (`pieces_of`).
+        text: The raw text.
+    """
     years: set[float] = set()
     months: set[float] = set()
     days: set[float] = set()

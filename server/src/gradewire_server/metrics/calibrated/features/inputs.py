@@ -7,10 +7,10 @@ from typing import Any, Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.needs import Need
 from gradewire_server.domain.result import Failure, SmileParts
-from gradewire_server.metrics.smile.formula import Evidence, grade
+from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.metrics.smile.rounds import gather
-from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
+from gradewire_server.metrics.smile.texts import smile_texts
 
 _V1_WEIGHT: Final = 0.3
 """SMILE's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
@@ -21,23 +21,15 @@ class CalibratedInputs:
     """One item, looked at by SMILE (preset v1, references as they are).
 
     Attributes:
-        question: Raw; empty or blank where there is none.
-        references: Raw.
-        prediction: Raw.
-        texts: Words of prediction and of all references.
-        evidence: Sentence cosines of all references; keyword terms of those that could give SMILE's score, with all
-            windows of their length. Which those are depends on the item alone. A reference whose words stand in the
-            prediction has none to show.
+        item: Its question may be empty or blank.
+        truncated: Whether the encoder read a text only in part, or not all windows were looked at.
         best: Index of the reference that gave it.
         smile: SMILE's score, 0 to 1.
         terms: Its terms, of the best reference.
     """
 
-    question: str
-    references: tuple[str, ...]
-    prediction: str
-    texts: SmileTexts
-    evidence: Evidence
+    item: Item
+    truncated: bool
     best: int
     smile: float
     terms: SmileParts
@@ -51,18 +43,15 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Ca
     """
     parameters = SmileParameters(model=model, sentence_weight=_V1_WEIGHT)
     texts = smile_texts(item.prediction, item.references, item.references)
-    evidence = yield from gather(texts, parameters)
-    if isinstance(evidence, Failure):
-        return evidence
-    smile = grade(texts, evidence, parameters)
+    similarities = yield from gather(texts, parameters)
+    if isinstance(similarities, Failure):
+        return similarities
+    smile = grade(texts, similarities, parameters)
     if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
-        raise TypeError("SMILE has no score of its own evidence")
+        raise TypeError("SMILE has no score of its own similarities")
     return CalibratedInputs(
-        question=item.question,
-        references=item.references,
-        prediction=item.prediction,
-        texts=texts,
-        evidence=evidence,
+        item=item,
+        truncated=similarities.truncated,
         best=smile.matched_reference,
         smile=smile.score,
         terms=smile.parts,

@@ -35,8 +35,12 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CalibratedInputs) -> NDArray[np.float64]:
-    """float64[len(FEATURES)]; NaN where a feature does not apply, as do those of the question where there is none."""
-    question, answer = Said.of(inputs.question), Said.of(inputs.prediction)
+    """All features, in the order of FEATURES.
+
+    Returns:
+        float64[len(FEATURES)]; NaN where one does not apply, as do those of the question where there is none.
+    """
+    question, answer = Said.of(inputs.item.question), Said.of(inputs.item.prediction)
     references = _read(inputs)
     found = {
         "sentence": inputs.terms.sentence,
@@ -53,10 +57,10 @@ def _read(inputs: CalibratedInputs) -> list[Said]:
     """SMILE's best reference, then the others in their order as long as there is room for their characters."""
     read: list[Said] = []
     left = MAX_REFERENCES_CHARACTERS
-    for index in (inputs.best, *(index for index in range(len(inputs.references)) if index != inputs.best)):
+    for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):
         if left <= 0:
             break
-        read.append(Said.of(inputs.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
+        read.append(Said.of(inputs.item.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
         left -= len(read[-1].raw)
     return read
 

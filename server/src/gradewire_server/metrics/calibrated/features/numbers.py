@@ -27,7 +27,7 @@ def pieces_of(text: str) -> list[str]:
 
 
 def numbers_of(pieces: Sequence[str]) -> frozenset[float]:
-    """Values, digits and English number words alike; years and days are numbers too."""
+    """Values of the numbers in a text, as digits or English number words; years and days are numbers too."""
     found: dict[float, None] = {}
     held: float | None = None
     for piece in pieces:

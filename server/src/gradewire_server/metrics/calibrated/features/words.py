@@ -129,7 +129,7 @@ def core_of(reference: Said) -> Said:
 
 
 def parts_of(reference: Said) -> list[Said]:
-    """What commas and "and" part in a reference; at least one."""
+    """Parts of a reference between commas, semicolons, "&" and "and"; at least one."""
     parts = [part for part in _PART.split(reference.raw) if part.strip()]
     return [Said(part, folded_words(part)) for part in parts] if len(parts) > 1 else [reference]
 
@@ -153,6 +153,6 @@ def recall(reference: Said, answer: Collection[str], asked: Collection[str]) -> 
 
 
 def share(found: Iterable[bool]) -> float:
-    """Share of what is true, NaN of nothing."""
+    """Share of the flags that are true; NaN where there are none."""
     flags = list(found)
     return sum(flags) / len(flags) if flags else float("nan")

@@ -2,12 +2,11 @@
 
 from gradewire_server.metrics.judged.prompts.file import Demonstration, PromptFile, ReferenceForm, Step, Variant
 from gradewire_server.metrics.judged.prompts.library import PACKAGE_PROMPTS, PromptLibrary
-from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES, read_prompt
+from gradewire_server.metrics.judged.prompts.reading import read_prompt
 from gradewire_server.metrics.judged.prompts.table import PromptError
-from gradewire_server.metrics.judged.prompts.template import Rendered, Template
+from gradewire_server.metrics.judged.prompts.template import Rendered
 
 __all__ = [
-    "MAX_BYTES",
     "PACKAGE_PROMPTS",
     "Demonstration",
     "PromptError",
@@ -16,7 +15,6 @@ __all__ = [
     "ReferenceForm",
     "Rendered",
     "Step",
-    "Template",
     "Variant",
     "read_prompt",
 ]

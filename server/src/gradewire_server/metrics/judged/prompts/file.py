@@ -31,7 +31,6 @@ class Variant:
     """One way of asking: a mode or style of the metric.
 
     Attributes:
-        name: "rating", "match", …
         system: Instructions.
         system_with_caption: Instructions where captions are shown.
         item: How an item is written.
@@ -42,7 +41,6 @@ class Variant:
         delimiters: What no text of an item may imitate.
     """
 
-    name: str
     system: str
     system_with_caption: str
     item: Template

@@ -1,4 +1,4 @@
-"""Prompt files by name: those of this package, and libraries with further ones."""
+"""Looks up prompt files by name: those of this package, and further ones."""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +6,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
 from gradewire_server.metrics.judged.prompts.file import PromptFile
-from gradewire_server.metrics.judged.prompts.reading import MAX_BYTES, read_prompt
+from gradewire_server.metrics.judged.prompts.reading import read_prompt
 from gradewire_server.metrics.judged.prompts.table import PromptError
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
@@ -82,8 +83,8 @@ _DEFAULTS: Final = {
 @lru_cache(maxsize=64)
 def _read_inline(text: str) -> PromptFile:
     """Reading takes up to 0.1 s, and each call of a client brings the same text."""
-    if len(text) > MAX_BYTES:
-        raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_BYTES} bytes")
+    if len(text) > MAX_PROMPT_BYTES:
+        raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
     if "=" not in text:
         raise PromptError("", f"{text[:80]!r} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
     return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so

@@ -7,6 +7,7 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gradewire_proto.conventions.prompt_files import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES
 from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts.demonstrations import read_demonstrations
 from gradewire_server.metrics.judged.prompts.file import PromptFile, ReferenceForm, Step, Variant
@@ -16,13 +17,9 @@ from gradewire_server.metrics.judged.prompts.table import PromptError, Table
 from gradewire_server.metrics.judged.prompts.template import Template, read_template
 from gradewire_server.metrics.text.word_split import MAX_WORDS
 
-MAX_BYTES: Final = 65_536
-"""Longest prompt file."""
 _FORMAT: Final = 1
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _MAX_REFERENCES: Final = 1000
-# The parser's work grows with the square of a dotted key's parts: half a minute for one that fills the file.
-_MAX_DOTS_IN_LINE: Final = 64
 
 
 def read_prompt(data: bytes) -> PromptFile:
@@ -34,8 +31,8 @@ def read_prompt(data: bytes) -> PromptFile:
         PromptError: It is too long, is no TOML, or does not say what it must; the message names the key.
     """
     data = data.removeprefix(BOM_UTF8)
-    if len(data) > MAX_BYTES:
-        raise PromptError("", f"has {len(data)} bytes; a prompt file may have {MAX_BYTES}")
+    if len(data) > MAX_PROMPT_BYTES:
+        raise PromptError("", f"has {len(data)} bytes; a prompt file may have {MAX_PROMPT_BYTES}")
     table = Table(_parse(data), "")
     form = table.integer("format", 0, 1_000_000)
     if form != _FORMAT:
@@ -70,8 +67,8 @@ def _parse(data: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise PromptError("", f"is not UTF-8 (byte {error.start})") from None
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MAX_DOTS_IN_LINE:
-            raise PromptError("", f"has more than {_MAX_DOTS_IN_LINE} dots in line {number}; break the line")
+        if line.count(".") > MAX_DOTS_IN_LINE:
+            raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}; break the line")
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -91,13 +88,13 @@ def _variants(table: Table, shapes: Mapping[str, VariantShape]) -> dict[str, Var
             raise PromptError(group.at(name), f"is not known; this metric has {', '.join(shapes)}")
         variant = group.table(name)
         assert variant is not None  # noqa: S101 - tells the type checker that the key is there
-        found[name] = _variant(name, variant, shapes[name], shared)
+        found[name] = _variant(variant, shapes[name], shared)
     if not found:
         raise PromptError("variants", f"needs one at least: {', '.join(shapes)}")
     return found
 
 
-def _variant(name: str, table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Variant:
+def _variant(table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Variant:
     system = table.text("system", shared["system"]).strip()
     item = table.text("item", shared["item"])
     if not item.strip():
@@ -106,7 +103,6 @@ def _variant(name: str, table: Table, shape: VariantShape, shared: Mapping[str, 
     template = read_template(item, table.at("item"), needed=shape.needed, optional=shape.optional)
     steps = read_steps(table, shape)
     variant = Variant(
-        name=name,
         system=system,
         system_with_caption=table.text("system_with_caption", system).strip(),
         item=template,

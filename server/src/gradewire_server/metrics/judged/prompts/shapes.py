@@ -38,20 +38,16 @@ class VariantShape:
     optional: frozenset[str] = _CAPTION
 
 
-TEXT: Final = StepShape(generated=True)
-RATING: Final = StepShape(values=(1.0, 3.0))
-GRADE: Final = StepShape(values=(0.0, 5.0))
-VERDICT: Final = StepShape(values_used=frozenset({0.0, 1.0}))
-SIMILARITY: Final = StepShape()
+_TEXT: Final = StepShape(generated=True)
 
 STEPS: Final[Mapping[str, StepShape]] = {
-    "rating": RATING,
-    "grade": GRADE,
-    "verdict": VERDICT,
-    "similarity": SIMILARITY,
-    "reason": TEXT,
-    "facts": TEXT,
-    "sentence": TEXT,
+    "rating": StepShape(values=(1.0, 3.0)),
+    "grade": StepShape(values=(0.0, 5.0)),
+    "verdict": StepShape(values_used=frozenset({0.0, 1.0})),
+    "similarity": StepShape(),
+    "reason": _TEXT,
+    "facts": _TEXT,
+    "sentence": _TEXT,
 }
 
 SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {

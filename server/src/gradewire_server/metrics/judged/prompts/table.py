@@ -88,7 +88,7 @@ class Table:
         return tuple(self._values)
 
     def finish(self) -> None:
-        """Raises PromptError for the first key that nobody has asked for."""
+        """Raises PromptError for the first key that was not read: the format does not have it."""
         for key in self._values:
             if key not in self._read:
                 known = ", ".join(sorted(self._read))

@@ -1,0 +1,114 @@
+"""Which examples a step reads: decided by seed and step alone, so a resumed run reads what it would have read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_train.encoder import TokenIds, TrainedEncoder
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import GROUPS, TASKS, Example, question_text, texts
+
+_POOL_BATCHES = 32
+_TOKENIZE_AT_ONCE = 4096
+
+
+def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[str]) -> list[Example]:
+    """The examples of the tasks that `only` and `without` leave.
+
+    Raises:
+        TrainingError: There is no such task, or nothing is left.
+    """
+    wanted = tasks_wanted(only, without)
+    left = [example for example in examples if example.task in wanted]
+    if not left:
+        raise TrainingError("only, without: no example is left to train on")
+    return left
+
+
+def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
+    """The tasks that are in `only` (none: all) and not in `without`; both may name groups of tasks.
+
+    Raises:
+        TrainingError: There is no such task.
+    """
+    return (_tasks(only, "only") or set(TASKS)) - _tasks(without, "without")
+
+
+def _tasks(names: Sequence[str], field: str) -> set[str]:
+    unknown = sorted(set(names) - set(TASKS) - set(GROUPS))
+    if unknown:
+        raise TrainingError(f"{field}: no task {unknown[0]!r}; there are {', '.join(TASKS)}")
+    # A group's name means all its tasks, also where one of them has the same name.
+    return {task for name in names for task in GROUPS.get(name, (name,))}
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The examples as an encoder reads them.
+
+    Attributes:
+        examples: With those negatives only that are read.
+        ids: Token ids of every distinct text.
+        plain: Distinct bare answers and sentences, sorted: what the keep term reads.
+    """
+
+    examples: Sequence[Example]
+    ids: Mapping[str, TokenIds]
+    plain: Sequence[str]
+
+
+def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
+    """Tokenizes every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
+    cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
+    bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
+    distinct = sorted({text for example in cut for text in texts(example)} | set(bare))
+    ids: dict[str, TokenIds] = {}
+    for start in range(0, len(distinct), _TOKENIZE_AT_ONCE):
+        some = distinct[start : start + _TOKENIZE_AT_ONCE]
+        ids.update(zip(some, encoder.tokenize(some), strict=True))
+    return Tokens(cut, ids, bare)
+
+
+class Batches:
+    """Batches of examples of similar length, in an order of their own in every epoch, which `seed` decides.
+
+    There are `batch_size` examples in each, or all where there are fewer.
+    """
+
+    def __init__(self, tokens: Tokens, *, batch_size: int, seed: int) -> None:
+        self._tokens = tokens
+        self._size = min(batch_size, len(tokens.examples))
+        self._seed = seed
+        self._lengths = np.array(
+            [sum(len(tokens.ids[text]) for text in texts(example)) for example in tokens.examples], dtype=np.int64
+        )
+        self._epoch = -1
+        self._order: NDArray[np.int64] = np.empty((0, self._size), np.int64)
+
+    @property
+    def per_epoch(self) -> int:
+        """Full batches in an epoch; the examples left over come in another epoch."""
+        return len(self._tokens.examples) // self._size
+
+    def __getitem__(self, step: int) -> list[Example]:
+        """The examples of a step, counted from 0."""
+        epoch, batch = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, self._shuffled(epoch)
+        return [self._tokens.examples[index] for index in self._order[batch]]
+
+    def _shuffled(self, epoch: int) -> NDArray[np.int64]:
+        generator = np.random.default_rng([self._seed, epoch])
+        drawn = generator.permutation(len(self._lengths))[: self.per_epoch * self._size]
+        pool = _POOL_BATCHES * self._size
+        pools = [drawn[start : start + pool] for start in range(0, len(drawn), pool)]
+        by_length = np.concatenate([each[np.argsort(self._lengths[each], kind="stable")] for each in pools])
+        return generator.permutation(by_length.reshape(self.per_epoch, self._size))
+
+
+def plain_of_step(tokens: Tokens, *, count: int, seed: int, step: int) -> NDArray[np.int64]:
+    """Indices into `tokens.plain` that the keep term reads in a step: int64 [count], or all where there are fewer."""
+    generator = np.random.default_rng([seed, 1, step])
+    return generator.choice(len(tokens.plain), size=min(count, len(tokens.plain)), replace=False)

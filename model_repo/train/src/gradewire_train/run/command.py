@@ -1,0 +1,189 @@
+"""What ``gradewire models train sfve`` does: reads, trains, shows progress, writes."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gradewire_models.build.console import ConsoleProgress
+from gradewire_models.repository.digest import file_sha256
+from gradewire_train.adapter import save_trained
+from gradewire_train.batches import chosen, tasks_wanted
+from gradewire_train.encoder import load_base
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import TASKS, Example
+from gradewire_train.recipes.recipe import Recipe, Texts
+from gradewire_train.recipes.recipe_file import read_recipe, with_settings
+from gradewire_train.run.card import Account, write_account
+from gradewire_train.run.checkpoint import CHECKPOINT_FILE
+from gradewire_train.run.console import TrainingConsole
+from gradewire_train.run.interrupt import first_interrupt
+from gradewire_train.run.loop import Plan, train
+from gradewire_train.run.staged import remove_unfinished, staged
+from gradewire_train.selection import (
+    LabelledRow,
+    Selection,
+    ensure_rankable,
+    labelled_digest,
+    read_labelled,
+    sample,
+)
+from gradewire_train.texts import examples_digest, make_examples
+from gradewire_train.texts.examples_file import read_examples
+
+_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
+_SPLITS = {"a": " (fit split)", "b": " (held-out split)", None: ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The command's options; `settings` are those of the recipe that were given."""
+
+    directory: Path
+    recipe_path: Path | None
+    resume: bool
+    questions: tuple[Path, ...]
+    nli_files: tuple[Path, ...]
+    skip_bad_lines: bool
+    columns: Mapping[str, str]
+    wordnet: Path | None
+    examples_path: Path | None
+    dev: Path | None
+    dev_half: str | None
+    dev_rows: int
+    evaluate_every: int
+    checkpoint_every: int
+    wheels: Path | None
+    settings: Mapping[str, Any]
+
+
+def run(request: Request) -> bool:
+    """Trains, and writes the result into the directory.
+
+    Returns:
+        False where it was interrupted, and left a checkpoint.
+
+    Raises:
+        ModelError: Something cannot be read, fetched or trained; the message says what to do.
+        OSError: The directory cannot be written.
+    """
+    console = Console(stderr=True)
+    recipe = read_recipe(request.recipe_path) if request.recipe_path else Recipe()
+    recipe = with_settings(recipe, dict(request.settings))
+    if request.examples_path is not None:
+        # Nothing is made, so the recipe that is kept promises nothing.
+        recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
+    rows = _labelled(request, recipe)
+    request.directory.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(request.directory)
+    checkpoint = request.directory / CHECKPOINT_FILE
+    if checkpoint.exists() and not request.resume:
+        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
+    console.print("making the texts", highlight=False)
+    examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
+    with ConsoleProgress(console, recipe.training.base) as progress:
+        encoder = load_base(
+            recipe.training.base, max_tokens=recipe.training.max_tokens, wheels=request.wheels, report=progress.report
+        )
+    selection = Selection(rows, encoder) if rows else None
+    plan = Plan(
+        recipe=recipe,
+        examples=examples,
+        directory=request.directory,
+        selection=selection,
+        evaluate_every=request.evaluate_every,
+        checkpoint_every=request.checkpoint_every,
+        resume=request.resume,
+    )
+    with TrainingConsole(console, recipe.training.steps) as shown, first_interrupt(shown.stopping) as stop:
+        outcome = train(encoder, plan, shown.report, stop)
+    if not outcome.finished:
+        console.print(
+            f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
+        )
+        return False
+    account = Account(
+        examples=examples,
+        data_sha256=examples_digest(examples),
+        outcome=outcome,
+        dev=_dev_rows(request, rows),
+        options=_options_of_texts(request) + _options_of_dev(request),
+        versions={name: version(name) for name in _PACKAGES},
+        files={path.name: file_sha256(path) for path in _own_files(request)},
+    )
+    with staged(request.directory) as fresh:
+        save_trained(encoder, recipe.training, fresh)
+        write_account(fresh, encoder, recipe, account)
+    checkpoint.unlink()
+    console.print(
+        f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
+        highlight=False,
+    )
+    return True
+
+
+def _labelled(request: Request, recipe: Recipe) -> list[LabelledRow]:
+    if request.dev is None:
+        return []
+    rows = read_labelled(request.dev, half=request.dev_half)
+    rows = sample(rows, count=request.dev_rows, seed=recipe.training.seed)
+    ensure_rankable(rows, request.dev)
+    return rows
+
+
+def _dev_rows(request: Request, rows: list[LabelledRow]) -> str:
+    if request.dev is None:
+        return ""
+    return f"{len(rows)} rows of {request.dev.name}{_SPLITS[request.dev_half]}, SHA-256 {labelled_digest(rows)[:12]}"
+
+
+def _options_of_texts(request: Request) -> str:
+    if request.examples_path is not None:
+        return f" --examples {shlex.quote(request.examples_path.name)}"
+    given = [("--questions", path.name) for path in request.questions]
+    given += [("--nli-pairs", path.name) for path in request.nli_files]
+    given += [("--column", f"{ours}={yours}") for ours, yours in request.columns.items()]
+    skipping = " --skip-bad-lines" if request.skip_bad_lines else ""
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given) + skipping
+
+
+def _options_of_dev(request: Request) -> str:
+    # They decide which step is kept, so they are needed to make it again.
+    if request.dev is None:
+        return ""
+    half = f" --dev-half {request.dev_half}" if request.dev_half else ""
+    looks = f" --dev-rows {request.dev_rows} --evaluate-every {request.evaluate_every}"
+    return f" --dev {shlex.quote(request.dev.name)}{half}{looks}"
+
+
+def _own_files(request: Request) -> tuple[Path, ...]:
+    if request.examples_path is not None:
+        return (request.examples_path,)
+    return (*request.questions, *request.nli_files)
+
+
+def _examples(request: Request, recipe: Recipe) -> list[Example]:
+    if request.examples_path is not None:
+        return read_examples(request.examples_path)
+    counts = {task: getattr(recipe.texts, task) for task in TASKS}
+    wanted = tasks_wanted(recipe.only, recipe.without)
+    left = [task for task in TASKS if task in wanted]
+    if left and not any(counts[task] for task in left):
+        raise TrainingError(
+            f"texts: no example is asked for of {', '.join(left)} (each counts 0): give one a number under [texts] in "
+            "--recipe, or name other tasks by --only and --without"
+        )
+    return make_examples(
+        counts,
+        seed=recipe.training.seed,
+        wordnet=request.wordnet,
+        questions=request.questions,
+        nli=request.nli_files,
+        columns=request.columns,
+        skip_bad_lines=request.skip_bad_lines,
+        only=wanted,
+    )

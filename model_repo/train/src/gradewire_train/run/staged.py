@@ -1,0 +1,62 @@
+"""Files that appear in a folder together, each of them complete."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gradewire_models.build.progress import ignore
+from gradewire_models.build.publish.lock import exclusive, exclusive_if_free
+
+_PREFIX = ".gradewire-unfinished-"
+_LOCK = "lock"
+_FILES = "files"
+
+
+@contextmanager
+def staged(directory: Path) -> Iterator[Path]:
+    """A new folder below `directory`, whose files move into that at the end, beside others; after an error none does.
+
+    Old weights are removed first and new ones come last: no build takes a folder without weights for a model.
+
+    Yields:
+        The new folder. What a killed process leaves of it, `remove_unfinished` removes.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
+    workspace = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
+    with exclusive(workspace / _LOCK, ignore):
+        try:
+            fresh = workspace / _FILES
+            fresh.mkdir()
+            yield fresh
+            _move(fresh, directory)
+        finally:
+            shutil.rmtree(workspace)
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Removes what killed processes left of their `staged` folders; those of processes that are alive stay.
+
+    Raises:
+        OSError: Something of it cannot be removed.
+    """
+    for workspace in directory.glob(f"{_PREFIX}*"):
+        # Without a lock file or the folder of files it is not ours, or a process is just making it: it stays. One that
+        # is not found has just been finished or removed.
+        with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
+            if dead and (workspace / _FILES).is_dir():
+                shutil.rmtree(workspace)
+
+
+def _move(fresh: Path, directory: Path) -> None:
+    files = sorted(path for path in fresh.rglob("*") if path.is_file())
+    weights = [path for path in files if path.suffix == ".safetensors"]
+    for old in directory.glob("*.safetensors"):
+        old.unlink()
+    for path in [*(each for each in files if each not in weights), *weights]:
+        target = directory / path.relative_to(fresh)
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)

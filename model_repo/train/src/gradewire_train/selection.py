@@ -1,0 +1,177 @@
+"""Selection of the step that is kept: how well cosines as `sfve` takes them rank labelled answers."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gradewire_train.encoder import TrainedEncoder
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import question_text
+from gradewire_train.json_lines import json_objects, well_formed
+
+_LABELS = ("label", "grade")
+MEAN = "dev"
+"""Name of the figure that selects."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """An answer with its label, which is higher for a better one; rows of one `part` are ranked among themselves."""
+
+    question: str
+    references: tuple[str, ...]
+    prediction: str
+    label: float
+    part: str
+
+
+def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
+    """Reads JSON lines with question, references, prediction, and label or grade; part is optional.
+
+    Args:
+        path: The file.
+        half: The split to take, by the rows' field "half"; None takes all rows.
+
+    Raises:
+        TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
+    """
+    lines = json_objects(path, "question, references, prediction and label")
+    rows = [row for where, found in lines if (row := _row(found, where, half)) is not None]
+    if len(rows) < 2:
+        raise TrainingError(f"{path} has {len(rows)} rows; two at least are needed to rank")
+    return rows
+
+
+def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
+    """Checks before the training that the rows can be ranked.
+
+    Raises:
+        TrainingError: Within every part all labels are equal.
+    """
+    labels: dict[str, set[float]] = {}
+    for row in rows:
+        labels.setdefault(row.part, set()).add(row.label)
+    if all(len(each) < 2 for each in labels.values()):
+        raise TrainingError(
+            f"{origin}: the {len(rows)} rows that would select the step have one label only in every part, so nothing "
+            "ranks them; give rows of two labels at least, or leave --dev out"
+        )
+
+
+def _row(found: Mapping[str, Any], where: str, half: str | None) -> LabelledRow | None:
+    if half is not None and found.get("half") != half:
+        if "half" not in found:
+            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
+        return None
+    for name in ("question", "prediction"):
+        if not isinstance(found.get(name), str):
+            raise TrainingError(f"{where}: {name} should be a text")
+    references = found.get("references")
+    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+        raise TrainingError(f"{where}: references should be a list of texts, at least one")
+    label = next((found[name] for name in _LABELS if name in found), None)
+    part = str(found.get("part", ""))
+    read = {"question": [found["question"]], "prediction": [found["prediction"]], "references": references}
+    for name, each in {**read, "part": [part]}.items():
+        if not all(map(well_formed, each)):
+            raise TrainingError(f"{where}: {name} has a lone surrogate, which is no character")
+    return LabelledRow(found["question"], tuple(references), found["prediction"], _number(label, where), part)
+
+
+def _number(label: Any, where: str) -> float:
+    try:
+        number = float(label) if isinstance(label, int | float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise TrainingError(f"{where}: label (or grade) should be a number that a double holds")
+    return number
+
+
+def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
+    """At most `count` rows, drawn by seed, in their order; 0 takes all."""
+    if not count or len(rows) <= count:
+        return list(rows)
+    kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))
+    return [rows[index] for index in kept]
+
+
+def labelled_digest(rows: Sequence[LabelledRow]) -> str:
+    """SHA-256 over all that is read of the rows, 64 hex characters."""
+    plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+class Selection:
+    """Labelled rows, tokenized once.
+
+    Args:
+        rows: At least two.
+        encoder: Whose tokenizer is used.
+
+    Attributes:
+        digest: `labelled_digest` of the rows.
+    """
+
+    def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
+        self.digest = labelled_digest(rows)
+        numbers: dict[str, int] = {}
+        pairs = []
+        for row in rows:
+            prediction = numbers.setdefault(question_text(row.question, row.prediction), len(numbers))
+            references = [
+                numbers.setdefault(question_text(row.question, each), len(numbers)) for each in row.references
+            ]
+            pairs.append((prediction, references))
+        self._ids = encoder.tokenize(list(numbers))
+        self._pairs = pairs
+        self._labels = np.array([row.label for row in rows])
+        self._parts = np.array([row.part for row in rows])
+
+    def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
+        """What the metric `sfve` gives the rows: the largest cosine over the references, [rows]."""
+        vectors = _without_gradients(encoder, self._ids)
+        return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
+
+    def spearman(self, encoder: TrainedEncoder) -> dict[str, float]:
+        """Spearman's correlation of scores and labels: "dev PART" of each part, and `MEAN` over those that have one."""
+        scores = self.scores(encoder)
+        found = {
+            f"{MEAN} {part or 'all'}": spearman(scores[self._parts == part], self._labels[self._parts == part])
+            for part in np.unique(self._parts)
+        }
+        defined = [value for value in found.values() if not math.isnan(value)]
+        return {**found, MEAN: float(np.mean(defined)) if defined else math.nan}
+
+
+def spearman(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """Pearson's correlation of average ranks; NaN where one side has one value only."""
+    ranks = [_average_ranks(each) for each in (left, right)]
+    centred = [each - each.mean() for each in ranks]
+    lengths = [float(np.linalg.norm(each)) for each in centred]
+    if 0.0 in lengths:
+        return math.nan
+    return float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
+
+
+def _average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[rank]
+
+
+def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[np.float32]:
+    training = encoder.model.training
+    encoder.model.eval()
+    with torch.inference_mode():
+        vectors: NDArray[np.float32] = encoder.vectors(ids).numpy()
+    encoder.model.train(training)
+    return vectors

@@ -1,0 +1,107 @@
+"""The built-in generator: every example is a function of seed, task and number, and needs WordNet's files only."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from types import MappingProxyType
+from typing import Final
+
+from gradewire_train.errors import TrainingError
+from gradewire_train.examples import Example
+from gradewire_train.texts.draw import Draw, checked
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.sentences import Sentences
+from gradewire_train.texts.sound import sound
+from gradewire_train.texts.tasks import Kind, candidate, contrasted, described
+from gradewire_train.texts.values import colours, dates, lists, names, titles, yes_no
+from gradewire_train.texts.values import numbers as amounts
+from gradewire_train.texts.words.activities import Activities
+from gradewire_train.texts.words.people import People
+from gradewire_train.texts.words.places import Places
+from gradewire_train.texts.words.qualities import Qualities
+from gradewire_train.texts.words.things import Things
+
+_TRIES: Final = 200
+_ATTEMPTS: Final = 20
+Weighted = tuple[tuple[Kind, float], ...]
+
+
+class Generator:
+    """Makes examples of all tasks."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        things, places, people = Things(lexicon), Places(lexicon), People(lexicon)
+        activities, qualities, sentences = Activities(lexicon), Qualities(lexicon), Sentences(lexicon)
+        words: Weighted = (
+            (things.shown, 4.0),
+            (things.term, 2.0),
+            (activities.doing, 1.5),
+            (qualities.like, 1.5),
+            (places.located, 1.0),
+            (people.known, 1.0),
+            (lists.listed, 0.5),
+        )
+        values: Mapping[str, Weighted] = {
+            "numbers": ((amounts.counted, 3.0), (amounts.measured, 2.0), (amounts.ranked, 1.0)),
+            "colours": ((colours.coloured, 1.0),),
+            "yes_no": ((yes_no.answered, 1.0),),
+            "names": ((names.named, 3.0), (_titled, 1.0)),
+            "dates": ((dates.dated, 2.0), (dates.yeared, 1.5), (dates.spanned, 0.5), (dates.timed, 0.5)),
+        }
+        everything = (*words, *((kind, 0.6 * weight) for weighted in values.values() for kind, weight in weighted))
+        self._kinds: Mapping[str, Weighted] = MappingProxyType(
+            {
+                **values,
+                "synonyms": words,
+                "candidates": everything,
+                "descriptions": everything,
+                "nli": ((sentences.definition, 1.0), (sentences.scene, 1.5)),
+            }
+        )
+
+    def example(self, task: str, number: int, *, seed: int) -> Example:
+        """One example, the same whenever it is asked for.
+
+        Raises:
+            TrainingError: WordNet's files hold too little to make one from.
+        """
+        rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - texts, not secrets
+        for _ in range(_TRIES):
+            draw = self._draw(rng, task)
+            if draw is not None:
+                example = self._made(rng, task, draw)
+                if sound(example):
+                    return example
+        raise TrainingError(f"WordNet's files hold too little to make examples of {task}: are they whole?")
+
+    def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
+        """The first `count` examples of a task that differ from one another; fewer where there are no more.
+
+        Raises:
+            TrainingError: As `example`.
+        """
+        seen: set[Example] = set()
+        for number in range(_ATTEMPTS * count):
+            if len(seen) >= count:
+                return
+            example = self.example(task, number, seed=seed)
+            if example not in seen:
+                seen.add(example)
+                yield example
+
+    def _draw(self, rng: Random, task: str) -> Draw | None:
+        kinds: Sequence[tuple[Kind, float]] = self._kinds[task]
+        kind = rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
+        draw = kind(rng)
+        return checked(draw) if draw is not None else None
+
+    def _made(self, rng: Random, task: str, draw: Draw) -> Example:
+        if task == "descriptions":
+            return described(rng, draw)
+        if task == "candidates":
+            elsewhere = self._draw(rng, task)
+            return candidate(rng, draw, elsewhere.answer if elsewhere else rng.choice(draw.wrong))
+        return contrasted(rng, task, draw)
+
+
+def _titled(rng: Random) -> Draw:
+    return titles.titled(rng, names.person_name(rng).usual)

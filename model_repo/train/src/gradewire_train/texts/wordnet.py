@@ -1,0 +1,191 @@
+"""WordNet's data files read wholly: synsets with their words, neighbours and definitions (wndb(5WN), cntlist(5WN)).
+
+The generator walks over all of it, so it is read once, about 2 s; nothing of NLTK is needed, whose reader wants files
+that Debian leaves out.
+"""
+
+import gc
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gradewire_train.errors import TrainingError
+
+ADVICE: Final = (
+    "name the directory with --wordnet or in the variable WNSEARCHDIR (Debian: apt-get install wordnet-base puts it "
+    "into /usr/share/wordnet)"
+)
+_DEBIAN: Final = Path("/usr/share/wordnet")
+_PARTS: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+_COARSE: Final = re.compile(
+    r"\b(offensive|slurs?|derogat\w*|disparag\w*|obscen\w*|vulgar\w*|insulting|contempt\w*)\b", re.IGNORECASE
+)
+_ENDS: Final = re.compile(r"[0-9a-f]{4}")
+_SENSE_TYPES: Final = {"n": "1", "v": "2", "a": "3", "r": "4", "s": "5"}
+
+Key = str
+"""A synset's name: its part of speech and its offset in the data file, "n02084071"."""
+
+
+def usual_directory() -> Path:
+    """Where WordNet's own programs look: $WNSEARCHDIR, $WNHOME/dict; else where Debian puts the files."""
+    if searched := os.environ.get("WNSEARCHDIR"):
+        return Path(searched)
+    if home := os.environ.get("WNHOME"):
+        return Path(home) / "dict"
+    return _DEBIAN
+
+
+class Word(NamedTuple):
+    """A word or phrase in one of its senses.
+
+    Attributes:
+        text: As WordNet writes it, blanks for its underscores: "Albert Einstein".
+        met: How often it occurs in this sense in WordNet's tagged texts; 0 for most.
+    """
+
+    text: str
+    met: int
+
+
+@dataclass(frozen=True, slots=True)
+class Synset:
+    """Words of one meaning.
+
+    Attributes:
+        key: See `Key`.
+        topic: Number of the lexicographer's file: 5 animals, 6 artefacts, 18 people (lexnames(5WN)).
+        words: The most usual first, as a rule.
+        pointers: The file's fields for links, four each: symbol ("@" leads to a broader synset), offset, part of
+            speech, and the numbers of the two words that it links, two hexadecimal digits each.
+        definition: The gloss without its examples.
+    """
+
+    key: Key
+    topic: int
+    words: tuple[Word, ...]
+    pointers: tuple[str, ...]
+    definition: str
+
+    @property
+    def met(self) -> int:
+        """How often its words occur in this sense."""
+        return sum(word.met for word in self.words)
+
+    @property
+    def coarse(self) -> bool:
+        """Whether WordNet says that its words insult; they are not trained on."""
+        return _COARSE.search(self.definition) is not None
+
+    def linked(self, *symbols: str) -> tuple[Key, ...]:
+        """Synsets that links with one of these symbols lead to."""
+        return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
+
+    def antonyms(self) -> tuple[tuple[Key, int], ...]:
+        """Antonyms of its first word: synset and number of the word there, counted from 1; 0 is the whole synset."""
+        return tuple(
+            (_key(part, offset), int(ends[-2:], 16))
+            for symbol, offset, part, ends in self._quadruples()
+            if symbol == "!" and ends[:2] in {"00", "01"}
+        )
+
+    def _quadruples(self) -> Iterator[tuple[str, str, str, str]]:
+        each = iter(self.pointers)
+        return zip(each, each, each, each, strict=True)
+
+
+class WordNet:
+    """All synsets, by key, in the files' order.
+
+    Raises:
+        TrainingError: A file is missing or is not in WordNet's format.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            with _uncollected():
+                counts = _counts(directory / "cntlist.rev")
+                self.synsets: Mapping[Key, Synset] = {
+                    synset.key: synset for part in _PARTS for synset in _synsets(directory, part, counts)
+                }
+        except OSError as error:
+            raise TrainingError(f"WordNet's files cannot be read in {directory}: {error.strerror}; {ADVICE}") from error
+
+    @cached_property
+    def senses(self) -> Mapping[str, tuple[Key, ...]]:
+        """Keys of all synsets that a lower-cased word or phrase is in, of all parts of speech."""
+        found: dict[str, list[Key]] = {}
+        with _uncollected():
+            for key, synset in self.synsets.items():
+                for word in synset.words:
+                    found.setdefault(word.text.lower(), []).append(key)
+            return {word: tuple(keys) for word, keys in found.items()}
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collections, which would take half of the time of reading."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _synsets(directory: Path, part: str, counts: Mapping[str, int]) -> Iterator[Synset]:
+    path = directory / f"data.{_PARTS[part]}"
+    with path.open(encoding="ascii", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.startswith("  "):  # the licence
+                continue
+            try:
+                yield _synset(line, part, counts)
+            except (IndexError, ValueError) as error:
+                raise TrainingError(
+                    f"{path}, line {number}, is not in WordNet's format (wndb(5WN)); {ADVICE}"
+                ) from error
+
+
+def _synset(line: str, part: str, counts: Mapping[str, int]) -> Synset:
+    front, found, gloss = line.partition(" | ")
+    fields = front.split()
+    if not found or len(fields[0]) != 8:
+        raise ValueError("no gloss, or no offset")
+    size = int(fields[3], 16)
+    names = fields[4 : 4 + 2 * size : 2]
+    numbers = fields[5 : 5 + 2 * size : 2]
+    sense = f"{_SENSE_TYPES[fields[2]]}:{fields[1]}"
+    words = []
+    for name, number in zip(names, numbers, strict=True):
+        bare = name.partition("(")[0]  # adjectives may carry where they stand: galore(ip)
+        count = counts.get(f"{bare.lower()}%{sense}:{int(number, 16):02d}", 0)
+        words.append(Word(bare.replace("_", " "), count))
+    start = 5 + 2 * size
+    pointers = tuple(fields[start : start + 4 * int(fields[start - 1])])
+    if len(pointers) != 4 * int(fields[start - 1]) or any(_ENDS.fullmatch(ends) is None for ends in pointers[3::4]):
+        raise ValueError("broken links")
+    return Synset(_key(part, fields[0]), int(fields[1]), tuple(words), pointers, gloss.partition('; "')[0].strip())
+
+
+def _key(part: str, offset: str) -> Key:
+    return ("a" if part == "s" else part) + offset
+
+
+def _counts(path: Path) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    with path.open(encoding="ascii", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                key, _, count = line.split()
+                lemma, _, sense = key.partition("%")
+                counts[f"{lemma}%{':'.join(sense.split(':')[:3])}"] = int(count)
+            except ValueError as error:
+                raise TrainingError(f"{path}, line {number}: three fields expected (cntlist(5WN)); {ADVICE}") from error
+    return counts

@@ -1,0 +1,110 @@
+"""Nouns of kinds: what is shown, made, eaten; and terms asked for by their definitions."""
+
+import re
+from random import Random
+
+from lemminflect import getInflection
+
+from gradewire_train.texts.data import word_list
+from gradewire_train.texts.draw import Draw, some
+from gradewire_train.texts.lexicon import Lexicon, by_topic, plain
+from gradewire_train.texts.misspell import misspelt
+from gradewire_train.texts.style import with_article
+from gradewire_train.texts.wordnet import Synset
+from gradewire_train.texts.words.asking import BY_TOPIC, TERM
+
+_WRONG = 4
+_DETAILS = word_list("details")
+_COUNTABLE = frozenset({5, 6, 8, 18, 20})
+_TOPIC_WEIGHTS = {4: 2, 5: 5, 6: 8, 7: 2, 8: 2, 9: 2, 10: 2, 11: 1, 12: 1, 13: 4, 14: 1, 17: 1, 18: 5, 19: 1, 20: 2}
+_CONCRETE = frozenset({5, 6, 8, 13, 15, 17, 18, 20, 25, 27})
+_GLOSS_WORDS = 9
+_ASIDE_WORDS = 5
+_LONG_WORD = 6
+_DEEP = 6
+"""So many synsets above it, and a broader word is no longer as wide as "object" or "substance"."""
+_MET = 0.7
+_BROAD_CHILDREN = 60
+"""A broader word with more kinds below it than this says too little to count as an answer."""
+
+
+class Things:
+    """Draws of nouns: `shown` by what is seen, `term` by what a word means."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        self._topics = by_topic(lexicon, BY_TOPIC)
+        self._weights = [_TOPIC_WEIGHTS.get(topic, 1) for topic in BY_TOPIC]
+        self._defined = [
+            synset
+            for _, every in self._topics.values()
+            for synset in every
+            if len(synset.definition.split()) <= _GLOSS_WORDS
+        ]
+
+    def shown(self, rng: Random) -> Draw | None:
+        """A thing in sight: synonyms, plural, article; siblings and antonyms as wrong answers."""
+        topic = rng.choices(tuple(BY_TOPIC), self._weights)[0]
+        met, every = self._topics[topic]
+        synset = rng.choice(met if rng.random() < _MET else every)
+        question, statement = rng.choice(BY_TOPIC[topic])
+        return self._draw(rng, synset, question, statement)
+
+    def term(self, rng: Random) -> Draw | None:
+        """A word asked for by its definition."""
+        synset = rng.choice(self._defined)
+        gloss = re.sub(r"\([^)]*\)", "", synset.definition).split(";")[0].strip()
+        words = {word for name in synset.words for word in name.text.lower().split()}
+        if not gloss or words & set(gloss.lower().split()):
+            return None
+        question, statement = rng.choice(TERM)
+        return self._draw(rng, synset, question.format(gloss=gloss), statement)
+
+    def _draw(self, rng: Random, synset: Synset, question: str, statement: str) -> Draw | None:
+        names = [word.text for word in synset.words if plain(word.text)]
+        name = rng.choice(names) if rng.random() < 0.5 else names[0]
+        answer, wrong = name, self._wrong(rng, synset)
+        same = [other for other in names if other != name]
+        if synset.topic in _COUNTABLE:
+            if not same or rng.random() < 0.2:
+                same += [with_article(name), f"the {name}", _plural(name)]
+            if rng.random() < 0.25:
+                shape = with_article if rng.random() < 0.7 else _plural
+                answer, wrong = shape(name), [shape(each) for each in wrong]
+        if not same or rng.random() < 0.05:
+            same.append(misspelt(rng, name))
+        return Draw(question, statement, answer, tuple(same), self._looser(rng, synset, name), tuple(wrong))
+
+    def _wrong(self, rng: Random, synset: Synset) -> list[str]:
+        """Antonyms, siblings, and other words of the topic; abstract siblings mean too nearly the same."""
+        siblings = self._lexicon.siblings(synset, rng, 2 if synset.topic in _CONCRETE else 1)
+        met, every = self._topics[synset.topic]
+        others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]
+        distant = [other for other in others if self._lexicon.differs(other, synset)]
+        return [*self._lexicon.antonyms(synset), *siblings, *distant][:_WRONG]
+
+    def _looser(self, rng: Random, synset: Synset, name: str) -> tuple[str, ...]:
+        """Right with more or less detail: a kind of it, what it is a kind of, a detail, half of its name, an aside."""
+        around = [self._lexicon.synset(key) for key in some(rng, synset.linked("~"), 1)]
+        for key in synset.linked("@")[:1]:
+            broader = self._lexicon.synset(key)
+            if len(broader.linked("~")) <= _BROAD_CHILDREN and len(self._lexicon.ancestors(key)) >= _DEEP:
+                around.append(broader)
+        looser = [each.words[0].text for each in around if plain(each.words[0].text)]
+        if synset.topic in _COUNTABLE:
+            looser.append(f"{rng.choice(_DETAILS)} {name}")
+        first, *rest = name.split()
+        if rest and len(first) >= _LONG_WORD:
+            looser += [first, f"{first} ({' '.join(rest)})"]
+        gloss = synset.definition
+        if len(gloss.split()) <= _ASIDE_WORDS:
+            looser += [f"{name} ({gloss})", f"{name}, {gloss}"]
+        looser += [f"{name} or {word.text}" for word in synset.words[-1:] if word.text != name]
+        return tuple(looser)
+
+
+def _plural(noun: str) -> str:
+    """The noun with its last word in the plural."""
+    *front, last = noun.split(" ")
+    forms = getInflection(last, "NNS")
+    return " ".join((*front, str(forms[0]) if forms else last))

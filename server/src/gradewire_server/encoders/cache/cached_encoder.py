@@ -1,0 +1,171 @@
+"""Memory and single flight before one model: what is known is not asked for, what is pending is asked for once."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.domain.result import Failure, Status
+from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
+from gradewire_server.encoders.batching.errors import RunError
+from gradewire_server.encoders.cache.memory import BlobCache, Entry
+from gradewire_server.encoders.cache.stored_first import StoredFirst
+from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder
+from gradewire_server.encoders.telemetry import EncoderTelemetry
+from gradewire_server.encoders.waiting_calls import PendingText, PendingTexts, VectorCall
+from gradewire_server.storage.vector_kind import VectorKind
+
+_log = logging.getLogger(__name__)
+_SLICE: Final = 1024
+"""Texts looked up before others get the event loop: about 1 ms."""
+_DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
+_RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
+
+
+class CachedEncoder:
+    """An encoder behind all levels of the cache. Lives on one event loop.
+
+    It alone completes what waits for texts: backends tell how texts ended, and know of no caller.
+
+    Args:
+        encoder: Works out what nobody knows.
+        blobs: What is kept; shared with other models.
+        pending: What is being worked out; likewise.
+        telemetry: Where answers are counted.
+    """
+
+    def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
+        self.spaces = encoder.spaces
+        self.layers = encoder.model.token_layers
+        self._encoder = encoder
+        self._stored: VectorBackend | None = None
+        if blobs.second is not None:
+            self._stored = StoredFirst(encoder, blobs.second, encoder.spaces)
+        self._blobs = blobs
+        self._pending = pending
+        self._dropped = telemetry.dropped
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def fetch(
+        self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
+    ) -> VectorCall:
+        """Blobs of distinct `texts`, in `VectorCall.results`.
+
+        What is all in memory is answered without a task, a thread or a turn of the event loop.
+        """
+        call = VectorCall(len(texts), deadline_s=deadline_s)
+        space = self.spaces.of(kind)
+        get = self._blobs.get
+        missing: list[int] = []
+        for start in range(0, len(texts), _SLICE):
+            if start:
+                await asyncio.sleep(0)
+            started_s = time.perf_counter()
+            names = space.hashes(texts[start : start + _SLICE])
+            for position, name in enumerate(names, start):
+                blob = get(name)
+                if blob is None:
+                    missing.append(position)
+                    continue
+                call.results[position] = blob
+                if blob[-1] < tiers[position] and self._stored is not None:
+                    self._blobs.used(self.spaces, Entry(texts[position], kind, name, blob), tiers[position])
+            call.timing.cache_s += time.perf_counter() - started_s
+        if missing:
+            wanted = [(position, texts[position], tiers[position]) for position in missing]
+            names = self.spaces.sentence.hashes([text for _, text, _ in wanted])
+            self._subscribe(call, kind, zip(names, wanted, strict=True))
+            await call.wait()
+        return call
+
+    async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """Ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        return await self._encoder.token_ids(texts)
+
+    async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
+        """Fails what is queued with `reason`, waits for what is running and for look-ups."""
+        await self._encoder.close(reason)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _subscribe(
+        self, call: VectorCall, kind: VectorKind, wanted: Iterable[tuple[bytes, tuple[int, str, Tier]]]
+    ) -> None:
+        started = []
+        for name, (position, text, tier) in wanted:
+            if not self._pending.join(name, call, position, kind, tier):
+                pending = PendingText(name, text, tier)
+                self._pending.start(pending, call, position, kind)
+                started.append(pending)
+        if started:
+            self._spawn(self._launch(started))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        # A task of our own, never a caller's: a cancelled call must not take the texts others wait for with it. It
+        # begins in the event loop's next turn: what one request asks of a text, it asks in this one.
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _launch(self, texts: Sequence[PendingText]) -> None:
+        direct = [text for text in texts if self._stored is None or not text.storable]
+        if self._stored is not None and len(direct) < len(texts):
+            storable = [text for text in texts if text.storable]
+            if direct:
+                self._spawn(self._work_out(self._stored, storable))
+            else:
+                await self._work_out(self._stored, storable)
+        if direct:
+            await self._work_out(self._encoder, direct)
+
+    async def _work_out(self, backend: VectorBackend, texts: Sequence[PendingText]) -> None:
+        try:
+            async for part in backend.encode(texts):
+                unserved = self._complete(part)
+                if unserved:
+                    self._spawn(self._launch(unserved))
+        except Exception:  # noqa: BLE001 - whatever it was, it is logged and no caller may hang
+            _log.exception("work on %d texts failed", len(texts))
+            for text in texts:
+                if text in self._pending:
+                    self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
+
+    def _complete(self, part: EndedTexts) -> list[PendingText]:
+        """Keeps what became of texts and hands it out. Nothing failed is kept.
+
+        Returns:
+            Texts of which somebody wants something that takes another run.
+        """
+        if part.results is not None:
+            return self._complete_run(part.jobs, part.results)
+        if part.error is not None:
+            failure = part.error.failure if isinstance(part.error, RunError) else _RUN_FAILED
+            for text in part.jobs:
+                self._pending.complete(text, failure, AnswerSource.COMPUTED)
+            return []
+        now_s = time.monotonic()
+        wanted_again = []
+        for text in part.jobs:
+            if text.wanted(now_s):  # by someone who came just after
+                wanted_again.append(text)
+            else:
+                self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()
+        return wanted_again
+
+    def _complete_run(self, texts: Sequence[PendingText], results: Sequence[Encoded]) -> list[PendingText]:
+        began_s = results[0].began_s
+        if began_s < math.inf:
+            for call, queued_s in {call: text.queued_s for text in texts for call in text.calls()}.items():
+                call.ran(began_s, queued_s=queued_s)
+        unserved = []
+        for text, (blobs, source, _) in zip(texts, results, strict=True):
+            kept = blobs if isinstance(blobs, Failure) else self._blobs.keep(self.spaces, text, blobs)
+            if not self._pending.complete(text, kept, source):
+                unserved.append(text)
+        return unserved
