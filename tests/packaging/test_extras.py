@@ -38,6 +38,15 @@ IMPORTS = {
     "calibrate": "sklearn.ensemble, scipy.stats",
 }
 ALL = {*PROGRAMS, *COMMANDS, "calibrate", "gpu"}
+# Prints the modules of the client that cannot be imported.
+IMPORT_ALL = """
+import importlib, pkgutil, gradewire
+for module in pkgutil.walk_packages(gradewire.__path__, "gradewire."):
+    try:
+        importlib.import_module(module.name)
+    except ImportError:
+        print(module.name)
+"""
 
 
 def test_every_extra_is_looked_at(installed: Installed) -> None:
@@ -85,6 +94,14 @@ def test_commands_of_a_plain_install_say_what_to_install(
     done = installed.run("gradewire", *command)
     assert done.returncode != 0
     assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
+
+
+def test_only_the_engine_needs_an_extra_to_be_imported(installed: Installed) -> None:
+    done = installed.run("python", "-c", IMPORT_ALL)
+    assert done.returncode == 0, done.stderr
+    missing = done.stdout.split()
+    assert missing
+    assert all(name.startswith("gradewire._embedded.") for name in missing), missing
 
 
 @pytest.mark.parametrize("extra", IMPORTS)

@@ -5,9 +5,7 @@ import hashlib
 from collections import Counter
 from importlib import resources
 from pathlib import Path
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 from gradewire.agreement.annotators.labels import SHOWN_PAIRS
 from gradewire.agreement.curves.shapes import metric_curves
@@ -18,6 +16,9 @@ from gradewire.report.figures import estimated
 from gradewire.report.input import ReportInput
 from gradewire.report.tables import Table
 from gradewire.report.texts import visible
+
+if TYPE_CHECKING:
+    import jinja2
 
 MAX_BYTES = 1_900_000
 # Answers shown for each metric and direction, figures of cells, and paired differences: the first of these with which
@@ -83,7 +84,7 @@ def render(report: ReportInput) -> bytes:
     raise ReportTooLargeError(f"the page would have {len(page):,} bytes without a single answer or cell")
 
 
-def _environment() -> jinja2.Environment:
+def _environment() -> "jinja2.Environment":
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:

@@ -5,7 +5,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+
+from gradewire.agreement.optional_imports import scipy_stats
 
 Direction = Literal["high", "low"]
 
@@ -44,7 +45,8 @@ def worst(scores: NDArray[np.float64], labels: NDArray[np.float64], *, most: int
         nobody = Disagreements(np.array([], dtype=np.intp), 0)
         return {"high": nobody, "low": nobody}
     values, judged = scores[scored], labels[scored]
-    gap = rankdata(values) - rankdata(judged)
+    ranks = scipy_stats().rankdata
+    gap = ranks(values) - ranks(judged)
     too_high = _least_score_above(values, judged) < values
     too_low = -_least_score_above(-values, -judged) > values
     return {
