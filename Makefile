@@ -7,7 +7,8 @@ DATA ?= ../shared/data
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Nothing is compiled to byte code before it is imported, for a run needs little of it: that halves the set-up.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 # This checkout: gradewire, and gradewire-train, a distribution of its own.
 OURS := --no-deps --no-build-isolation -e . -e ./model_repo/train
 PYPROJECTS := pyproject.toml model_repo/train/pyproject.toml
@@ -52,16 +53,16 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
-	@$(TIMED); $(MAKE) --no-print-directory $(VENV)/.dev-installed; $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
+	@$(TIMED); $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
-test-needs: $(MODEL) $(VENV)-export/.installed # what takes long to fetch or to build, beside lint
+test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
 
 test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
 	@$(TIMED); $(BIN)/python -m pytest -q -m alone
 
-# TORCH as for the peers below; nothing is compiled to byte code, of which a run needs little: that halves the set-up.
+# TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@echo "installing torch and transformers into $(VENV)-export …"
 	@test -x $(VENV)-export/bin/python || $(PYTHON) -m venv $(VENV)-export

@@ -1,4 +1,4 @@
-"""Calls over a real socket: bad input, errors, permits, tokens, cancelling, log and metrics."""
+"""Calls over a real socket: bad input, errors, permits, cancelling, log and metrics."""
 
 import asyncio
 import io
@@ -260,27 +260,6 @@ async def test_the_default_deadline_ends_a_call_without_one() -> None:
         hold(wire)
         assert statuses(await wire.scoring.Score(request(item()))) == [["STATUS_TIMEOUT"]]
         await until(lambda: wire.engine.running == 0)
-
-
-@pytest.mark.parametrize(
-    ("authorization", "code"),
-    [
-        (None, "UNAUTHENTICATED"),
-        ("Bearer wrong", "UNAUTHENTICATED"),
-        ("Bearer ", "UNAUTHENTICATED"),
-        ("Basic second", "UNAUTHENTICATED"),
-        ("second", "UNAUTHENTICATED"),
-        ("Bearer second-and-more", "UNAUTHENTICATED"),
-        ("Bearer first", "OK"),
-        ("bearer second", "OK"),
-    ],
-)
-async def test_tokens(authorization: str | None, code: str) -> None:
-    async with wire_server(tokens=("first", "second")) as wire:
-        metadata = [] if authorization is None else [("authorization", authorization)]
-        call = wire.models.List(models_pb2.ListModelsRequest(), metadata=metadata)
-        assert (await call.code()).name == code
-        assert await wire.health("") == "SERVING", "probes carry no token"
 
 
 async def test_a_defect_leaks_nothing_but_the_request_id(caplog: pytest.LogCaptureFixture) -> None:

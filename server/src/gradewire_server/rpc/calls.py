@@ -5,7 +5,6 @@ measuring it, a message that cannot be read is answered by our table, and a call
 """
 
 import asyncio
-import hmac
 import itertools
 import logging
 import re
@@ -18,11 +17,12 @@ from typing import Any, Final, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY, token_of
+from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
 from gradewire_server.requests.errors import InvalidRequestError, RequestError
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
-from gradewire_server.rpc.errors import InternalError, UnauthenticatedError, WireStatus, to_wire
+from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import GrpcContext, read_message, read_messages, send_replies, write_message
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
@@ -53,7 +53,7 @@ class Calls:
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
-        self._tokens = [token.encode() for token in tokens]
+        self._authentication = Authentication(tokens)
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
@@ -135,14 +135,14 @@ class Calls:
         body: Callable[[RpcCall], Awaitable[ResultT]],
     ) -> ResultT:
         started = time.perf_counter()
-        call_id, token = self._read_metadata(context)
+        call_id, authorization = self._read_metadata(context)
         call = RpcCall(CallRecord(call_id, method, context.peer()), telemetry, context.time_remaining())
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
         code = "CANCELLED"
         try:
-            self._authenticate(token)
+            self._authentication.check(authorization)
             result = await body(call)
             code = "OK"
         except asyncio.CancelledError:
@@ -166,23 +166,15 @@ class Calls:
                 self._idle.set()
 
     def _read_metadata(self, context: GrpcContext) -> tuple[str, str]:
-        given = token = ""
+        given = authorization = ""
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
                 given = value
             elif key == AUTHORIZATION_KEY and isinstance(value, str):
-                token = value
+                authorization = value
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
-        return call_id, token
-
-    def _authenticate(self, authorization: str) -> None:
-        if not self._tokens:
-            return
-        given = token_of(authorization).encode()
-        # Every token is compared, whichever fits: the time taken tells nothing about any of them.
-        if sum([hmac.compare_digest(given, token) for token in self._tokens]) == 0:
-            raise UnauthenticatedError("metadata authorization: 'Bearer TOKEN' with a token of this server is needed")
+        return call_id, authorization
 
 
 async def _abort(context: GrpcContext, status: WireStatus) -> NoReturn:
