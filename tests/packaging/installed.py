@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 from collections.abc import Iterable, Mapping
@@ -19,11 +20,19 @@ TRAIN = ROOT / "model_repo/train"
 
 
 def build_wheel(project: Path, directory: Path) -> Path:
-    """The wheel of a distribution of this checkout, built as pip builds it."""
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
-    subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
+    """The wheel of a distribution of this checkout, made of its source archive, as the tools that publish make it."""
+    _build(project, "sdist", directory)
+    (archive,) = directory.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(directory, filter="data")
+    _build(directory / archive.name.removesuffix(".tar.gz"), "wheel", directory)
     (wheel,) = directory.glob("*.whl")
     return wheel
+
+
+def _build(project: Path, target: str, directory: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(directory)]
+    subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
 
 
 def packages_of(project: Path) -> dict[str, Path]:

@@ -66,6 +66,13 @@ def test_without_it_the_commands_say_what_to_install(installed: Installed) -> No
         )
 
 
+def test_byte_code_that_an_older_checkout_left_is_not_the_package(installed: Installed, tmp_path: Path) -> None:
+    (tmp_path / "gradewire_train" / "cli" / "__pycache__").mkdir(parents=True)
+    done = installed.run("gradewire", "models", "train", "--help", extras=("server",), beside=(tmp_path,))
+    assert done.returncode == 1
+    assert "pip install 'gradewire[train]'" in done.stderr
+
+
 def test_beside_gradewire_it_is_the_command(installed: Installed, training: Path) -> None:
     done = installed.run("gradewire", "models", "train", "--help", extras=("server",), beside=(training,))
     assert done.returncode == 0, done.stderr

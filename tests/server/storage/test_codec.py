@@ -54,7 +54,7 @@ def test_nothing_decodes_to_nothing() -> None:
 
 
 @given(key=st.binary(max_size=80), rows=_ROWS, truncated=st.booleans(), expires_unix_s=st.sampled_from([0, 1, 2**31]))
-def test_a_sealed_value_opens_with_its_key(
+def test_a_packed_value_opens_with_its_key(
     key: bytes, rows: NDArray[np.float32], *, truncated: bool, expires_unix_s: int
 ) -> None:
     blob = blobs_of(unit(rows)[:1], [truncated])[0]

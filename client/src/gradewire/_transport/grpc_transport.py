@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -91,13 +91,17 @@ class GrpcTransport:
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Calls Scoring.ScoreStream."""
-        return self._replies(self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata))
+        return self._replies(
+            lambda: self._open().scoring.ScoreStream(requests, timeout=timeout_s, metadata=self._metadata)
+        )
 
     def prepare(
         self, request: references_pb2.PrepareRequest, *, timeout_s: float
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """Calls References.Prepare."""
-        return self._replies(self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata))
+        return self._replies(
+            lambda: self._open().references.Prepare(request, timeout=timeout_s, metadata=self._metadata)
+        )
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """Calls Models.List."""
@@ -140,8 +144,9 @@ class GrpcTransport:
         return self._stubs
 
     async def _replies(
-        self, call: grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]
+        self, start: Callable[[], grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]]
     ) -> AsyncGenerator[Reply]:
+        call = start()  # not before the first reply is asked for: a generator that nobody reads would never end it
         try:
             async for reply in call:
                 yield reply

@@ -20,7 +20,9 @@ class _TrainGroup(click.Group):
 
 def _commands() -> click.Group:
     # By name: nothing but this command knows the package that trains, a distribution of its own.
-    if find_spec("gradewire_train") is None:
+    found = find_spec("gradewire_train")
+    # A folder of byte code that an older checkout left behind is a namespace, without an origin.
+    if found is None or found.origin is None:
         raise click.ClickException(
             "training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'"
         )

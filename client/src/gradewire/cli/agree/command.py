@@ -62,7 +62,7 @@ Examples:
 
 Labels in [0, 1] count as right from 0.5 upward; with other labels there are no figures of verdicts and no AUC.
 Intervals are 95 % percentile intervals over draws of whole questions; statistics of ranks use 1000 draws at most,
-because every draw has to be ranked anew. "{"cells' mean"}" is the mean over the cells (data set and model).
+because every draw has to be ranked again. "{"cells' mean"}" is the mean over the cells (data set and model).
 
 Rows that failed are counted beside the figures and do not change the exit code.
 

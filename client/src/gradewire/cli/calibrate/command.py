@@ -29,7 +29,7 @@ Examples:
   gradewire calibrate --undo --metric smile
 
 A label of 0.5 and more is right. A threshold holds for scores of the same model, preset and parameters; the others stay
-as they are. Servers read it when they load the model: start those that run anew.
+as they are. Servers read it when they load the model: restart those that run.
 
 {exit_codes(failed_rows="")}""",
 )

@@ -93,6 +93,6 @@ def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArr
         if not isinstance(found := result.get("features"), dict):
             raise InputError("the scores have no features: score with --metrics 'calibrated?features_only=true'")
         if unknown := sorted(set(found) - set(names)):
-            raise InputError(f"{unknown[0]} is no feature of this version of calibrated: score the rows anew")
+            raise InputError(f"{unknown[0]} is no feature of this version of calibrated: score the rows again")
         rows.append([found.get(name, math.nan) for name in names])
     return np.array(rows, np.float64)

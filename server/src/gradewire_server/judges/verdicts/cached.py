@@ -1,7 +1,6 @@
 """A judge behind the two levels of the verdict cache: memory, then, behind single flight, disk or Redis."""
 
 import time
-from abc import ABC
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from gradewire_server.judges.verdicts.cache import VerdictCache
 from gradewire_server.judges.verdicts.wrapper import Ask, JudgeWrapper
 
 
-class _CachedJudge(JudgeWrapper, ABC):
+class _CachedJudge(JudgeWrapper):
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)
         self._verdicts = verdicts

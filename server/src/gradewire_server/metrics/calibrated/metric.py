@@ -147,11 +147,11 @@ def _fit(metadata: ModelMetadata) -> CalibratedFit | str:
         )
     found = cached_fit(stored.fit, FEATURES, VERSION)
     if isinstance(found, str):
-        return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} anew"
+        return f"this encoder's fit for calibrated cannot be used ({found}): {_HOW} again"
     if found.model_digest != metadata.digest:
         return (
             f"this encoder's fit for calibrated was made for the digest {found.model_digest[:12]}, "
-            f"and it has {metadata.digest[:12]}: {_HOW} anew"
+            f"and it has {metadata.digest[:12]}: {_HOW} again"
         )
     return found
 
@@ -172,7 +172,7 @@ def _result(
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
     probability = fit(values)
     if not math.isfinite(probability):
-        failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} anew")
+        failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
         return MetricResult.failed(failure)
     band = fit.band(confidence)
     uncertain = band.holds(probability) or (probability >= VERDICT and denies(inputs))

@@ -72,7 +72,7 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
 ) -> Generator[tuple[Need, ...], Any, tuple[str, ...] | Failure]:
-    """The sentence that stands for each reference under `mode`; asks the engine only for PREPARED.
+    """The sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
 
     Returns:
         One text per reference; INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared

@@ -137,12 +137,12 @@ class DiskVectors(SecondLevel):
     def _read(self, keys: Sequence[bytes], dims: int, kind: EntryKind) -> list[bytes | None]:
         with self._references.begin() as transaction:
             values = [transaction.get(key) for key in keys]
-        stored = [self._unseal(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
+        stored = [self._unpack(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
         missing = [position for position, entry in enumerate(stored) if entry is None]
         if missing:
             found, older = self._generations.read([keys[position] for position in missing])
             for position, value in zip(missing, found, strict=True):
-                stored[position] = self._unseal(keys[position], value, dims, kind)
+                stored[position] = self._unpack(keys[position], value, dims, kind)
             for index in older:
                 value = found[index]
                 if value is not None and stored[missing[index]] is not None:
@@ -154,7 +154,7 @@ class DiskVectors(SecondLevel):
             self._copy_forward[key] = value
             self._copied_bytes += len(value)
 
-    def _unseal(self, key: bytes, value: bytes | None, dims: int, kind: EntryKind) -> Stored | None:
+    def _unpack(self, key: bytes, value: bytes | None, dims: int, kind: EntryKind) -> Stored | None:
         if value is None:
             return None
         stored = unpack(key, value, dims, kind=kind)
