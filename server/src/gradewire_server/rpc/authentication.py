@@ -1,9 +1,10 @@
-"""Who may call: bearer tokens, compared in constant time."""
+"""Who calls, and who may: bearer tokens, compared in constant time."""
 
 import hmac
 from collections.abc import Sequence
 
 from gradewire_proto.conventions.metadata import token_of
+from gradewire_server.domain.caller import Caller
 from gradewire_server.rpc.errors import UnauthenticatedError
 
 
@@ -17,15 +18,20 @@ class Authentication:
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = [token.encode() for token in tokens]
 
-    def check(self, authorization: str) -> None:
-        """Takes the metadata value `authorization`, "" where there is none.
+    def check(self, authorization: str, peer: str) -> Caller:
+        """Who a call comes from.
+
+        Args:
+            authorization: The metadata value of that name; "" where there is none.
+            peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
 
         Raises:
             UnauthenticatedError: A token is needed, and this is none.
         """
         if not self._tokens:
-            return
+            return Caller(peer.rpartition(":")[0])
         given = token_of(authorization).encode()
         # Every token is compared, whichever fits: the time taken tells nothing about any of them.
         if sum([hmac.compare_digest(given, token) for token in self._tokens]) == 0:
             raise UnauthenticatedError("metadata authorization: 'Bearer TOKEN' with a token of this server is needed")
+        return Caller(peer.rpartition(":")[0])

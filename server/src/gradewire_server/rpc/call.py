@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from google.protobuf.message import Message
 
 from gradewire_proto.v1.types_pb2 import MetricSpec
+from gradewire_server.domain.caller import LOCAL
 from gradewire_server.rpc.request_log import CallRecord
 from gradewire_server.rpc.telemetry import MethodTelemetry
 
@@ -33,14 +34,16 @@ class RpcCall:
         record: What the log will say of it.
         telemetry: Of its method.
         deadline_s: Seconds that the caller still waits; None where it has not said.
+        caller: Who calls, once that is known.
     """
 
-    __slots__ = ("deadline_s", "record", "telemetry")
+    __slots__ = ("caller", "deadline_s", "record", "telemetry")
 
     def __init__(self, record: CallRecord, telemetry: MethodTelemetry, deadline_s: float | None) -> None:
         self.record = record
         self.telemetry = telemetry
         self.deadline_s = deadline_s
+        self.caller = LOCAL
 
     def saw_items(self, count: int) -> None:
         """Notes items (or entries) that came in."""

@@ -142,7 +142,7 @@ class Calls:
         telemetry.in_flight.inc()
         code = "CANCELLED"
         try:
-            self._authentication.check(authorization)
+            call.caller = self._authentication.check(authorization, call.record.peer)
             result = await body(call)
             code = "OK"
         except asyncio.CancelledError:
