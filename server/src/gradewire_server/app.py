@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
-from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.requests.admission import Permits
+from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.errors import OverloadedError
 
 

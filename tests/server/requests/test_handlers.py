@@ -16,7 +16,7 @@ from tests.support.servers.wire import EXACT, SMILE, item, request
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,

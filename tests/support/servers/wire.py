@@ -16,7 +16,7 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import context_over
 
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle

@@ -14,6 +14,7 @@ from typing_extensions import override
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.needs import Tier
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.turn import current_turn
 from gradewire_server.encoders.backend import Encoded, EndedTexts, VectorBackend
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.submission import Ended, Submission
@@ -89,8 +90,10 @@ class Encoder(VectorBackend):
         for call in _calls(texts):
             call.timing.tokenize_s += tokenize_s
         now_s = time.monotonic()
+        turn = current_turn()
         for text in texts:
             text.queued_s = now_s
+            turn.tokens += text.length
         try:
             submission = self._queue.submit(texts)
         except QueueFullError:

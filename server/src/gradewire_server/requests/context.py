@@ -9,7 +9,7 @@ from gradewire_server.domain.metric import Metric
 from gradewire_server.domain.ports import Ports
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.counters import CountResult, CountSynthetic, count_no_answers, count_no_results
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.plan import MetricPlan, Planner

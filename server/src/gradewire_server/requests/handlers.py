@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.list_models import list_models
 from gradewire_server.requests.prepare import prepare
@@ -30,7 +31,12 @@ class Handlers:
         await self._score.close()
 
     async def score(
-        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None = None, size_bytes: int | None = None
+        self,
+        request: scoring_pb2.ScoreRequest,
+        *,
+        deadline_s: float | None = None,
+        size_bytes: int | None = None,
+        caller: Caller = LOCAL,
     ) -> scoring_pb2.ScoreResponse:
         """Scores items x metrics; the reply is in the order of the items.
 
@@ -38,29 +44,34 @@ class Handlers:
             request: As gradewire.v1.Scoring.Score says.
             deadline_s: Seconds from now.
             size_bytes: Size of the request on the wire where it is known, which saves measuring it.
+            caller: Who asks.
 
         Raises:
             InvalidRequestError: Names the field at fault.
             NothingLoadedError: No metric of the request can be computed here.
-            OverloadedError: Too many items are in flight.
+            OverloadedError: Too much is in flight for it to be done in time.
             DeadlineExceededError: The deadline passed before scoring began.
         """
-        return await self._score.run(request, deadline_s=deadline_s, size_bytes=size_bytes)
+        return await self._score.run(request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
 
     def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, deadline_s: float | None = None
+        self,
+        requests: AsyncIterator[scoring_pb2.ScoreStreamRequest],
+        *,
+        deadline_s: float | None = None,
+        caller: Caller = LOCAL,
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
         """Scores a stream; results come as they are done. Errors as `score`, raised while iterating.
 
         Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
         """
-        return ScoreStream(self.context, deadline_s=deadline_s).run(requests)
+        return ScoreStream(self.context, deadline_s=deadline_s, caller=caller).run(requests)
 
     def prepare(
-        self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None
+        self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None, caller: Caller = LOCAL
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
-        return prepare(self.context, request, deadline_s=deadline_s)
+        return prepare(self.context, request, deadline_s=deadline_s, caller=caller)
 
     async def list_models(self) -> models_pb2.ListModelsResponse:
         """Models, metrics and limits of this server."""

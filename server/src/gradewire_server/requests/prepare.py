@@ -7,8 +7,10 @@ from contextlib import aclosing
 
 from gradewire_proto.conventions.reference_sets import name_set
 from gradewire_proto.v1 import references_pb2
+from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
+from gradewire_server.requests.admission.admission import Work
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError
@@ -19,7 +21,7 @@ from gradewire_server.scoring.prepare import entries_per_chunk
 
 
 async def prepare(
-    context: RequestContext, request: references_pb2.PrepareRequest, *, deadline_s: float | None
+    context: RequestContext, request: references_pb2.PrepareRequest, *, deadline_s: float | None, caller: Caller
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
 
@@ -55,16 +57,16 @@ async def prepare(
         deadline_s=ends_s,
         writing=generation.writing if generation else None,
     )
+    kind = ("prepare", *(plan.provenance.name for plan in plans))
     step = entries_per_chunk(writing=generation is not None)
     async with aclosing(chunks):
         while (left := len(entries) + refused - progress.entries_done) > 0:
             # Held for the work alone: a caller that reads no progress must not keep permits from others.
             count = min(step, left)
-            await context.admission.items.acquire(count)
-            try:
+            # What a judge writes takes its turn in the judge's queue, for as long as that takes.
+            size_bytes = 0 if generation is not None else request.ByteSize() * count // len(read)
+            async with context.admission.bulk(Work(caller, kind, size_bytes, count), source=id(request)):
                 chunk = await anext(chunks)
-            finally:
-                context.admission.items.release(count)
             context.count_synthetic(
                 chunk.synthetic.generated - progress.synthetic_answers_generated,
                 chunk.synthetic.fallback - progress.synthetic_answers_fallback,

@@ -3,13 +3,18 @@
 import asyncio
 import logging
 import time
-from typing import Final
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
 
 from gradewire_proto.v1 import scoring_pb2
+from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError
+from gradewire_server.requests.item_scoring import ItemScoring
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.requests.replies import ItemReplies
 from gradewire_server.requests.yield_budget import YieldBudget
@@ -37,7 +42,7 @@ class ScoreHandler:
             await asyncio.wait(self._cancelled)
 
     async def run(
-        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None, size_bytes: int | None
+        self, request: scoring_pb2.ScoreRequest, *, deadline_s: float | None, size_bytes: int | None, caller: Caller
     ) -> scoring_pb2.ScoreResponse:
         """Answers one request; arguments and errors as `Handlers.score`."""
         context = self._context
@@ -47,9 +52,16 @@ class ScoreHandler:
         reference_set = read_reference_set(request.reference_set)
         reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])
         if request.items:
-            with context.admission.items.hold(len(request.items)):
+            ends_s = started + self._total_s(deadline_s)
+            size_bytes = request.ByteSize() if size_bytes is None else size_bytes
+            work = work_of(caller, plans, size_bytes, len(request.items))
+            left_s = ends_s - time.monotonic()
+            interactive = context.admission.is_interactive(work)
+            with context.admission.interactive(work, left_s) if interactive else context.admission.large(work, left_s):
                 replies = await self._read_items(request, reply, plans, size_bytes)
-                await self._score_items(replies, plans, reference_set, started + self._total_s(deadline_s))
+                scoring = ItemScoring(context.scorer, replies, [plan.request for plan in plans], reference_set)
+                run = scoring.at_once if interactive else partial(scoring.in_slices, context.admission, work)
+                await self._until(ends_s, replies, len(plans), run)
         reply.server_s = time.monotonic() - started
         return reply
 
@@ -62,11 +74,10 @@ class ScoreHandler:
         request: scoring_pb2.ScoreRequest,
         reply: scoring_pb2.ScoreResponse,
         plans: list[MetricPlan],
-        size_bytes: int | None,
+        size_bytes: int,
     ) -> ItemReplies:
         """Reads the items and makes room for their results."""
         context = self._context
-        size_bytes = request.ByteSize() if size_bytes is None else size_bytes
         check_bytes = size_bytes > context.limits.max_item_bytes
         replies = ItemReplies(
             reply.items,
@@ -81,24 +92,16 @@ class ScoreHandler:
             replies.add(message, read_item(message, context.limits, check_bytes=check_bytes))
         return replies
 
-    async def _score_items(
-        self, replies: ItemReplies, plans: list[MetricPlan], reference_set: str, ends_s: float
+    async def _until(
+        self, ends_s: float, replies: ItemReplies, metrics: int, work: Callable[[float], Coroutine[Any, Any, None]]
     ) -> None:
         """Has the items scored; what is not there shortly before `ends_s` is told as late, and cancelled."""
         left_s = ends_s - time.monotonic()
         if left_s <= 0:
             raise DeadlineExceededError("the deadline passed before scoring began")
-        margin_s = reply_margin_s(left_s, len(replies.items) * len(plans))
-        scoring = asyncio.create_task(
-            self._context.scorer.score(
-                replies.items,
-                [plan.request for plan in plans],
-                reference_set=reference_set,
-                # Earlier than ours by another margin: what has been computed by then is still scored.
-                deadline_s=ends_s - 2 * margin_s,
-                emit=replies.emit,
-            )
-        )
+        margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
+        # Earlier than ours by another margin: what has been computed by then is still scored.
+        scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:

@@ -33,7 +33,9 @@ def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
 async def _score(handlers: Handlers, request: scoring_pb2.ScoreRequest, call: RpcCall) -> scoring_pb2.ScoreResponse:
     call.saw_items(len(request.items))
     call.saw_metrics(request.metrics)
-    return await handlers.score(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes)
+    return await handlers.score(
+        request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller
+    )
 
 
 async def _score_stream(
@@ -49,7 +51,7 @@ async def _score_stream(
 
     async with (
         aclosing(seen()) as counted,
-        aclosing(handlers.score_stream(counted, deadline_s=call.deadline_s)) as replies,
+        aclosing(handlers.score_stream(counted, deadline_s=call.deadline_s, caller=call.caller)) as replies,
     ):
         async for reply in replies:
             yield reply
@@ -60,7 +62,7 @@ def _prepare(
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     call.saw_items(len(request.entries))
     call.saw_metrics(request.metrics)
-    return handlers.prepare(request, deadline_s=call.deadline_s)
+    return handlers.prepare(request, deadline_s=call.deadline_s, caller=call.caller)
 
 
 async def _list(

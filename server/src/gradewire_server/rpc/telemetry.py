@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
-from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.admission.admission import Admission
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))

@@ -49,6 +49,7 @@ class Scorer:
         reference_set: str = "",
         deadline_s: float | None = None,
         judge_deadline_s: float | None = None,
+        corpora: RequestCorpora | None = None,
         emit: Emit,
     ) -> None:
         """Grades every item with every metric; returns when all results are emitted.
@@ -57,11 +58,12 @@ class Scorer:
         cancels what it asked of the ports; what was emitted before stands.
 
         Args:
-            items: Answers to grade; all of them together are the request's corpus.
+            items: Answers to grade.
             requests: Metrics; a Failure becomes the result of all items at its place.
             reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             judge_deadline_s: Likewise for what judges say; None: the same.
+            corpora: Where metrics count the request's corpus; None: over these items.
             emit: Called with each result; must not block.
         """
 
@@ -80,9 +82,13 @@ class Scorer:
             reference_set=reference_set,
             deadline_s=deadline_s,
             judge_deadline_s=judge_deadline_s,
-            count_corpus=RequestCorpora(self._corpora, items, reference_set=reference_set).count,
+            count_corpus=(corpora or self.corpora_of(items, reference_set=reference_set)).count,
         )
         await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
+
+    def corpora_of(self, items: Sequence[Item], *, reference_set: str) -> RequestCorpora:
+        """The corpora of a request whose items are scored in several parts."""
+        return RequestCorpora(self._corpora, items, reference_set=reference_set)
 
     def prepare(
         self,

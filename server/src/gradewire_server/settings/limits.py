@@ -57,3 +57,8 @@ class Capacity:
     max_items: Annotated[Count, Setting("max_items_in_flight", "Items in work in the whole server.")] = 16384
     """Entries that are being prepared are counted."""
     max_bytes: Annotated[Bytes, Setting("max_bytes_in_flight", "Request bytes held in the whole server.")] = 256 * MIB
+    max_wait_s: Annotated[
+        PositiveSeconds,
+        Setting("max_wait_s", "Longest wait for the work of others that a small request is let in for."),
+    ] = 1.0
+    """One that would wait longer, or beyond its deadline, is refused at once with RESOURCE_EXHAUSTED."""

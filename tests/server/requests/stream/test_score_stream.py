@@ -15,7 +15,7 @@ from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, request, until, wire_server
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_server.requests.admission import Admission
+from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.scoring import Scorer

@@ -6,9 +6,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
-from gradewire_server.requests.admission import Permits
+from gradewire_server.requests.admission.admission import work_of
+from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
@@ -30,8 +32,9 @@ class ScoreStream:
     The window bounds its memory: an item leaves it when the reader has taken the item's last result.
     """
 
-    def __init__(self, context: RequestContext, *, deadline_s: float | None) -> None:
+    def __init__(self, context: RequestContext, *, deadline_s: float | None, caller: Caller) -> None:
         self._context = context
+        self._caller = caller
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
         self._window = Permits(context.limits.stream_window_items, "items of a stream")
         self._out = Outbox()
@@ -134,8 +137,8 @@ class ScoreStream:
             self._put(open_items[item_index], metric_index, scored)
 
         if items:
-            await self._context.admission.items.acquire(len(items))
-            try:
+            work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in messages), len(items))
+            async with self._context.admission.bulk(work, source=self):
                 deadlines = self._context.deadlines
                 await self._context.scorer.score(
                     items,
@@ -145,8 +148,6 @@ class ScoreStream:
                     judge_deadline_s=self._until_s(deadlines.judge_s),
                     emit=emit,
                 )
-            finally:
-                self._context.admission.items.release(len(items))
 
     def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
         log_internal(self._metric_names[metric_index], scored.result)

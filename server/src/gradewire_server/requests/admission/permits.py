@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from gradewire_server.requests.errors import OverloadedError
-from gradewire_server.settings.limits import Capacity
 
 _MIN_RETRY_S: Final = 0.05
 _UNKNOWN_RETRY_S: Final = 0.2
@@ -99,11 +98,3 @@ class Permits:
         if not self._rate_per_s:
             return _UNKNOWN_RETRY_S
         return min(_MAX_RETRY_S, max(_MIN_RETRY_S, 0.5 * self._taken / self._rate_per_s))
-
-
-class Admission:
-    """All permits of a server."""
-
-    def __init__(self, capacity: Capacity) -> None:
-        self.items = Permits(capacity.max_items, "items")
-        self.bytes = Permits(capacity.max_bytes, "bytes of requests")

@@ -1,0 +1,206 @@
+"""Admission: interactive work is let in while it can soon be done, bulk work waits for its turn."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.turn import Lane, Turn, take_turn
+from gradewire_server.requests.admission.costs import CostEstimates
+from gradewire_server.requests.admission.fair_waiting import FairWaiting, Waiter
+from gradewire_server.requests.admission.permits import Permits
+from gradewire_server.requests.admission.service_rate import ServiceRate
+from gradewire_server.requests.errors import OverloadedError
+from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.settings.limits import Capacity
+
+_BULK_AHEAD_S: Final = 0.25
+"""Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
+_MIN_BULK_PARTS: Final = 2
+"""Parts that are let in however large they are: while one's texts are computed, another one is read."""
+_MIN_RETRY_S: Final = 0.05
+_MAX_RETRY_S: Final = 30.0
+_SATURATED_S: Final = 0.05
+"""Seconds of work in the server from which on its rate counts as all that it can do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be admitted.
+
+    Attributes:
+        caller: For whom.
+        kind: Requests of one kind cost alike: the names of the metrics.
+        size_bytes: Of the request, or of this part of it.
+        items: How many.
+    """
+
+    caller: Caller
+    kind: Hashable
+    size_bytes: int
+    items: int
+
+
+def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
+    """What a request or a part of it is; one that asks a judge takes its turn in the judge's queue instead."""
+    judged = any(plan.judged for plan in plans)
+    return Work(caller, tuple(plan.provenance.name for plan in plans), 0 if judged else size_bytes, items)
+
+
+class Admission:
+    """All permits of a server. Lives on one event loop.
+
+    Args:
+        capacity: How much may be in flight.
+    """
+
+    def __init__(self, capacity: Capacity) -> None:
+        self.items = Permits(capacity.max_items, "items")
+        self.bytes = Permits(capacity.max_bytes, "bytes of requests")
+        self._max_wait_s = capacity.max_wait_s
+        self._rate = ServiceRate()
+        self._costs = CostEstimates()
+        self._in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
+        self._bulk_parts = 0
+        self._waiting = FairWaiting()
+        self._promised_tokens = 0.0
+        self._promised_since_s = time.monotonic()
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
+        rate = self._rate.tokens_per_s
+        return self._in_work[Lane.INTERACTIVE] / rate if rate else 0.0
+
+    def is_interactive(self, work: Work) -> bool:
+        """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
+        rate = self._rate.tokens_per_s
+        tokens = self._tokens(work)
+        return tokens <= _BULK_AHEAD_S * rate if rate else work.items == 1
+
+    @contextmanager
+    def interactive(self, work: Work, left_s: float) -> Iterator[None]:
+        """Lets a small request in for the block.
+
+        Args:
+            work: What it is.
+            left_s: Seconds until its deadline.
+
+        Raises:
+            OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
+        """
+        tokens = self._tokens(work)
+        rate = self._rate.tokens_per_s
+        if rate and self._in_work[Lane.INTERACTIVE]:
+            wait_s = self._in_work[Lane.INTERACTIVE] / rate
+            if wait_s > self._max_wait_s or wait_s + tokens / rate > left_s:
+                raise OverloadedError(
+                    f"{wait_s:.2g} s of work are before this; come back later",
+                    retry_after_s=self._promise(tokens, wait_s),
+                )
+        with self.items.hold(work.items), self._working(Lane.INTERACTIVE, work, tokens):
+            yield
+
+    @contextmanager
+    def large(self, work: Work, left_s: float) -> Iterator[None]:
+        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above."""
+        rate = self._rate.tokens_per_s
+        if rate:
+            tokens = self._tokens(work)
+            # Its caller gets an equal share of the turns, and no more than all of them.
+            needed_s = min(self._waiting.tokens + tokens, tokens * (1 + self._waiting.callers)) / rate
+            if needed_s > left_s:
+                raise OverloadedError(
+                    f"this takes {needed_s:.2g} s beside the work of others, and has {left_s:.2g} s; "
+                    "allow more time, send less, or come back later",
+                    retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, needed_s - left_s)),
+                )
+        yield
+
+    @asynccontextmanager
+    async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
+        """Waits for the turn of a part of a stream, of a preparation or of a large request, and lets it in.
+
+        Args:
+            work: What it is.
+            source: What takes turns within the caller: a stream, a call.
+        """
+        tokens = self._tokens(work)
+        await self._turn(work.caller, source, tokens)
+        try:
+            await self.items.acquire(work.items)
+        except BaseException:
+            self._leave(Lane.BULK, tokens)
+            raise
+        try:
+            with self._counted(Lane.BULK, work, tokens):
+                yield
+        finally:
+            self.items.release(work.items)
+
+    async def _turn(self, caller: Caller, source: Hashable, tokens: float) -> None:
+        if not self._waiting and self._has_room(tokens):
+            self._enter(Lane.BULK, tokens)
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(caller, source, Waiter(tokens, granted))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():  # cancelled after the turn was given
+                self._leave(Lane.BULK, tokens)
+            raise
+
+    @contextmanager
+    def _working(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
+        self._enter(lane, tokens)
+        with self._counted(lane, work, tokens):
+            yield
+
+    @contextmanager
+    def _counted(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
+        turn = Turn(lane)
+        take_turn(turn)
+        try:
+            yield
+        finally:
+            self._costs.learn((work.caller.key, work.kind), work.size_bytes, turn.tokens)
+            self._rate.finished(turn.tokens, saturated=self._is_saturated())
+            self._leave(lane, tokens)
+
+    def _tokens(self, work: Work) -> float:
+        return self._costs.tokens((work.caller.key, work.kind), work.size_bytes)
+
+    def _is_saturated(self) -> bool:
+        return sum(self._in_work.values()) > _SATURATED_S * self._rate.tokens_per_s
+
+    def _has_room(self, tokens: float) -> bool:
+        if self._bulk_parts < _MIN_BULK_PARTS:
+            return True
+        return self._in_work[Lane.BULK] + tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
+
+    def _enter(self, lane: Lane, tokens: float) -> None:
+        if not any(self._in_work.values()):
+            self._rate.began()
+        self._in_work[lane] += tokens
+        self._bulk_parts += lane is Lane.BULK
+
+    def _leave(self, lane: Lane, tokens: float) -> None:
+        self._in_work[lane] = max(0.0, self._in_work[lane] - tokens)
+        self._bulk_parts -= lane is Lane.BULK
+        while (waiter := self._waiting.peek()) is not None and self._has_room(waiter.tokens):
+            self._waiting.pop()
+            self._enter(Lane.BULK, waiter.tokens)
+            waiter.granted.set_result(None)
+
+    def _promise(self, tokens: float, wait_s: float) -> float:
+        """When to come back: behind those who were told so before, so that they do not all come at once."""
+        now_s = time.monotonic()
+        rate = self._rate.tokens_per_s
+        done = (now_s - self._promised_since_s) * rate
+        self._promised_tokens = max(0.0, self._promised_tokens - done) + tokens
+        self._promised_since_s = now_s
+        return min(_MAX_RETRY_S, max(_MIN_RETRY_S, self._promised_tokens / rate + wait_s - self._max_wait_s / 2))

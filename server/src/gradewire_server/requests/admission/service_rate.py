@@ -1,0 +1,56 @@
+"""How fast work is done, measured while there is enough of it."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+_WINDOW_S: Final = 0.25
+_RISE: Final = 0.5
+_FALL: Final = 0.1
+"""Weights of the newest window: a rate that is thought too low turns callers away, so it rises faster than it falls."""
+
+
+class ServiceRate:
+    """Tokens that the server gets through in a second.
+
+    A window counts against the rate only where work was waiting all through it; a quiet server is not a slow one.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tokens_per_s = 0.0
+        self._since_s: float | None = None
+        self._finished_tokens = 0.0
+        self._was_saturated = True
+
+    @property
+    def tokens_per_s(self) -> float:
+        """The rate; 0 before anything was measured."""
+        return self._tokens_per_s
+
+    def began(self) -> None:
+        """Work was begun where there was none."""
+        self._since_s = self._clock()
+        self._finished_tokens = 0.0
+        self._was_saturated = True
+
+    def finished(self, tokens: float, *, saturated: bool) -> None:
+        """Work was done; `saturated`: as much as the server can do at once is still there."""
+        if self._since_s is None:
+            return
+        self._finished_tokens += tokens
+        self._was_saturated &= saturated
+        elapsed_s = self._clock() - self._since_s
+        if elapsed_s < _WINDOW_S:
+            return
+        measured = self._finished_tokens / elapsed_s
+        if not self._tokens_per_s:
+            self._tokens_per_s = measured
+        elif measured > self._tokens_per_s:
+            self._tokens_per_s += _RISE * (measured - self._tokens_per_s)
+        elif self._was_saturated:
+            self._tokens_per_s += _FALL * (measured - self._tokens_per_s)
+        self.began()
