@@ -1,4 +1,4 @@
-"""Goodput under overload: calls of one cold item each leave on a schedule, at multiples of what the server gets through.
+"""Goodput under overload: calls of one cold item each leave on a schedule, at multiples of what a server gets done.
 
 Capacity is what a closed loop gets through in this same run; the generator shares the machine's cores, which both
 phases pay for. A call is scored when its result is OK within its deadline. For each multiple: the share of capacity
@@ -152,13 +152,10 @@ async def measure(server: Server, options: argparse.Namespace) -> None:
     usual_s = float(np.median(alone.scored_s))
     before = await generator.closed_loop(options.capacity_s, _IN_FLIGHT)
     capacity = len(before.scored_s) / options.capacity_s
-    print(
-        f"alone p50 {usual_s * 1e3:.1f} ms; capacity {capacity:.0f} items/s, p50 / p99 {percentiles_ms(before.scored_s)} ms"
-    )
-    print(
-        "| offered | scored of capacity | scored p50 / p99 ms | refused p50 / p99 ms | with hint | ends | recovery s | server CPU | load |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    latency = percentiles_ms(before.scored_s)
+    print(f"alone p50 {usual_s * 1e3:.1f} ms; capacity {capacity:.0f} items/s, p50 / p99 {latency} ms")
+    heads = ("offered", "scored of capacity", "scored p50 / p99 ms", "refused p50 / p99 ms", "with hint", "ends")
+    print(f"| {' | '.join((*heads, 'recovery s', 'server CPU', 'load'))} |\n{'|---' * 9}|")
     for multiple in options.multiples:
         cpu = server.process.cpu_times()
         began_s = time.monotonic()
