@@ -83,6 +83,7 @@ class Calls:
         async def handle(data: bytes, context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._lifecycle.handlers()
+                handlers.context.admission.check_arrival(call.caller, len(data), call.deadline_s)
                 with handlers.context.admission.bytes.hold(len(data)):
                     reply = await run(handlers, read_message(method, data, call), call)
                     return write_message(reply, handlers.context.limits.max_message_bytes, call)

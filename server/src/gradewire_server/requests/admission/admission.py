@@ -1,6 +1,7 @@
 """Admission: interactive work is let in while it can soon be done, bulk work waits for its turn."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -19,6 +20,14 @@ from gradewire_server.settings.limits import Capacity
 
 _BULK_AHEAD_S: Final = 0.25
 """Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
+_BURST_S: Final = 1.0
+"""Seconds for which small requests may come faster than they are done."""
+_STANDING_WAIT_S: Final = 0.2
+"""Longest wait where they come faster for longer than that; more in work would score nothing sooner."""
+_CALM_WAIT_S: Final = 0.05
+"""A burst is over when no more than so much is waiting."""
+_SMALL_ITEMS: Final = 64
+"""Items of a small request, while nothing is known of how fast work is done."""
 _MIN_BULK_PARTS: Final = 2
 """Parts that are let in however large they are: while one's texts are computed, another one is read."""
 _MIN_RETRY_S: Final = 0.05
@@ -65,6 +74,7 @@ class Admission:
         self._costs = CostEstimates()
         self._in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
         self._bulk_parts = 0
+        self._calm_s = time.monotonic()
         self._waiting = FairWaiting()
         self._promised_tokens = 0.0
         self._promised_since_s = time.monotonic()
@@ -77,9 +87,7 @@ class Admission:
 
     def is_interactive(self, work: Work) -> bool:
         """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
-        rate = self._rate.tokens_per_s
-        tokens = self._tokens(work)
-        return tokens <= _BULK_AHEAD_S * rate if rate else work.items == 1
+        return self.is_small(self._tokens(work)) if self._rate.tokens_per_s else work.items <= _SMALL_ITEMS
 
     @contextmanager
     def interactive(self, work: Work, left_s: float) -> Iterator[None]:
@@ -93,16 +101,18 @@ class Admission:
             OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
         """
         tokens = self._tokens(work)
-        rate = self._rate.tokens_per_s
-        if rate and self._in_work[Lane.INTERACTIVE]:
-            wait_s = self._in_work[Lane.INTERACTIVE] / rate
-            if wait_s > self._max_wait_s or wait_s + tokens / rate > left_s:
-                raise OverloadedError(
-                    f"{wait_s:.2g} s of work are before this; come back later",
-                    retry_after_s=self._promise(tokens, wait_s),
-                )
+        self._refuse_late(tokens, left_s)
         with self.items.hold(work.items), self._working(Lane.INTERACTIVE, work, tokens):
             yield
+
+    def check_arrival(self, caller: Caller, size_bytes: int, left_s: float | None) -> None:
+        """Refuses a request before it is read, where those of its caller cost too much now; errors as `interactive`.
+
+        What a caller's requests cost is known from those before; one whose answers are all in the cache is let pass.
+        """
+        tokens = self._costs.tokens(caller.key, size_bytes)
+        if self.is_small(tokens):
+            self._refuse_late(tokens, math.inf if left_s is None else left_s)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -141,6 +151,22 @@ class Admission:
         finally:
             self.items.release(work.items)
 
+    def is_small(self, tokens: float) -> bool:
+        """Whether so many tokens are soon done."""
+        return tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
+
+    def _refuse_late(self, tokens: float, left_s: float) -> None:
+        wait_s = self.wait_s
+        if not wait_s:
+            return
+        # Where work has been waiting for long, more of it makes everybody late and nothing faster.
+        standing = time.monotonic() - self._calm_s > _BURST_S
+        longest_s = min(_STANDING_WAIT_S, self._max_wait_s) if standing else self._max_wait_s
+        if wait_s > longest_s or wait_s + tokens / self._rate.tokens_per_s > left_s:
+            raise OverloadedError(
+                f"{wait_s:.2g} s of work are before this; come back later", retry_after_s=self._promise(tokens, wait_s)
+            )
+
     async def _turn(self, caller: Caller, source: Hashable, tokens: float) -> None:
         if not self._waiting and self._has_room(tokens):
             self._enter(Lane.BULK, tokens)
@@ -167,7 +193,8 @@ class Admission:
         try:
             yield
         finally:
-            self._costs.learn((work.caller.key, work.kind), work.size_bytes, turn.tokens)
+            for kind in (work.caller.key, (work.caller.key, work.kind)):
+                self._costs.learn(kind, work.size_bytes, turn.tokens)
             self._rate.finished(turn.tokens, saturated=self._is_saturated())
             self._leave(lane, tokens)
 
@@ -191,6 +218,8 @@ class Admission:
     def _leave(self, lane: Lane, tokens: float) -> None:
         self._in_work[lane] = max(0.0, self._in_work[lane] - tokens)
         self._bulk_parts -= lane is Lane.BULK
+        if self.wait_s < _CALM_WAIT_S:
+            self._calm_s = time.monotonic()
         while (waiter := self._waiting.peek()) is not None and self._has_room(waiter.tokens):
             self._waiting.pop()
             self._enter(Lane.BULK, waiter.tokens)
