@@ -45,6 +45,8 @@ async def start_server(
             ("grpc.so_reuseport", 0),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.server.max_pending_requests", 64),
+            ("grpc.server.max_pending_requests_hard_limit", 96),
         ]
     )
     server.add_generic_rpc_handlers(tuple(handlers))

@@ -28,6 +28,9 @@ _CALM_WAIT_S: Final = 0.05
 """A burst is over when no more than so much is waiting."""
 _SMALL_ITEMS: Final = 64
 """Items of a small request, while nothing is known of how fast work is done."""
+_MIN_IN_WORK: Final = 24
+"""Small requests that are in work at a time whatever the measured rate says: with fewer the encoder's batches would be
+small, the rate would fall, and still fewer would be let in."""
 _MIN_BULK_PARTS: Final = 2
 """Parts that are let in however large they are: while one's texts are computed, another one is read."""
 _MIN_RETRY_S: Final = 0.05
@@ -73,7 +76,7 @@ class Admission:
         self._rate = ServiceRate()
         self._costs = CostEstimates()
         self._in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
-        self._bulk_parts = 0
+        self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
         self._calm_s = time.monotonic()
         self._waiting = FairWaiting()
         self._promised_tokens = 0.0
@@ -157,7 +160,7 @@ class Admission:
 
     def _refuse_late(self, tokens: float, left_s: float) -> None:
         wait_s = self.wait_s
-        if not wait_s:
+        if self._parts[Lane.INTERACTIVE] < _MIN_IN_WORK:
             return
         # Where work has been waiting for long, more of it makes everybody late and nothing faster.
         standing = time.monotonic() - self._calm_s > _BURST_S
@@ -205,7 +208,7 @@ class Admission:
         return sum(self._in_work.values()) > _SATURATED_S * self._rate.tokens_per_s
 
     def _has_room(self, tokens: float) -> bool:
-        if self._bulk_parts < _MIN_BULK_PARTS:
+        if self._parts[Lane.BULK] < _MIN_BULK_PARTS:
             return True
         return self._in_work[Lane.BULK] + tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
 
@@ -213,11 +216,11 @@ class Admission:
         if not any(self._in_work.values()):
             self._rate.began()
         self._in_work[lane] += tokens
-        self._bulk_parts += lane is Lane.BULK
+        self._parts[lane] += 1
 
     def _leave(self, lane: Lane, tokens: float) -> None:
         self._in_work[lane] = max(0.0, self._in_work[lane] - tokens)
-        self._bulk_parts -= lane is Lane.BULK
+        self._parts[lane] -= 1
         if self.wait_s < _CALM_WAIT_S:
             self._calm_s = time.monotonic()
         while (waiter := self._waiting.peek()) is not None and self._has_room(waiter.tokens):
