@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from gradewire_server.domain.result import Failure
+from gradewire_server.domain.turn import current_turn
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
-from gradewire_server.encoders.batching.fair_queue import FairQueue, plan_runs
+from gradewire_server.encoders.batching.fair_queue import plan_runs
+from gradewire_server.encoders.batching.lane_queue import LaneQueue
 from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of
 from gradewire_server.encoders.batching.workers import worker_pool
 from gradewire_server.settings.compute import ComputeConfig
@@ -40,7 +42,7 @@ class Batcher(Generic[J, R]):
         self._run = run
         self._compute = compute
         self._idle = compute.worker_count
-        self._queue: FairQueue[Queued[J, R]] = FairQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         pinned = compute.pin_workers and compute.intra_op_threads == 1
         self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned)
         self._loop = asyncio.get_running_loop()
@@ -55,8 +57,8 @@ class Batcher(Generic[J, R]):
             raise RunError(self._closed)
         if self._queue.tokens >= self._compute.max_queue_tokens:
             raise QueueFullError
-        submission: Submission[J, R] = Submission(jobs)
-        self._queue.push(submission.queued)
+        submission: Submission[J, R] = Submission(jobs, current_turn().lane)
+        self._queue.push(submission.queued, submission.lane)
         self._dispatch()
         return submission
 

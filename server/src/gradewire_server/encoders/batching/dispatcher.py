@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from gradewire_server.domain.result import Failure
+from gradewire_server.domain.turn import Lane, current_turn
 from gradewire_server.encoders.batching.errors import DeadlinePassedError, QueueFullError, RunError
-from gradewire_server.encoders.batching.fair_queue import FairQueue, plan_runs
+from gradewire_server.encoders.batching.fair_queue import plan_runs
+from gradewire_server.encoders.batching.lane_queue import LaneQueue
 from gradewire_server.encoders.batching.submission import J, Queued, R, Submission, end, finish, jobs_of
 
 _log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ class AsyncDispatcher(Generic[J, R]):
     def __init__(self, remote: RemoteRuns[J, R], limits: DispatchLimits) -> None:
         self._remote = remote
         self._limits = limits
-        self._queue: FairQueue[Queued[J, R]] = FairQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         self._planned: deque[Sequence[Queued[J, R]]] = deque()
         self._running: dict[asyncio.Task[None], Sequence[Queued[J, R]]] = {}
         self._loop = asyncio.get_running_loop()
@@ -84,8 +86,8 @@ class AsyncDispatcher(Generic[J, R]):
         refusal = self._remote.refusal()
         if refusal is not None:
             raise refusal
-        submission: Submission[J, R] = Submission(jobs)
-        self._queue.push(submission.queued)
+        submission: Submission[J, R] = Submission(jobs, current_turn().lane)
+        self._queue.push(submission.queued, submission.lane)
         self._dispatch()
         return submission
 
@@ -182,4 +184,5 @@ class AsyncDispatcher(Generic[J, R]):
         if error is not None:
             end(wanted, error)
         else:
-            self._queue.push(wanted)
+            for lane in Lane:
+                self._queue.push([each for each in wanted if each.submission.lane is lane], lane)

@@ -58,7 +58,12 @@ class FairQueue(Generic[J]):
             self.jobs += len(jobs)
 
     def take(
-        self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
+        self,
+        *,
+        max_tokens: int,
+        max_jobs: int,
+        wanted: Callable[[J], bool] = lambda _: True,
+        at_least_one: bool = True,
     ) -> tuple[list[J], list[J]]:
         """Takes the next batch.
 
@@ -66,9 +71,11 @@ class FairQueue(Generic[J]):
             max_tokens: Bound of the batch's tokens; a job longer than that goes alone.
             max_jobs: Bound of its jobs.
             wanted: Asked when a job's turn comes.
+            at_least_one: Whether a job may go alone that is longer than the bound.
 
         Returns:
-            The batch, and the jobs that were not wanted any more. The batch is empty only when the queue is.
+            The batch, and the jobs that were not wanted any more. With `at_least_one` the batch is empty only when the
+            queue is.
         """
         taken: list[J] = []
         dropped: list[J] = []
@@ -82,7 +89,9 @@ class FairQueue(Generic[J]):
                 if not wanted(job):
                     dropped.append(self._pop(group))
                     continue
-                full = bool(taken) and (tokens + job.length > max_tokens or len(taken) >= max_jobs)
+                full = (bool(taken) or not at_least_one) and (
+                    tokens + job.length > max_tokens or len(taken) >= max_jobs
+                )
                 if full or job.length > group.deficit:
                     break
                 taken.append(self._pop(group))

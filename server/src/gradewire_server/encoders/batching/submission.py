@@ -6,6 +6,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
+from gradewire_server.domain.turn import Lane
+
 
 class WantedJob(Protocol):
     """What is queued."""
@@ -46,9 +48,11 @@ class Submission(Generic[J, R]):
 
     Args:
         jobs: All of them.
+        lane: Which they wait in.
     """
 
-    def __init__(self, jobs: Sequence[J]) -> None:
+    def __init__(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
+        self.lane = lane
         self.queued = [Queued(job, self) for job in jobs]
         self._left = len(jobs)
         self._parts: list[Ended[J, R]] = []

@@ -28,6 +28,8 @@ _CALM_WAIT_S: Final = 0.05
 """A burst is over when no more than so much is waiting."""
 _SMALL_ITEMS: Final = 64
 """Items of a small request, while nothing is known of how fast work is done."""
+_FREE_TOKENS: Final = 4
+"""A request that costs no more is let in always: its answer and its references are in the cache."""
 _MIN_IN_WORK: Final = 24
 """Small requests that are in work at a time whatever the measured rate says: with fewer the encoder's batches would be
 small, the rate would fall, and still fewer would be let in."""
@@ -159,13 +161,14 @@ class Admission:
         return tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
 
     def _refuse_late(self, tokens: float, left_s: float) -> None:
-        wait_s = self.wait_s
-        if self._parts[Lane.INTERACTIVE] < _MIN_IN_WORK:
+        rate = self._rate.tokens_per_s
+        if not rate or tokens <= _FREE_TOKENS or self._parts[Lane.INTERACTIVE] < _MIN_IN_WORK:
             return
+        wait_s = self.wait_s
         # Where work has been waiting for long, more of it makes everybody late and nothing faster.
         standing = time.monotonic() - self._calm_s > _BURST_S
         longest_s = min(_STANDING_WAIT_S, self._max_wait_s) if standing else self._max_wait_s
-        if wait_s > longest_s or wait_s + tokens / self._rate.tokens_per_s > left_s:
+        if wait_s > longest_s or wait_s + tokens / rate > left_s:
             raise OverloadedError(
                 f"{wait_s:.2g} s of work are before this; come back later", retry_after_s=self._promise(tokens, wait_s)
             )

@@ -22,7 +22,8 @@ class ServiceRate:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._tokens_per_s = 0.0
-        self._since_s: float | None = None
+        self._seen_s = clock()
+        self._busy_s = 0.0
         self._finished_tokens = 0.0
         self._was_saturated = True
 
@@ -32,25 +33,25 @@ class ServiceRate:
         return self._tokens_per_s
 
     def began(self) -> None:
-        """Work was begun where there was none."""
-        self._since_s = self._clock()
-        self._finished_tokens = 0.0
-        self._was_saturated = True
+        """Work was begun where there was none: the time before does not count."""
+        self._seen_s = self._clock()
 
     def finished(self, tokens: float, *, saturated: bool) -> None:
         """Work was done; `saturated`: as much as the server can do at once is still there."""
-        if self._since_s is None:
-            return
+        now_s = self._clock()
+        self._busy_s += now_s - self._seen_s
+        self._seen_s = now_s
         self._finished_tokens += tokens
         self._was_saturated &= saturated
-        elapsed_s = self._clock() - self._since_s
-        if elapsed_s < _WINDOW_S:
-            return
-        measured = self._finished_tokens / elapsed_s
+        if self._busy_s >= _WINDOW_S:
+            self._learn(self._finished_tokens / self._busy_s)
+            self._busy_s = self._finished_tokens = 0.0
+            self._was_saturated = True
+
+    def _learn(self, measured: float) -> None:
         if not self._tokens_per_s:
             self._tokens_per_s = measured
         elif measured > self._tokens_per_s:
             self._tokens_per_s += _RISE * (measured - self._tokens_per_s)
         elif self._was_saturated:
             self._tokens_per_s += _FALL * (measured - self._tokens_per_s)
-        self.began()

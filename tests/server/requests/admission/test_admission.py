@@ -1,0 +1,161 @@
+"""Small requests are let in while they can soon be done; bulk work waits for its turn; nothing is lost."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.turn import Lane, current_turn
+from gradewire_server.requests.admission.admission import Admission, Work
+from gradewire_server.requests.errors import OverloadedError
+from gradewire_server.settings.limits import Capacity
+
+TOKENS = 100
+"""What a request of these tests costs."""
+PER_S = 2000.0
+"""Tokens that the server of these tests gets through in a second."""
+
+
+def work(caller: str = "a", kind: str = "cold") -> Work:
+    return Work(Caller(caller), kind, 100, 1)
+
+
+async def measured() -> Admission:
+    """Admission that has seen cold and warm requests, and knows how fast cold ones are done."""
+    admission = Admission(Capacity())
+    ends_s = asyncio.get_running_loop().time() + 0.4
+    while asyncio.get_running_loop().time() < ends_s:
+        with admission.interactive(work(), left_s=10):
+            current_turn().tokens += TOKENS
+            await asyncio.sleep(TOKENS / PER_S)
+        with admission.interactive(work(kind="warm"), left_s=10):
+            pass
+    return admission
+
+
+@contextlib.asynccontextmanager
+async def in_work(admission: Admission, count: int) -> AsyncIterator[None]:
+    """That many cold requests in work."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(admission.interactive(work(), left_s=1000))
+        yield
+
+
+async def test_a_request_that_would_wait_too_long_is_refused_with_a_time_to_come_back() -> None:
+    admission = await measured()
+    taken = 0
+    refusal = None
+    with contextlib.ExitStack() as stack:
+        while refusal is None and taken < 1000:
+            try:
+                stack.enter_context(admission.interactive(work(), left_s=1000))
+                taken += 1
+            except OverloadedError as error:
+                refusal = error
+    # A second of work by default: 20 requests of 100 tokens, but at least those that are always in work.
+    assert 24 <= taken < 60
+    assert refusal is not None
+    assert "of work are before this" in str(refusal)
+    assert refusal.retry_after_s > 0
+    assert admission.items.taken == 0
+
+
+async def test_those_who_are_refused_are_not_all_told_to_come_back_at_once() -> None:
+    admission = await measured()
+    told = []
+    async with in_work(admission, 24):
+        while len(told) < 20:
+            try:
+                with admission.interactive(work(), left_s=0.001):
+                    pass
+            except OverloadedError as error:
+                told.append(error.retry_after_s)
+    assert told == sorted(told)
+    assert told[-1] - told[0] > 0.5
+
+
+async def test_a_request_that_has_too_little_time_is_refused_where_others_are_not() -> None:
+    admission = await measured()
+    async with in_work(admission, 24):
+        with pytest.raises(OverloadedError), admission.interactive(work(), left_s=0.05):
+            pass
+        with pytest.raises(OverloadedError):
+            admission.check_arrival(Caller("a"), 100, 0.05)
+
+
+async def test_what_is_in_the_cache_is_let_in_however_much_is_in_work() -> None:
+    admission = await measured()
+    async with in_work(admission, 24):
+        assert admission.wait_s > 0.5
+        with contextlib.ExitStack() as stack:
+            for _ in range(200):
+                admission.check_arrival(Caller("nobody knows yet"), 0, 100)
+                stack.enter_context(admission.interactive(work(kind="warm"), left_s=100))
+            assert admission.items.taken == 224
+
+
+async def test_bulk_goes_in_its_lane_and_leaves_room_for_small_requests() -> None:
+    admission = await measured()
+    large = Work(Caller("bulk"), "cold", 100_000, 64)
+    lanes = []
+
+    async def part(gate: asyncio.Event) -> None:
+        async with admission.bulk(large, source="stream"):
+            lanes.append(current_turn().lane)
+            await gate.wait()
+
+    gate = asyncio.Event()
+    parts = [asyncio.create_task(part(gate)) for _ in range(33)]
+    await asyncio.sleep(0.01)
+    assert lanes == [Lane.BULK] * 2, "the others wait"
+    with admission.interactive(work(), left_s=1):
+        assert current_turn().lane is Lane.INTERACTIVE
+    gate.set()
+    await asyncio.gather(*parts)
+    assert len(lanes) == 33
+    assert admission.items.taken == 0
+
+
+async def test_a_large_request_that_cannot_be_done_in_time_is_refused() -> None:
+    admission = await measured()
+    large = Work(Caller("a"), "cold", 100_000, 1000)
+    assert not admission.is_interactive(large)
+    with pytest.raises(OverloadedError, match="allow more time"), admission.large(large, left_s=1):
+        pass
+    with admission.large(large, left_s=1000):
+        pass
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2)), min_size=1, max_size=12),
+    st.sets(st.integers(0, 11)),
+    st.lists(st.integers(0, 3), min_size=12, max_size=12),
+)
+def test_no_turn_is_lost_by_cancelling(asked: list[tuple[int, int]], cancelled: set[int], pauses: list[int]) -> None:
+    async def run() -> None:
+        admission = Admission(Capacity(max_items=3))
+        done = []
+
+        async def part(number: int, size_bytes: int, caller: int) -> None:
+            async with admission.bulk(Work(Caller(str(caller)), "x", size_bytes, 1), source=number % 3):
+                assert admission.items.taken <= 3
+                for _ in range(pauses[number]):
+                    await asyncio.sleep(0)
+                done.append(number)
+
+        tasks = [asyncio.create_task(part(number, *each)) for number, each in enumerate(asked)]
+        for number in sorted(cancelled & set(range(len(tasks)))):
+            await asyncio.sleep(0)
+            tasks[number].cancel()
+        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), timeout=5)
+        assert set(done) >= set(range(len(tasks))) - cancelled
+        assert admission.items.taken == 0
+        async with admission.bulk(Work(Caller("last"), "x", 1, 1), source=0):
+            pass
+
+    asyncio.run(run())
