@@ -21,6 +21,7 @@ from gradewire_server.domain.needs import (
 )
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.turn import Lane, current_turn
 from gradewire_server.scoring.calls import (
     AnyRun,
     CountCorpus,
@@ -32,6 +33,7 @@ from gradewire_server.scoring.calls import (
     TokensCall,
 )
 from gradewire_server.scoring.judge_calls import JudgeCall, JudgeNeed
+from gradewire_server.scoring.loop_turns import LoopTurns
 from gradewire_server.scoring.program_run import Done, K, ProgramRun, R
 
 MAX_TEXTS_PER_CALL = 2048
@@ -43,6 +45,8 @@ MAX_JUDGE_CALLS = 64
 enough that requests take turns in the judge's queue and that what waits is not all rendered."""
 SLICE_S = 0.002
 """Seconds of Python work after which other tasks of the event loop get their turn."""
+BULK_SLICE_S = 0.001
+"""Likewise of bulk work, of which one request at a time has its turn."""
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)
@@ -67,6 +71,7 @@ class ProgramRunner(Generic[K, R]):
         deadline_s: In `time.monotonic()` seconds, for all but judges; None: no deadline.
         judge_deadline_s: Likewise, for judges; None: the same one.
         count_corpus: Answers CorpusStatistics.
+        turns: Of bulk work, shared by all that runs on the event loop.
     """
 
     def __init__(  # noqa: PLR0913 - whom to ask and whom to tell, and four things of which each has a default
@@ -78,6 +83,7 @@ class ProgramRunner(Generic[K, R]):
         deadline_s: float | None,
         judge_deadline_s: float | None = None,
         count_corpus: CountCorpus = no_corpus,
+        turns: LoopTurns | None = None,
     ) -> None:
         self._ports = ports
         self._done = done
@@ -89,6 +95,8 @@ class ProgramRunner(Generic[K, R]):
         self._running: dict[asyncio.Task[Failure | None], PortCall[Any]] = {}
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._slice_end_s = 0.0
+        self._is_bulk = current_turn().lane is Lane.BULK
+        self._turns = turns or LoopTurns()
 
     async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
         """Runs all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
@@ -212,11 +220,11 @@ class ProgramRunner(Generic[K, R]):
             await self._give_way()
 
     def _start_slice(self) -> None:
-        self._slice_end_s = time.perf_counter() + SLICE_S
+        self._slice_end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
 
     async def _give_way(self) -> None:
         if time.perf_counter() > self._slice_end_s:
-            await asyncio.sleep(0)
+            await (self._turns.next() if self._is_bulk else asyncio.sleep(0))
             self._start_slice()
 
 

@@ -10,6 +10,7 @@ from gradewire_server.domain.needs import Program
 from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
+from gradewire_server.scoring.loop_turns import LoopTurns
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import ProgramRunner
@@ -40,6 +41,7 @@ class Scorer:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._corpora = Corpora(ports)
+        self._turns = LoopTurns()
 
     async def score(  # noqa: PLR0913 - what to score and whom to tell, and three things that have defaults
         self,
@@ -83,6 +85,7 @@ class Scorer:
             deadline_s=deadline_s,
             judge_deadline_s=judge_deadline_s,
             count_corpus=(corpora or self.corpora_of(items, reference_set=reference_set)).count,
+            turns=self._turns,
         )
         await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
