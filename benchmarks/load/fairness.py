@@ -1,0 +1,100 @@
+"""What one caller's calls take beside the bulk streams of others, and what the streams get through beside them.
+
+Single cold items leave on a schedule, alone and beside 1, 8 and 33 streams of cold items, which another process sends.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from multiprocessing.sharedctypes import Synchronized
+
+import grpc
+from benchmarks.common.servers import Server, start_engine
+from benchmarks.load.overload import Generator, Texts, percentiles_ms
+
+from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
+
+_ITEMS = 128
+
+
+@contextmanager
+def streaming(address: str, count: int) -> "Iterator[Synchronized[int]]":
+    """Streams that never end, each as fast as it is read, in a process of their own; gives the items scored so far."""
+    context = multiprocessing.get_context("spawn")
+    scored: Synchronized[int] = context.Value("q", 0)
+    process = context.Process(target=_send_streams, args=(address, count, scored), daemon=True)
+    process.start()
+    try:
+        yield scored
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _send_streams(address: str, count: int, scored: "Synchronized[int]") -> None:
+    async def send() -> None:
+        await asyncio.gather(*(_send(address, number, scored) for number in range(count)))
+
+    asyncio.run(send())
+
+
+async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
+    texts = Texts(seed=1000 + number)
+
+    async def requests() -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
+        first = scoring_pb2.ScoreRequest.FromString(texts.next())
+        yield scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=first.metrics))
+        while True:
+            items = [scoring_pb2.ScoreRequest.FromString(texts.next()).items[0] for _ in range(_ITEMS)]
+            for item in items:
+                item.prediction += f" {number}"
+            yield scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=items))
+
+    async with grpc.aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        async for reply in scoring_pb2_grpc.ScoringStub(channel).ScoreStream(requests()):
+            with scored.get_lock():
+                scored.value += sum(item.complete for item in reply.items)
+
+
+async def measure(server: Server, options: argparse.Namespace) -> None:
+    """All counts of streams, each with calls beside it and without."""
+    channel = grpc.aio.insecure_channel(server.address)
+    generator = Generator([channel], options.deadline_s)
+    await generator.closed_loop(3.0, 8)
+    print(f"| streams | calls p50 / p99 ms | ends | bulk items/s beside calls | without | load |\n{'|---' * 6}|")
+    for count in (0, *options.streams):
+        with streaming(server.address, count) as scored:
+            await asyncio.sleep(5 if count else 0)
+            before, began_s = scored.value, time.monotonic()
+            tally = await generator.open_loop(options.duration_s, options.calls_per_s)
+            between, between_s = scored.value, time.monotonic()
+            await asyncio.sleep(options.duration_s if count else 0)
+            alone = (scored.value - between) / (time.monotonic() - between_s)
+        beside = (between - before) / (between_s - began_s)
+        print(
+            f"| {count} | {percentiles_ms(tally.scored_s)} | {dict(tally.ends)} | {beside:.0f} | {alone:.0f} "
+            f"| {os.getloadavg()[0]:.1f} |",
+            flush=True,
+        )
+    await channel.close()
+
+
+def main() -> None:
+    """Starts a server and measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--duration-s", type=float, default=20)
+    parser.add_argument("--calls-per-s", type=float, default=10)
+    parser.add_argument("--deadline-s", type=float, default=20)
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 33])
+    parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
+    options = parser.parse_args()
+    with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:
+        asyncio.run(measure(server, options))
+
+
+if __name__ == "__main__":
+    main()
