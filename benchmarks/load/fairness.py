@@ -10,13 +10,16 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from multiprocessing.sharedctypes import Synchronized
+from typing import TYPE_CHECKING
 
 import grpc
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.overload import Generator, Texts, percentiles_ms
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
 
 _ITEMS = 128
 
