@@ -205,6 +205,13 @@ def test_documentation_names_every_setting_with_its_default() -> None:
         assert f"| `{info.name}` | {info.kind} | {f'`{default}`' if default else ''} | {info.help} |" in text, info.name
 
 
+def test_the_key_of_redis_is_given_once_and_never_shown() -> None:
+    settings = Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef")
+    assert "0123456789abcdef" not in settings.to_toml() + repr(settings)
+    with pytest.raises(SettingsError, match="redis_mac_key and redis_mac_key_file"):
+        Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef", redis_mac_key_file="/key")
+
+
 def test_a_judge_runs_where_it_is_told_to() -> None:
     here = Settings.load(judge_threads=2, judge_form="gguf", judge_repository="/models").engine.judge
     assert (here.backend, here.remote) == ("embedded", None)
