@@ -26,6 +26,7 @@ from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
+from gradewire_server.rpc.resets import ResetGuard, ServerConnections
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
@@ -135,9 +136,18 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
             service_handlers(calls),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
+            arrivals=telemetry.arrivals,
             tls=settings.listen.tls,
         )
         stack.push_async_callback(server.stop, None)
+        guard = ResetGuard(
+            telemetry.arrivals,
+            telemetry.resets,
+            ServerConnections(port),
+            max_per_s=settings.listen.max_resets_per_s,
+        )
+        guard.start()
+        stack.push_async_callback(asyncio.to_thread, guard.stop)
         _warn_if_open(settings)
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):

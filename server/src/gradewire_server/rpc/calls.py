@@ -140,6 +140,7 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
+        self._telemetry.arrivals.taken()
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
@@ -148,6 +149,7 @@ class Calls:
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
                 code = "DEADLINE_EXCEEDED"
+            self._telemetry.arrivals.cancelled()
             raise
         except Exception as error:  # noqa: BLE001 - the error table answers them all
             status = _failed(error, call)

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission import Admission
+from gradewire_server.rpc.resets import Arrivals, ResetTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
@@ -123,6 +124,19 @@ class RpcTelemetry:
         )
         self.log_dropped = Counter(
             "gradewire_log_records_dropped", "Request log records lost because writing was too slow.", registry=registry
+        )
+        self.arrivals = Arrivals()
+        self.resets = ResetTelemetry(
+            calls=Counter(
+                "gradewire_reset_calls",
+                "Calls that were reset by callers, counted while many are.",
+                registry=registry,
+            ),
+            connections=Counter(
+                "gradewire_reset_connections_closed",
+                "Connections that were closed because their host resets too many calls.",
+                registry=registry,
+            ),
         )
         Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
 
