@@ -151,7 +151,10 @@ class Calls:
                 code = "DEADLINE_EXCEEDED"
             self._telemetry.arrivals.cancelled()
             raise
-        except Exception as error:  # noqa: BLE001 - the error table answers them all
+        except Exception as error:  # the error table answers them all
+            if context.cancelled():  # whatever failed: nobody waits for it, and gRPC raises where it cannot be sent
+                self._telemetry.arrivals.cancelled()
+                raise asyncio.CancelledError from error
             status = _failed(error, call)
             code = status.code.name
             await _abort(context, status)

@@ -5,10 +5,11 @@ from typing import Final
 
 import grpc
 from grpc import aio
-from grpc_health.v1 import health, health_pb2_grpc
+from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
 from gradewire_server.rpc.resets import OPTIONS as RESET_OPTIONS
 from gradewire_server.rpc.resets import Arrivals, CountedHandlers
@@ -51,10 +52,9 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
             *RESET_OPTIONS,
         ]
     )
-    server.add_generic_rpc_handlers((CountedHandlers(handlers, arrivals),))
-    health_pb2_grpc.add_HealthServicer_to_server(lifecycle.health, server)
     names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    foreign = foreign_handlers(lifecycle.health, names, arrivals)
+    server.add_generic_rpc_handlers((CountedHandlers((*handlers, *foreign), arrivals),))
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:

@@ -123,7 +123,15 @@ class RpcTelemetry:
             "gradewire_requests_in_flight_bytes", "Request bytes that hold a permit.", registry=registry
         )
         self.log_dropped = Counter(
-            "gradewire_log_records_dropped", "Request log records lost because writing was too slow.", registry=registry
+            "gradewire_log_records_dropped",
+            "Request log records left out: too many failed calls of one kind, or writing was too slow.",
+            registry=registry,
+        )
+        self.log_left_out = Counter(
+            "gradewire_log_messages_left_out", "Messages of the server left out of a flooded log.", registry=registry
+        )
+        self.lost_replies = Counter(
+            "gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.", registry=registry
         )
         self.arrivals = Arrivals()
         self.resets = ResetTelemetry(

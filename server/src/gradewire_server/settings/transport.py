@@ -38,7 +38,7 @@ class ListenConfig:
             "max_resets_per_s",
             "Calls that the connections of one host may reset a second; more, and they are closed.",
         ),
-    ] = 1000
+    ] = 2000
     """A caller whose deadline ends before the answer resets its call as well."""
     tls: Tls | None = None
     auth_tokens: Annotated[
@@ -54,7 +54,10 @@ class LogConfig:
     request_share: Annotated[
         float,
         Field(ge=0, le=1),
-        Setting("log_request_share", "Share of successful requests that are logged; failed ones always are."),
+        Setting(
+            "log_request_share",
+            "Share of successful requests that are logged; failed ones always are, up to 50 a second of one kind.",
+        ),
     ] = 1.0
 
 
