@@ -23,7 +23,7 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.calls import Calls
-from gradewire_server.rpc.http import HttpSide
+from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
@@ -138,7 +138,13 @@ async def serve(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(request_log.close)
         if settings.listen.http:
-            http = HttpSide(settings.listen.host, settings.listen.http_port, registry=registry, lifecycle=lifecycle)
+            http = HttpSide(
+                settings.listen.host,
+                settings.listen.http_port,
+                registry=registry,
+                lifecycle=lifecycle,
+                tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
+            )
             stack.callback(http.close)
             _log.info("HTTP on port %d", http.port)
         server, port = await start_server(

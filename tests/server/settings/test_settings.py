@@ -61,7 +61,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
     }
     given = own.get(name, samples[kind])
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})
-    if name == "tls_client_ca":
+    if name in {"tls_client_ca", "http_tls"}:
         partners = {"tls_cert": "/c", "tls_key": "/k"}
     if name == "config":
         given = os.devnull
@@ -138,6 +138,7 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"drain_s": "nan"}, "drain_s: "),
         ({"tls_cert": "/c"}, "tls_cert and tls_key go together"),
         ({"tls_client_ca": "/c"}, "tls_client_ca needs"),
+        ({"http_tls": True}, "http_tls needs"),
         ({"default_deadline_s": 601}, "default_deadline_s must not be longer"),
         ({"redis_url": "http://user:hunter2@h"}, "Redis URL must begin"),
         ({"namespace": "a b"}, "namespace"),

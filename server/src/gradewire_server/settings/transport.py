@@ -32,6 +32,9 @@ class ListenConfig:
     port: Annotated[Port, Setting("port", "Port of gRPC; 0 takes a free one.")] = 50051
     http: Annotated[bool, Setting("http", "Serve /metrics, /healthz and /readyz over HTTP.")] = True
     http_port: Annotated[Port, Setting("http_port", "Port of HTTP; 0 takes a free one.")] = 9464
+    http_tls: Annotated[
+        bool, Setting("http_tls", "Serve HTTP over TLS too, with tls_cert and tls_key; probes must know.")
+    ] = False
     max_resets_per_s: Annotated[
         Count,
         Setting(
