@@ -23,9 +23,11 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.calls import Calls
-from gradewire_server.rpc.http import HttpSide
+from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.rpc.log_bound import FloodFilter
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
+from gradewire_server.rpc.resets import ResetGuard, ServerConnections
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
@@ -100,13 +102,20 @@ async def _open(
         await backends.close()
 
 
-async def serve(settings: Settings, *, started: Callable[[int], None] | None = None, stop: Stop | None = None) -> None:
+async def serve(
+    settings: Settings,
+    *,
+    started: Callable[[int], None] | None = None,
+    stop: Stop | None = None,
+    flood: FloodFilter | None = None,
+) -> None:
     """Serves until `stop` is requested; cancelling it ends at once.
 
     Args:
         settings: All of them.
         started: Told the gRPC port once calls are taken.
         stop: How to ask for the end.
+        flood: Of the log's handler, if it has one; counted and told from here.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
@@ -116,6 +125,8 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     telemetry = RpcTelemetry(registry)
+    flood = flood or FloodFilter()
+    flood.on_left_out, flood.on_lost_call = telemetry.log_left_out.inc, telemetry.lost_replies.inc
     lifecycle = Lifecycle(telemetry)
     await lifecycle.loading()
     request_log = RequestLog(
@@ -127,7 +138,13 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
     async with AsyncExitStack() as stack:
         stack.push_async_callback(request_log.close)
         if settings.listen.http:
-            http = HttpSide(settings.listen.host, settings.listen.http_port, registry=registry, lifecycle=lifecycle)
+            http = HttpSide(
+                settings.listen.host,
+                settings.listen.http_port,
+                registry=registry,
+                lifecycle=lifecycle,
+                tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
+            )
             stack.callback(http.close)
             _log.info("HTTP on port %d", http.port)
         server, port = await start_server(
@@ -135,9 +152,18 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
             service_handlers(calls),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
+            arrivals=telemetry.arrivals,
             tls=settings.listen.tls,
         )
         stack.push_async_callback(server.stop, None)
+        guard = ResetGuard(
+            telemetry.arrivals,
+            telemetry.resets,
+            ServerConnections(port),
+            max_per_s=settings.listen.max_resets_per_s,
+        )
+        guard.start()
+        stack.push_async_callback(asyncio.to_thread, guard.stop)
         _warn_if_open(settings)
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):
@@ -147,7 +173,7 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         stack.push_async_callback(server.stop, None)
         await _observe_once(backends, lifecycle)
         await lifecycle.serving(handlers)
-        observing = asyncio.create_task(_observe(backends, lifecycle))
+        observing = asyncio.create_task(_observe(backends, lifecycle, flood))
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
         if started is not None:
@@ -167,23 +193,25 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
-    _configure_log(settings.log.level)
+    flood = _configure_log(settings.log.level)
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
-        asyncio.run(_serve_with_signals(settings, started))
+        asyncio.run(_serve_with_signals(settings, started, flood))
     except OSError as error:
         _log.error("cannot serve: %s", error)
         return 1
+    finally:
+        flood.tell(at_once=True)
     return 0
 
 
-async def _serve_with_signals(settings: Settings, started: Callable[[int], None] | None) -> None:
+async def _serve_with_signals(settings: Settings, started: Callable[[int], None] | None, flood: FloodFilter) -> None:
     stop = Stop()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.request)
-    await serve(settings, started=started, stop=stop)
+    await serve(settings, started=started, stop=stop, flood=flood)
 
 
 async def _load(
@@ -218,10 +246,11 @@ async def _before_stop(loading: asyncio.Task[tuple[Handlers, Backends]], stop: S
     return not stop.requested.is_set()
 
 
-async def _observe(backends: Backends, lifecycle: Lifecycle) -> None:
+async def _observe(backends: Backends, lifecycle: Lifecycle, flood: FloodFilter) -> None:
     """Shows the backends' state in health and metrics, again and again."""
     while True:
         await _observe_once(backends, lifecycle)
+        flood.tell()
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
@@ -281,7 +310,10 @@ def _warn_if_open(settings: Settings) -> None:
         _log.warning("anybody who reaches %s may use this server: set auth_tokens or tls_client_ca", listen.host)
 
 
-def _configure_log(level: str) -> None:
+def _configure_log(level: str) -> FloodFilter:
+    flood = FloodFilter()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
+    handler.addFilter(flood)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    return flood

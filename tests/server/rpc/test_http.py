@@ -1,19 +1,30 @@
 """/metrics, /healthz and /readyz over a real socket."""
 
 import asyncio
+import contextlib
 import json
 import socket
+import ssl
+import subprocess
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.examples import example_count
 
-from gradewire_server.rpc.http import HttpSide
+from gradewire_server.rpc import http as http_side
+from gradewire_server.rpc.http import MAX_CONNECTIONS, HttpSide, _ProblemError, parse_head, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.telemetry import RpcTelemetry
+from gradewire_server.settings.transport import Tls
 
 
 @pytest.fixture
@@ -81,3 +92,108 @@ def test_a_taken_port_is_an_error_and_a_closed_one_is_free_again(http: HttpSide,
     other.close()
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def ask(http: HttpSide, data: bytes, timeout_s: float = 10) -> tuple[int, dict[str, str], bytes]:
+    """Sends bytes; returns status, headers and body."""
+    with socket.create_connection(("127.0.0.1", http.port), timeout=timeout_s) as connection:
+        connection.sendall(data)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    return int(first.split(" ")[1]), dict(line.split(": ", 1) for line in lines), body
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "says"),
+    [
+        (b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 405, "takes GET and HEAD"),
+        (b"GET /other HTTP/1.1\r\n\r\n", 404, "/metrics, /healthz, /readyz"),
+        (b"nonsense\r\n\r\n", 400, "no request of HTTP/1"),
+        (b"GET /healthz HTTP/1.1\r\nno colon\r\n\r\n", 400, "no ':'"),
+        (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 20_000, 431, "exceed 16384 bytes"),
+        (b"\xff\xfe\x00" * 9 + b"\r\n\r\n", 400, "no request of HTTP/1"),
+    ],
+)
+def test_what_is_no_request_is_told_so_as_json(http: HttpSide, request_bytes: bytes, status: int, says: str) -> None:
+    found, headers, body = ask(http, request_bytes)
+    assert found == status
+    assert headers["Content-Type"] == "application/json"
+    assert says in json.loads(body)["error"]
+    assert ("Allow" in headers) == (status == 405)
+
+
+def test_head_has_the_length_and_no_body(http: HttpSide) -> None:
+    status, headers, body = ask(http, b"HEAD /readyz HTTP/1.1\r\n\r\n")
+    assert (status, body) == (503, b"")
+    assert int(headers["Content-Length"]) > 0
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=example_count(50))
+def test_any_head_is_a_request_or_a_problem(head: bytes) -> None:
+    status = 200
+    try:
+        method = parse_head(head + b"\r\n\r\n").method
+    except _ProblemError as problem:
+        method, status = "", problem.reply.status
+    assert status == 400 or method.isalpha()
+
+
+def test_slow_connections_keep_nobody_out(http: HttpSide) -> None:
+    slow = [socket.create_connection(("127.0.0.1", http.port), timeout=10) for _ in range(3 * MAX_CONNECTIONS)]
+    try:
+        for connection in slow:
+            with contextlib.suppress(OSError):  # it had to make room already
+                connection.sendall(b"GET /healthz HT")
+        for _ in range(20):
+            assert get(http, "/healthz")[0] == 200
+        assert sum(thread.name.startswith("gradewire-http") for thread in threading.enumerate()) == 1
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_a_connection_that_does_not_ask_is_ended(http: HttpSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_side, "REQUEST_S", 0.2)
+    status, _, body = ask(http, b"GET /healthz HT")
+    assert status == 408
+    assert "did not come within" in json.loads(body)["error"]
+
+
+def test_who_may_not_ask_is_told_what_is_needed(registry: CollectorRegistry, lifecycle: Lifecycle) -> None:
+    side = HttpSide(
+        "127.0.0.1",
+        0,
+        registry=registry,
+        lifecycle=lifecycle,
+        may_ask=lambda request: request.headers.get("authorization") == "Bearer t",
+    )
+    try:
+        status, headers, _ = ask(side, b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert ask(side, b"GET /metrics HTTP/1.1\r\nauthorization: Bearer t\r\n\r\n")[0] == 200
+    finally:
+        side.close()
+
+
+def test_with_a_certificate_it_speaks_tls(registry: CollectorRegistry, lifecycle: Lifecycle, tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run(
+        [*made, "-addext", "subjectAltName=DNS:localhost", "-out", str(cert), "-keyout", str(key)],
+        check=True,
+        capture_output=True,
+    )
+    tls = server_tls(Tls(cert, key))
+    side = HttpSide("127.0.0.1", 0, registry=registry, lifecycle=lifecycle, tls=tls)
+    try:
+        trusted = ssl.create_default_context(cafile=cert)
+        with urllib.request.urlopen(f"https://localhost:{side.port}/healthz", timeout=5, context=trusted) as reply:
+            assert reply.status == 200
+        with pytest.raises((OSError, HTTPException)):
+            get(side, "/healthz")  # without TLS
+    finally:
+        side.close()

@@ -74,3 +74,22 @@ def test_server_messages_are_json_too() -> None:
     fields = json.loads(line)
     assert (fields["level"], fields["event"], fields["logger"]) == ("error", "it broke\nso", "n")
     assert "ZeroDivisionError" in fields["traceback"]
+
+
+async def test_a_flood_of_failures_is_a_few_lines_and_a_number() -> None:
+    text = io.StringIO()
+    dropped: list[int] = []
+    log = RequestLog(stream=text, on_drop=lambda: dropped.append(1))
+    for number in range(5000):
+        log.add(CallRecord(f"id-{number}", "gradewire.v1.Scoring/Score", "ipv4:127.0.0.1:1", code="INVALID_ARGUMENT"))
+    log.add(CallRecord("other", "gradewire.v1.Scoring/Score", "ipv4:127.0.0.1:1", code="INTERNAL"))
+    log.add(CallRecord("well", "gradewire.v1.Scoring/Score", "ipv4:127.0.0.1:1", code="OK"))
+    await log.close()
+    lines = [json.loads(line) for line in text.getvalue().splitlines()]
+    failed = [line for line in lines if line["event"] == "call" and line["code"] == "INVALID_ARGUMENT"]
+    told = [line for line in lines if line["event"] == "calls left out"]
+    assert {line["request_id"] for line in lines if line["event"] == "call"} >= {"other", "well"}
+    assert 50 <= len(failed) <= 100  # two of its seconds, at the most
+    assert sum(line["calls"] for line in told) + len(failed) == 5000
+    assert len(dropped) == 5000 - len(failed)
+    assert len(text.getvalue()) < 64_000

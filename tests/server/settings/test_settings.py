@@ -61,7 +61,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
     }
     given = own.get(name, samples[kind])
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})
-    if name == "tls_client_ca":
+    if name in {"tls_client_ca", "http_tls"}:
         partners = {"tls_cert": "/c", "tls_key": "/k"}
     if name == "config":
         given = os.devnull
@@ -138,6 +138,7 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"drain_s": "nan"}, "drain_s: "),
         ({"tls_cert": "/c"}, "tls_cert and tls_key go together"),
         ({"tls_client_ca": "/c"}, "tls_client_ca needs"),
+        ({"http_tls": True}, "http_tls needs"),
         ({"default_deadline_s": 601}, "default_deadline_s must not be longer"),
         ({"redis_url": "http://user:hunter2@h"}, "Redis URL must begin"),
         ({"namespace": "a b"}, "namespace"),
@@ -203,6 +204,13 @@ def test_documentation_names_every_setting_with_its_default() -> None:
     for info in setting_infos():
         default = "" if info.name == "disk_directory" else info.default
         assert f"| `{info.name}` | {info.kind} | {f'`{default}`' if default else ''} | {info.help} |" in text, info.name
+
+
+def test_the_key_of_redis_is_given_once_and_never_shown() -> None:
+    settings = Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef")
+    assert "0123456789abcdef" not in settings.to_toml() + repr(settings)
+    with pytest.raises(SettingsError, match="redis_mac_key and redis_mac_key_file"):
+        Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef", redis_mac_key_file="/key")
 
 
 def test_a_judge_runs_where_it_is_told_to() -> None:

@@ -133,7 +133,7 @@ async def test_on_disk_it_is_there_after_the_process_died(tmp_path: Path) -> Non
     directory = StoreDirectory(tmp_path)
     first = DiskPrepared(directory, DiskConfig(tmp_path))
     assert await first.write({b"key": b"value"}) is None
-    first._environment.close()  # nothing of `close`: as if killed
+    first._environment.drop()  # nothing of `close`: as if killed
     directory._use.close()
     again = DiskPrepared(StoreDirectory(tmp_path), DiskConfig(tmp_path))  # closes the directory with itself
     assert await again.read([b"key", b"other"]) == [b"value", None]

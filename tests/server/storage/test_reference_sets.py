@@ -152,10 +152,10 @@ async def test_a_lost_entry_is_noticed_on_disk(tmp_path: Path) -> None:
         group = sets._corpus_group("set")
         members = await store.members(group)
         assert not isinstance(members, Failure)
-        with store._environment.begin(write=True) as transaction:
+        with store._environment.on_writer(write=True) as transaction:
             transaction.delete(group + next(iter(members)))
         assert failed(await sets.entries("set")) is Status.UNAVAILABLE
-        with store._environment.begin(write=True) as transaction:
+        with store._environment.on_writer(write=True) as transaction:
             transaction.put(group, b"torn")
         assert failed(await sets.entries_revision("set")) is Status.UNAVAILABLE
         assert failed(await sets.store_entries("set", (A,))) is Status.UNAVAILABLE

@@ -100,7 +100,11 @@ async def wire_server(
     handlers = make_handlers(context)
     async with AsyncExitStack() as stack:
         server, port = await start_server(
-            "127.0.0.1:0", service_handlers(calls), lifecycle, max_message_bytes=limits.max_message_bytes
+            "127.0.0.1:0",
+            service_handlers(calls),
+            lifecycle,
+            max_message_bytes=limits.max_message_bytes,
+            arrivals=telemetry.arrivals,
         )
         stack.push_async_callback(request_log.close)
         stack.push_async_callback(server.stop, None)

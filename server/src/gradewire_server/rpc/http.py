@@ -1,93 +1,249 @@
-"""HTTP beside gRPC, on a port and in threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz."""
+"""HTTP beside gRPC, on a port and a thread of its own: /metrics, /healthz (alive, and what is degraded), /readyz.
 
+One event loop in one thread serves all connections, so a slow one costs no thread; and a thread of its own, so that
+/healthz answers while the server's event loop does not. Each connection asks once and has a few seconds for it. There
+are at most `MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
+"""
+
+import asyncio
 import json
-import socket
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
-from threading import Thread
-from typing import Final
+import logging
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from http import HTTPStatus
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.settings.transport import Tls
 
+_log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 64
+MAX_HEAD_BYTES: Final = 16 << 10
+"""Request line and headers together."""
+REQUEST_S: Final = 5.0
+"""Seconds from a connection's beginning until it has asked, and again until it has taken the reply."""
 _SILENT_S: Final = 30.0
 """Seconds after which an event loop that has not answered counts as dead."""
-_REQUEST_TIMEOUT_S: Final = 10.0
+_PATHS: Final = ("/metrics", "/healthz", "/readyz")
+
+
+class Request(NamedTuple):
+    """What was asked; names of headers are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+
+class Reply(NamedTuple):
+    """What is answered."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: str = "application/json"
+    headers: tuple[str, ...] = ()
+
+
+class _ProblemError(Exception):
+    """The request is answered with a problem."""
+
+    def __init__(self, status: HTTPStatus, text: str, *headers: str) -> None:
+        super().__init__(text)
+        self.reply = Reply(status, _json({"error": text}), headers=headers)
 
 
 class HttpSide:
-    """A small HTTP server; starts when made, `close` ends it."""
+    """A small HTTP server; starts when made, `close` ends it.
 
-    def __init__(self, host: str, port: int, *, registry: CollectorRegistry, lifecycle: Lifecycle) -> None:
-        """Raises OSError where the port cannot be had."""
+    Args:
+        host: Address to listen on.
+        port: 0 takes a free one.
+        registry: What /metrics shows.
+        lifecycle: What /healthz and /readyz show.
+        tls: Where given, connections are encrypted.
+        may_ask: Says whether a request may have an answer; all may where it is not given.
 
-        class Handler(_Handler):
-            pass
+    Raises:
+        OSError: The port cannot be had.
+    """
 
-        Handler.registry = registry
-        Handler.lifecycle = lifecycle
-        server_type = _Ipv6Server if ":" in host else _Server
-        self._server = server_type((host, port), Handler)
-        self._thread = Thread(target=self._server.serve_forever, name="gradewire-http", daemon=True)
+    def __init__(  # noqa: PLR0913 - address, what is shown, to whom; all but the address by name
+        self,
+        host: str,
+        port: int,
+        *,
+        registry: CollectorRegistry,
+        lifecycle: Lifecycle,
+        tls: ssl.SSLContext | None = None,
+        may_ask: Callable[[Request], bool] = lambda _: True,
+    ) -> None:
+        self._registry = registry
+        self._lifecycle = lifecycle
+        self._may_ask = may_ask
+        self._asking: dict[asyncio.StreamWriter, None] = {}  # the oldest first
+        self._open = 0
+        listening: Future[int] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(
+            target=lambda: self._loop.run_until_complete(self._run(host, port, tls, listening)),
+            name="gradewire-http",
+            daemon=True,
+        )
         self._thread.start()
+        try:
+            self._port = listening.result()
+        except OSError:
+            self._thread.join()
+            self._loop.close()
+            raise
 
     @property
     def port(self) -> int:
         """The port it listens on."""
-        return int(self._server.server_address[1])
+        return self._port
 
     def close(self) -> None:
         """Ends it and gives the port back."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()
+        self._loop.close()
 
+    async def _run(self, host: str, port: int, tls: ssl.SSLContext | None, listening: "Future[int]") -> None:
+        try:
+            server = await asyncio.start_server(
+                self._connected,
+                host,
+                port,
+                limit=MAX_HEAD_BYTES,
+                ssl=tls,
+                ssl_handshake_timeout=REQUEST_S if tls else None,
+            )
+        except OSError as error:
+            listening.set_exception(error)
+            return
+        listening.set_result(int(server.sockets[0].getsockname()[1]))
+        await self._ended.wait()
+        server.close()
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            if self._open > MAX_CONNECTIONS and not self._make_room():
+                await _send(writer, _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again"))
+            else:
+                await self._serve(reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # the other side went away or was too slow: nobody is there to be told
+        except Exception:  # noqa: BLE001 - one connection's defect ends no other
+            _log.exception("an HTTP request failed by a defect")
+        finally:
+            self._open -= 1
+            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
 
-    def server_bind(self) -> None:
-        # The base class would ask the name service for our name here, which can take seconds and serves nothing.
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._asking[writer] = None
+        with_body = True
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                request = parse_head(await reader.readuntil(b"\r\n\r\n"))
+            with_body = request.method != "HEAD"
+            reply = self._answer(request)
+        except asyncio.LimitOverrunError:
+            reply = _problem(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"request line and headers exceed {MAX_HEAD_BYTES} bytes"
+            )
+        except TimeoutError:
+            reply = _problem(HTTPStatus.REQUEST_TIMEOUT, f"the request did not come within {REQUEST_S:g} s")
+        except _ProblemError as problem:
+            reply = problem.reply
+        finally:
+            del self._asking[writer]
+        await _send(writer, reply, body=with_body)
 
+    def _make_room(self) -> bool:
+        """Ends the oldest connection that has not asked yet; False where all have."""
+        for writer in self._asking:
+            if not writer.transport.is_closing():
+                writer.transport.abort()
+                return True
+        return False
 
-class _Ipv6Server(_Server):
-    address_family = socket.AF_INET6
-
-
-class _Handler(BaseHTTPRequestHandler):
-    registry: CollectorRegistry
-    lifecycle: Lifecycle
-    timeout = _REQUEST_TIMEOUT_S
-    server_version = "gradewire"
-    sys_version = ""
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
+    def _answer(self, request: Request) -> Reply:
+        path = request.path.partition("?")[0]
+        if path not in _PATHS:
+            raise _ProblemError(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PATHS)}")
+        if request.method not in {"GET", "HEAD"}:
+            raise _ProblemError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes GET and HEAD", "Allow: GET, HEAD")
+        if not self._may_ask(request):
+            raise _ProblemError(
+                HTTPStatus.UNAUTHORIZED, "'Authorization: Bearer TOKEN' is needed", "WWW-Authenticate: Bearer"
+            )
         if path == "/metrics":
-            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-            self._reply(200, encode(self.registry), content_type)
-        elif path == "/healthz":
-            report = self.lifecycle.report()
-            self._json(200 if report["event_loop_silent_s"] < _SILENT_S else 503, report)
-        elif path == "/readyz":
-            ready = self.lifecycle.ready
-            self._json(200 if ready else 503, {"ready": ready, "phase": self.lifecycle.phase.value})
-        else:
-            self._json(404, {"error": "there are /metrics, /healthz and /readyz"})
+            encode, content_type = choose_encoder(request.headers.get("accept", ""))
+            return Reply(HTTPStatus.OK, encode(self._registry), content_type)
+        if path == "/healthz":
+            report = self._lifecycle.report()
+            return _shown(report["event_loop_silent_s"] < _SILENT_S, report)
+        ready = self._lifecycle.ready
+        return _shown(ready, {"ready": ready, "phase": self._lifecycle.phase.value})
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Says nothing: probes come every few seconds."""
 
-    def _json(self, code: int, body: object) -> None:
-        self._reply(code, json.dumps(body).encode() + b"\n", "application/json")
+def server_tls(files: Tls) -> ssl.SSLContext:
+    """What `HttpSide` needs for TLS; clients show no certificate. Raises OSError where a file cannot be used."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.cert, files.key)
+    return context
 
-    def _reply(self, code: int, body: bytes, content_type: str) -> None:
-        self.send_response(code)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+
+def parse_head(head: bytes) -> Request:
+    """Request line and headers, up to and with the empty line; raises a problem where they are none."""
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[0].isalpha() or not parts[2].startswith("HTTP/1."):
+        raise _ProblemError(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1")
+    headers = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise _ProblemError(HTTPStatus.BAD_REQUEST, "a header has no ':'")
+        headers[name.lower()] = value.strip()
+    return Request(parts[0], parts[1], headers)
+
+
+def _shown(well: bool, body: object) -> Reply:  # noqa: FBT001 - of this module alone
+    return Reply(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, _json(body))
+
+
+def _problem(status: HTTPStatus, text: str) -> Reply:
+    return _ProblemError(status, text).reply
+
+
+def _json(body: object) -> bytes:
+    return json.dumps(body).encode() + b"\n"
+
+
+async def _send(writer: asyncio.StreamWriter, reply: Reply, *, body: bool = True) -> None:
+    head = [
+        f"HTTP/1.1 {reply.status.value} {reply.status.phrase}",
+        "Server: gradewire",
+        f"Content-Type: {reply.content_type}",
+        f"Content-Length: {len(reply.body)}",
+        "Connection: close",
+        *reply.headers,
+    ]
+    writer.write("\r\n".join([*head, "", ""]).encode("latin-1") + (reply.body if body else b""))
+    async with asyncio.timeout(REQUEST_S):
+        await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()

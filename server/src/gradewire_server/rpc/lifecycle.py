@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from grpc_health.v1 import health_pb2
-from grpc_health.v1.health import aio as health_aio
 
 from gradewire_proto.conventions.services import JUDGING, MODELS, REFERENCES, SCORING
 from gradewire_server.rpc.errors import NotServingError
+from gradewire_server.rpc.health import HealthService
 
 if TYPE_CHECKING:
     from gradewire_server.requests.handlers import Handlers
@@ -33,7 +33,7 @@ class Lifecycle:
     """The phase, and the handlers while there are any."""
 
     def __init__(self, telemetry: "RpcTelemetry") -> None:
-        self.health = health_aio.HealthServicer()
+        self.health = HealthService()
         self._telemetry = telemetry
         self._phase = Phase.LOADING
         self._handlers: Handlers | None = None

@@ -12,11 +12,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
+from gradewire_server.rpc.log_bound import RateBound
+
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
 """Id of the call that is being worked on; tasks that work starts inherit it."""
 
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
+_FAILED_PER_S: Final = 50
+"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
+_MAX_EVENT_CHARS: Final = 4096
+_MAX_TRACEBACK_CHARS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 
 
@@ -65,6 +71,7 @@ class RequestLog:
         self._stream = stream or sys.stderr
         self._on_drop = on_drop
         self._waiting: list[tuple[float, CallRecord]] = []
+        self._bound: RateBound[tuple[str, str]] = RateBound(_FAILED_PER_S)
         self._timer: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="gradewire-log")
 
@@ -77,27 +84,47 @@ class RequestLog:
         if len(self._waiting) >= _MAX_WAITING:
             self._on_drop()
             return
-        self._waiting.append((time.time(), record))
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER_S, self._flush)
+        if record.code == "OK" or self._bound.admit((record.method, record.code)):
+            self._waiting.append((time.time(), record))
+        else:
+            self._on_drop()
+        self._flush_soon()
 
     async def close(self) -> None:
         """Writes the records that are left, and ends the thread."""
         if self._timer is not None:
             self._timer.cancel()
-        self._flush()
+        self._flush(at_once=True)
         await asyncio.to_thread(self._writer.shutdown)
 
-    def _flush(self) -> None:
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER_S, self._flush)
+
+    def _flush(self, *, at_once: bool = False) -> None:
         self._timer = None
         waiting, self._waiting = self._waiting, []
-        if waiting:
-            self._writer.submit(self._write, waiting)
+        lines = [_left_out(*kind, count) for kind, count in self._bound.left_out(at_once=at_once).items()]
+        if waiting or lines:
+            self._writer.submit(self._write, waiting, lines)
+        if self._bound.waiting:
+            self._flush_soon()
 
-    def _write(self, records: list[tuple[float, CallRecord]]) -> None:
-        lines = [json.dumps(_line(time_s, record)) + "\n" for time_s, record in records]
-        self._stream.write("".join(lines))
+    def _write(self, records: list[tuple[float, CallRecord]], others: list[dict[str, Any]]) -> None:
+        lines = [*(_line(time_s, record) for time_s, record in records), *others]
+        self._stream.write("".join(json.dumps(line) + "\n" for line in lines))
         self._stream.flush()
+
+
+def _left_out(method: str, code: str, count: int) -> dict[str, Any]:
+    return {
+        "time": _iso(time.time()),
+        "level": logging.getLevelName(_level(code)).lower(),
+        "event": "calls left out",
+        "method": method,
+        "code": code,
+        "calls": count,
+    }
 
 
 def _level(code: str) -> int:
@@ -138,11 +165,11 @@ class JsonFormatter(logging.Formatter):
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": record.getMessage()[:_MAX_EVENT_CHARS],
             "logger": record.name,
         }
         if call := request_id.get():
             line["request_id"] = call
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARS:]  # the end says what
         return json.dumps(line)

@@ -5,11 +5,14 @@ from typing import Final
 
 import grpc
 from grpc import aio
-from grpc_health.v1 import health, health_pb2_grpc
+from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
+from gradewire_server.rpc.resets import OPTIONS as RESET_OPTIONS
+from gradewire_server.rpc.resets import Arrivals, CountedHandlers
 from gradewire_server.settings.transport import Tls
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
@@ -23,12 +26,13 @@ class BindError(OSError):
     """The address cannot be listened on."""
 
 
-async def start_server(
+async def start_server(  # noqa: PLR0913 - what a server is made of, all but two of it by name
     address: str,
     handlers: Iterable[grpc.GenericRpcHandler],
     lifecycle: Lifecycle,
     *,
     max_message_bytes: int,
+    arrivals: Arrivals,
     tls: Tls | None = None,
 ) -> tuple[aio.Server, int]:
     """Starts listening on `address` (HOST:PORT); returns the server and its port.
@@ -47,12 +51,12 @@ async def start_server(
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.server.max_pending_requests", 64),
             ("grpc.server.max_pending_requests_hard_limit", 96),
+            *RESET_OPTIONS,
         ]
     )
-    server.add_generic_rpc_handlers(tuple(handlers))
-    health_pb2_grpc.add_HealthServicer_to_server(lifecycle.health, server)
     names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    foreign = foreign_handlers(lifecycle.health, names, arrivals)
+    server.add_generic_rpc_handlers((CountedHandlers((*handlers, *foreign), arrivals),))
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission.admission import Admission
+from gradewire_server.rpc.resets import Arrivals, ResetTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
@@ -122,7 +123,28 @@ class RpcTelemetry:
             "gradewire_requests_in_flight_bytes", "Request bytes that hold a permit.", registry=registry
         )
         self.log_dropped = Counter(
-            "gradewire_log_records_dropped", "Request log records lost because writing was too slow.", registry=registry
+            "gradewire_log_records_dropped",
+            "Request log records left out: too many failed calls of one kind, or writing was too slow.",
+            registry=registry,
+        )
+        self.log_left_out = Counter(
+            "gradewire_log_messages_left_out", "Messages of the server left out of a flooded log.", registry=registry
+        )
+        self.lost_replies = Counter(
+            "gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.", registry=registry
+        )
+        self.arrivals = Arrivals()
+        self.resets = ResetTelemetry(
+            calls=Counter(
+                "gradewire_reset_calls",
+                "Calls that were reset by callers, counted while many are.",
+                registry=registry,
+            ),
+            connections=Counter(
+                "gradewire_reset_connections_closed",
+                "Connections that were closed because their host resets too many calls.",
+                registry=registry,
+            ),
         )
         Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
 

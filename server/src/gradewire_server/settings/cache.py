@@ -9,7 +9,17 @@ import platformdirs
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import GIB, HIDDEN, MIB, Bytes, Count, Directory, PositiveSeconds
+from gradewire_server.settings.types import (
+    GIB,
+    HIDDEN,
+    MIB,
+    Bytes,
+    Count,
+    Directory,
+    OptionalDirectory,
+    PositiveSeconds,
+    Secret,
+)
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -51,6 +61,17 @@ class RedisConfig:
         field(repr=False)
     )
     cluster: Annotated[bool, Setting("redis_cluster", "The Redis server is a cluster.")] = False
+    mac_key: Annotated[
+        Secret,
+        Setting(
+            "redis_mac_key",
+            "Secret that values in Redis are authenticated with (16 bytes or more), the same for all servers.",
+        ),
+    ] = field(default="", repr=False)
+    """Without it, whoever can write to Redis decides scores."""
+    mac_key_file: Annotated[
+        OptionalDirectory, Setting("redis_mac_key_file", "File with that secret, in place of redis_mac_key.")
+    ] = None
     timeout_s: Annotated[PositiveSeconds, Setting("redis_timeout_s", "Longest wait for one Redis answer.")] = 0.2
     """Of connecting and of reading one chunk; what takes longer is a miss. Generous, because a busy machine delays even
     a quick answer, and the breaker bounds how often it is waited for."""
@@ -67,6 +88,8 @@ class RedisConfig:
     def __post_init__(self) -> None:
         if not self.url.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("the Redis URL must begin with redis://, rediss:// or unix://")
+        if self.mac_key and self.mac_key_file is not None:
+            raise ValueError("redis_mac_key and redis_mac_key_file exclude each other: set one")
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

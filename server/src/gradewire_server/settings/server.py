@@ -125,6 +125,8 @@ def _check(given: Mapping[str, Any]) -> None:
         raise SettingsError("tls_cert and tls_key go together: set both or neither")
     if given["tls_client_ca"] is not None and given["tls_cert"] is None:
         raise SettingsError("tls_client_ca needs tls_cert and tls_key")
+    if given["http_tls"] and given["tls_cert"] is None:
+        raise SettingsError("http_tls needs tls_cert and tls_key")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
     if "triton" in backends and find_spec("tritonclient") is None:

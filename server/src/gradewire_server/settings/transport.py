@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import OptionalPath, Port, Seconds, Secrets
+from gradewire_server.settings.types import Count, OptionalPath, Port, Seconds, Secrets
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -32,6 +32,17 @@ class ListenConfig:
     port: Annotated[Port, Setting("port", "Port of gRPC; 0 takes a free one.")] = 50051
     http: Annotated[bool, Setting("http", "Serve /metrics, /healthz and /readyz over HTTP.")] = True
     http_port: Annotated[Port, Setting("http_port", "Port of HTTP; 0 takes a free one.")] = 9464
+    http_tls: Annotated[
+        bool, Setting("http_tls", "Serve HTTP over TLS too, with tls_cert and tls_key; probes must know.")
+    ] = False
+    max_resets_per_s: Annotated[
+        Count,
+        Setting(
+            "max_resets_per_s",
+            "Calls that the connections of one host may reset a second; more, and they are closed.",
+        ),
+    ] = 2000
+    """A caller whose deadline ends before the answer resets its call as well."""
     tls: Tls | None = None
     auth_tokens: Annotated[
         Secrets, Setting("auth_tokens", "Bearer tokens, one of which every call must carry; none: no check.")
@@ -46,7 +57,10 @@ class LogConfig:
     request_share: Annotated[
         float,
         Field(ge=0, le=1),
-        Setting("log_request_share", "Share of successful requests that are logged; failed ones always are."),
+        Setting(
+            "log_request_share",
+            "Share of successful requests that are logged; failed ones always are, up to 50 a second of one kind.",
+        ),
     ] = 1.0
 
 

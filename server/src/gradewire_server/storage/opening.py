@@ -13,6 +13,7 @@ from gradewire_server.settings.cache import CacheConfig, DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.prepared import DiskPrepared
 from gradewire_server.storage.lmdb.vectors import DiskVectors
+from gradewire_server.storage.mac import read_mac_key
 from gradewire_server.storage.prepared import MemoryPreparedStore, PreparedStore
 from gradewire_server.storage.redis.client import RedisClient
 from gradewire_server.storage.redis.store import RedisPrepared, RedisVectors
@@ -43,9 +44,14 @@ class Stores:
 
 
 async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
-    """Opens the stores; a directory that cannot be used becomes a warning, never an error."""
+    """Opens the stores; a directory that cannot be used becomes a warning, never an error.
+
+    Raises:
+        MacKeyError: Values in Redis are to be authenticated, and the key cannot be had.
+    """
     if config.redis is not None:
-        client = RedisClient(config.redis, telemetry)
+        key = await asyncio.to_thread(read_mac_key, config.redis.mac_key, config.redis.mac_key_file)
+        client = RedisClient(config.redis, telemetry, mac_key=key)
         await client.connect()
         vectors = RedisVectors(client, telemetry, prediction_ttl_s=config.prediction_ttl_s)
         return Stores(vectors, RedisPrepared(client))

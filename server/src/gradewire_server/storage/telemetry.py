@@ -32,6 +32,9 @@ class StorageTelemetry:
         self.store_operations = counter("store_operations", "Calls of a second level.", _STORE_OPERATION)
         self.store_errors = counter("store_errors", "Failed calls of a second level.", _STORE_OPERATION)
         self.store_rejected = counter("store_rejected_values", "Values that failed their check: misses.", ("store",))
+        self.refused_macs = counter(
+            "store_refused_macs", "Values in Redis whose MAC is missing or wrong: misses.", ("reason",)
+        )
         self.store_s = Histogram(
             f"{_PREFIX}_store_seconds",
             "Time of one call of a second level.",

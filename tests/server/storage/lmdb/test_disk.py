@@ -158,7 +158,7 @@ async def test_when_the_references_map_is_full_they_go_with_the_predictions(open
 async def test_a_wrong_value_is_a_counted_miss(open_disk: OpenDisk) -> None:
     disk = open_disk()
     await fill(disk, range(2), Tier.REFERENCE)
-    with disk.store._references.begin(write=True) as transaction:
+    with disk.store._references.on_writer(write=True) as transaction:
         transaction.put(key(0), transaction.get(key(1)) or b"")
     assert await disk.kept(range(2)) == [1]
     rejected = disk.registry.get_sample_value("gradewire_engine_store_rejected_values_total", {"store": "disk"})
@@ -253,7 +253,7 @@ async def test_a_window_asked_for_as_a_reference_is_stored_after_all(
     assert reply.sources.tolist() == [AnswerSource.DISK] * 3
     await again.close()  # asked for as references, all three are pinned now
     third = Disk(tmp_path / "cache")
-    with third.store._references.begin() as transaction:
+    with third.store._references.reading() as transaction:
         assert transaction.stat()["entries"] == 3
     await third.close()
 

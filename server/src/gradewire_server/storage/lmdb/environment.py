@@ -47,7 +47,7 @@ def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: b
     if alone:
         damage = _damage(directory)
         if damage:
-            _set_aside(directory, damage, keep=durable)
+            set_aside(directory, damage, keep=durable)
     if alone or not (directory / _DATA).exists():
         _write_state(directory, clean=None)
     environment = lmdb.open(
@@ -55,6 +55,11 @@ def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: b
     )
     environment.reader_check()
     return environment
+
+
+def data_file(directory: Path) -> Path:
+    """The file that holds an environment's pages."""
+    return directory / _DATA
 
 
 def mark_clean(directory: Path) -> None:
@@ -68,7 +73,7 @@ def mark_suspect(directory: Path) -> None:
     (directory / _STATE).unlink(missing_ok=True)
 
 
-def _set_aside(directory: Path, damage: str, *, keep: bool) -> None:
+def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
     """Makes room for a new environment; what was meant to last is kept beside it for people to look at."""
     if keep:
         aside = directory.with_name(f"{directory.name}.damaged-{time.time_ns()}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import lmdb
 
 from gradewire_server.storage.lmdb.directory import StoreDirectory
-from gradewire_server.storage.lmdb.environment import open_environment
+from gradewire_server.storage.lmdb.watched import WatchedEnvironment
 
 _KEPT = 2
 _NAME = re.compile(r"predictions-(\d{6,})")
@@ -37,7 +37,7 @@ class Generations:
         self._directory = directory
         self._map_bytes = max_bytes // _KEPT
         self._lock = threading.Lock()  # of the list below and of closing what is in it, never of a write
-        self._open: list[tuple[int, lmdb.Environment]] = []
+        self._open: list[tuple[int, WatchedEnvironment]] = []
         with directory.rotating():
             self._adopt(alone=directory.alone)
 
@@ -50,6 +50,7 @@ class Generations:
         """Values by key, None for what no generation has; and positions of those that an older one had.
 
         Raises:
+            TruncatedError: A file has shrunk.
             lmdb.Error: A map misbehaves.
         """
         values: list[bytes | None] = [None] * len(keys)
@@ -59,7 +60,7 @@ class Generations:
             for age, (_, environment) in enumerate(self._open):
                 if not missing:
                     break
-                with environment.begin() as transaction:
+                with environment.reading() as transaction:
                     for position in missing:
                         values[position] = transaction.get(keys[position])
                 if age:
@@ -84,12 +85,12 @@ class Generations:
         """Closes all maps; says whether one of them misbehaved."""
         with self._lock:
             for _, environment in self._open:
-                self._directory.close_environment(environment, suspect=suspect)
+                environment.close(suspect=suspect)
             self._open = []
 
     def _put(self, values: Mapping[bytes, bytes]) -> None:
         _, newest = self._open[0]
-        with newest.begin(write=True) as transaction:
+        with newest.on_writer(write=True) as transaction:
             for key, value in values.items():
                 transaction.put(key, value)
 
@@ -113,12 +114,14 @@ class Generations:
             if number in known:
                 opened.append((number, known.pop(number)))
             else:
-                environment = open_environment(path, max_bytes=self._map_bytes, durable=False, alone=alone)
+                environment = WatchedEnvironment(
+                    self._directory, path, max_bytes=self._map_bytes, durable=False, alone=alone
+                )
                 opened.append((number, environment))
         with self._lock:
             self._open = opened
             for environment in known.values():
-                environment.close()
+                environment.drop()
 
 
 def _name(number: int) -> str:

@@ -12,7 +12,7 @@ from typing_extensions import override
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.lmdb.directory import StoreDirectory
-from gradewire_server.storage.lmdb.environment import open_environment
+from gradewire_server.storage.lmdb.watched import TruncatedError, WatchedEnvironment
 from gradewire_server.storage.prepared import TAKEN, PreparedStore, differs
 
 _log = logging.getLogger(__name__)
@@ -21,6 +21,8 @@ _FULL = Failure(Status.UNAVAILABLE, "the store of prepared references is full; r
 _LOST = Failure(
     Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
 )
+_CHECKED_EVERY = 256
+"""Members that are read between two looks at the file's size."""
 _COUNT = struct.Struct("<Q")
 """Number of a group's members, under the group's own name."""
 
@@ -40,8 +42,8 @@ class DiskPrepared(PreparedStore):
     def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
         self._directory = directory
         self._path = directory.path / "prepared"
-        self._environment = open_environment(
-            self._path, max_bytes=config.prepared_max_bytes, durable=True, alone=directory.alone
+        self._environment = WatchedEnvironment(
+            directory, self._path, max_bytes=config.prepared_max_bytes, durable=True, alone=directory.alone
         )
         self._suspect = False
         # Not on the event loop: a durable commit waits for the disk.
@@ -52,8 +54,10 @@ class DiskPrepared(PreparedStore):
         if not self._directory.ours:
             return _FAILED
         try:
-            with self._environment.begin() as transaction:
+            with self._environment.reading() as transaction:
                 return [transaction.get(key) for key in keys]
+        except TruncatedError:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._rebuild_and_read, keys)
         except lmdb.Error:
             _log.exception("prepared references in %s cannot be read", self._path)
             self._suspect = True
@@ -89,7 +93,7 @@ class DiskPrepared(PreparedStore):
         if not self._directory.ours:
             return
         await asyncio.to_thread(self._thread.shutdown)
-        self._directory.close_environment(self._environment, suspect=self._suspect)
+        self._environment.close(suspect=self._suspect)
         self._directory.close()
 
     def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
@@ -122,10 +126,26 @@ class DiskPrepared(PreparedStore):
 
         return self._commit(put)
 
+    def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """What was prepared is lost with its file: the new store has none of it, and items say NOT_PREPARED."""
+        try:
+            self._environment.rebuild()
+            with self._environment.on_writer(write=False) as transaction:
+                return [_value(transaction, key) for key in keys]
+        except (lmdb.Error, OSError):
+            _log.exception("the store of prepared references in %s cannot be made anew", self._path)
+            self._suspect = True
+            return _FAILED
+
     def _commit(self, put: Callable[[lmdb.Transaction], Failure | None]) -> Failure | None:
         try:
-            with self._environment.begin(write=True) as transaction:
-                return put(transaction)
+            try:
+                with self._environment.on_writer(write=True) as transaction:
+                    return put(transaction)
+            except TruncatedError:
+                self._environment.rebuild()
+                with self._environment.on_writer(write=True) as transaction:
+                    return put(transaction)
         except lmdb.MapFullError:
             return _FULL
         except (lmdb.Error, OSError):
@@ -135,13 +155,18 @@ class DiskPrepared(PreparedStore):
     def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
         found: dict[bytes, bytes] = {}
         try:
-            with self._environment.begin() as transaction, transaction.cursor() as cursor:
+            with self._environment.on_writer(write=False) as transaction, transaction.cursor() as cursor:
                 count = _number(_value(transaction, group))
                 if cursor.set_range(group + b"\0"):
                     for key, value in cursor:
                         if not key.startswith(group):
                             break
                         found[key[len(group) :]] = value
+                        if len(found) % _CHECKED_EVERY == 0:
+                            self._environment.check()
+        except TruncatedError:
+            rebuilt = self._rebuild_and_read([])
+            return rebuilt if isinstance(rebuilt, Failure) else {}
         except lmdb.Error:
             _log.exception("prepared references in %s cannot be read", self._path)
             self._suspect = True

@@ -18,8 +18,8 @@ from gradewire_server.settings.cache import DiskConfig
 from gradewire_server.storage.codec import Stored, unpack
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.lmdb.directory import StoreDirectory
-from gradewire_server.storage.lmdb.environment import open_environment
 from gradewire_server.storage.lmdb.generations import Generations
+from gradewire_server.storage.lmdb.watched import TruncatedError, WatchedEnvironment
 from gradewire_server.storage.second_level import CHUNK_KEYS, SecondLevel, Write
 from gradewire_server.storage.telemetry import StorageTelemetry
 
@@ -60,7 +60,8 @@ class DiskVectors(SecondLevel):
         self._rejected = telemetry.store_rejected.labels(_STORE)
         self._prediction_ttl_s = prediction_ttl_s
         self._clock = clock
-        self._references = open_environment(
+        self._references = WatchedEnvironment(
+            directory,
             directory.path / "references",
             max_bytes=config.reference_max_bytes,
             durable=False,
@@ -70,6 +71,7 @@ class DiskVectors(SecondLevel):
         self._generations = Generations(directory, max_bytes=config.max_bytes)
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="disk-write")
         self._broken = ""
+        self._rebuilding: set[WatchedEnvironment] = set()
         self._no_writes_before_s = 0.0
         self._copy_forward: dict[bytes, bytes] = {}
         self._copied_bytes = 0
@@ -96,6 +98,10 @@ class DiskVectors(SecondLevel):
                 blobs += self._read(chunk, dims, kind)
             except lmdb.MapResizedError:
                 blobs += [None] * len(chunk)  # a process with a larger limit has outgrown ours: a miss, not a defect
+            except TruncatedError as error:
+                self._telemetry.store_errors.labels(_STORE, "read").inc()
+                self._rebuild_soon(error.environment)
+                break
             except lmdb.Error as error:
                 self._telemetry.store_errors.labels(_STORE, "read").inc()
                 self._misbehaved(error)
@@ -131,11 +137,11 @@ class DiskVectors(SecondLevel):
         if not self._directory.ours:
             return
         await asyncio.to_thread(self._writing.shutdown)
-        self._directory.close_environment(self._references, suspect=bool(self._broken))
+        self._references.close(suspect=bool(self._broken))
         self._generations.close(suspect=bool(self._broken))
 
     def _read(self, keys: Sequence[bytes], dims: int, kind: EntryKind) -> list[bytes | None]:
-        with self._references.begin() as transaction:
+        with self._references.reading() as transaction:
             values = [transaction.get(key) for key in keys]
         stored = [self._unpack(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
         missing = [position for position, entry in enumerate(stored) if entry is None]
@@ -165,12 +171,19 @@ class DiskVectors(SecondLevel):
         return stored
 
     def _write(self, writes: Sequence[Write], forward: dict[bytes, bytes]) -> None:
+        try:
+            self._write_once(writes, forward)
+        except TruncatedError as error:
+            self._rebuild(error.environment)
+            self._write_once(writes, forward)
+
+    def _write_once(self, writes: Sequence[Write], forward: dict[bytes, bytes]) -> None:
         expires_unix_s = int(self._clock()) + self._prediction_ttl_s
         references = {w.key: w.packed(0) for w in writes if w.tier is Tier.REFERENCE}
         predictions = {w.key: w.packed(expires_unix_s) for w in writes if w.tier is not Tier.REFERENCE}
         if references and not self._references_full:
             try:
-                with self._references.begin(write=True) as transaction:
+                with self._references.on_writer(write=True) as transaction:
                     for key, value in references.items():
                         transaction.put(key, value)
                 references = {}
@@ -181,6 +194,23 @@ class DiskVectors(SecondLevel):
         if values:
             self._generations.write(values)
 
-    def _misbehaved(self, error: lmdb.Error) -> None:
+    def _rebuild_soon(self, environment: WatchedEnvironment) -> None:
+        """Has the writer's thread rebuild it; until then its reads are misses."""
+        if environment not in self._rebuilding:
+            self._rebuilding.add(environment)
+            done = asyncio.get_running_loop().run_in_executor(self._writing, self._rebuild, environment)
+            done.add_done_callback(lambda done: self._rebuilt(environment, done))
+
+    def _rebuild(self, environment: WatchedEnvironment) -> None:
+        environment.rebuild()
+        if environment is self._references:
+            self._references_full = False
+
+    def _rebuilt(self, environment: WatchedEnvironment, done: asyncio.Future[None]) -> None:
+        self._rebuilding.discard(environment)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._misbehaved(error)
+
+    def _misbehaved(self, error: BaseException) -> None:
         self._broken = f"{type(error).__name__}, switched off until the next start"
         _log.warning("%s misbehaves (%s); going on without it", self._directory.path, error)

@@ -17,6 +17,7 @@ from redis.maint_notifications import MaintNotificationsConfig
 
 from gradewire_server.concurrency.breaker import Breaker, BreakerState
 from gradewire_server.settings.cache import RedisConfig
+from gradewire_server.storage.mac import ValueMac
 from gradewire_server.storage.telemetry import StorageTelemetry
 
 _log = logging.getLogger(__name__)
@@ -43,12 +44,17 @@ class RedisClient:
     Args:
         config: See `RedisConfig`.
         telemetry: Where calls and the breaker's state are counted.
+        mac_key: What values are authenticated with; b"": they are not.
+
+    Attributes:
+        mac: Put before values and taken off again by the stores.
     """
 
-    def __init__(self, config: RedisConfig, telemetry: StorageTelemetry) -> None:
+    def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:
         self._config = config
         self._telemetry = telemetry
         self.address = _address(config.url)
+        self.mac = ValueMac(mac_key, telemetry.refused_macs)
         self._client: Any = _connect(config)
         self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._probe: asyncio.Task[None] | None = None

@@ -39,6 +39,7 @@ class RedisVectors(SecondLevel):
 
     def __init__(self, client: RedisClient, telemetry: StorageTelemetry, *, prediction_ttl_s: int) -> None:
         self._client = client
+        self._mac = client.mac
         self._rejected = telemetry.store_rejected.labels("redis")
         self._prediction_ttl_s = prediction_ttl_s
 
@@ -71,8 +72,11 @@ class RedisVectors(SecondLevel):
             chunk = writes[start : start + _CHUNK_KEYS]
             passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
             try:
+                values = {
+                    write.key: write.packed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk
+                }
                 await self._client.set(
-                    {write.key: write.packed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk},
+                    {key: self._mac.put(key, value) for key, value in values.items()},
                     ttl_s={write.key: self._prediction_ttl_s for write in passing},
                 )
             except RedisAwayError:
@@ -91,7 +95,8 @@ class RedisVectors(SecondLevel):
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
         if value is None:
             return None
-        stored = unpack(key, value, dims, kind=kind) if isinstance(value, bytes) else None
+        taken = self._mac.take(key, value) if isinstance(value, bytes) else None
+        stored = None if taken is None else unpack(key, taken, dims, kind=kind)
         if stored is None:
             self._rejected.inc()
             return None
@@ -101,7 +106,8 @@ class RedisVectors(SecondLevel):
 class RedisPrepared(PreparedStore):
     """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
 
-    A group is one hash, so that a cluster keeps it in one place.
+    A group is one hash, so that a cluster keeps it in one place. A value whose MAC is refused is shown as b"", which
+    passes no check: a synthetic answer is as if it were not there, an entry of a corpus is damaged.
 
     Args:
         client: The server; closed with this store.
@@ -109,40 +115,38 @@ class RedisPrepared(PreparedStore):
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
+        self._mac = client.mac
 
     @override
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        values: list[bytes | None] = []
-        for start in range(0, len(keys), _CHUNK_KEYS):
-            try:
-                found = await self._client.get(keys[start : start + _CHUNK_KEYS])
-            except RedisAwayError as error:
-                return _failure(error)
-            values += [value if isinstance(value, bytes) else None for value in found]
-        return values
+        stored = await self._stored(keys)
+        if isinstance(stored, Failure):
+            return stored
+        return [self._taken(key, value) for key, value in zip(keys, stored, strict=True)]
 
     @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        wanted = {key: self._mac.put(key, value) for key, value in values.items()}
         # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
         there = await self._there(values)
         if isinstance(there, Failure):
             return there
-        if there == values:
+        if there == wanted:
             return None
-        missing = [(key, value) for key, value in values.items() if there[key] is None]
+        missing = [(key, value) for key, value in wanted.items() if there[key] is None]
         try:
             for start in range(0, len(missing), _CHUNK_KEYS):
                 await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
             for key, found in there.items():
-                if found is not None and found != values[key]:
-                    await self._client.replace(key, found, values[key])  # damaged, or it would be TAKEN
+                if found is not None and found != wanted[key]:
+                    await self._client.replace(key, found, wanted[key])  # damaged, or it would be TAKEN
         except RedisAwayError as error:
             return _failure(error)
         # Who came first has the key; and only what is read back is known to be there.
         there = await self._there(values)
         if isinstance(there, Failure):
             return there
-        return None if there == values else _AWAY
+        return None if there == wanted else _AWAY
 
     @override
     async def member_count(self, group: bytes) -> int | Failure:
@@ -169,7 +173,9 @@ class RedisPrepared(PreparedStore):
                     break
         except RedisAwayError as error:
             return _failure(error)
-        return found if len(found) >= count else _AWAY
+        if len(found) < count:
+            return _AWAY
+        return {name: self._taken(group + name, value) or b"" for name, value in found.items()}
 
     @override
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
@@ -179,7 +185,8 @@ class RedisPrepared(PreparedStore):
                 chunk = names[start : start + _CHUNK_KEYS]
                 # Looked at first and last as in `write`.
                 there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
-                missing = {name: values[name] for name, value in there if value != values[name]}
+                wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
+                missing = {name: wanted[name] for name, value in there if value != wanted[name]}
                 if not missing:
                     continue
                 await self._client.hash_set(group, missing)
@@ -193,13 +200,31 @@ class RedisPrepared(PreparedStore):
     async def close(self) -> None:
         await self._client.close()
 
+    async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """Values as the server keeps them, in front of each its MAC where there is a key."""
+        values: list[bytes | None] = []
+        for start in range(0, len(keys), _CHUNK_KEYS):
+            try:
+                found = await self._client.get(keys[start : start + _CHUNK_KEYS])
+            except RedisAwayError as error:
+                return _failure(error)
+            values += [value if isinstance(value, bytes) else None for value in found]
+        return values
+
     async def _there(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """What the keys hold now; `TAKEN` where that is another answer."""
-        found = await self.read(list(values))
-        if isinstance(found, Failure):
-            return found
-        there = dict(zip(values, found, strict=True))
-        return TAKEN if any(differs(key, there[key], value) for key, value in values.items()) else there
+        """What the server keeps under the keys now; `TAKEN` where that is another answer."""
+        stored = await self._stored(list(values))
+        if isinstance(stored, Failure):
+            return stored
+        there = dict(zip(values, stored, strict=True))
+        taken = any(differs(key, self._taken(key, there[key]), value) for key, value in values.items())
+        return TAKEN if taken else there
+
+    def _taken(self, key: bytes, stored: bytes | None) -> bytes | None:
+        if stored is None:
+            return None
+        value = self._mac.take(key, stored)
+        return b"" if value is None else value
 
 
 def _failure(error: RedisAwayError) -> Failure:
