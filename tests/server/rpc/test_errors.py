@@ -21,6 +21,7 @@ from gradewire_server.rpc.errors import (
     ERROR_TABLE,
     InternalError,
     NotServingError,
+    PermissionDeniedError,
     UnauthenticatedError,
     to_wire,
 )
@@ -28,6 +29,7 @@ from gradewire_server.rpc.errors import (
 CODES = {
     InvalidRequestError("items[3]", "too long"): ("INVALID_ARGUMENT", False),
     UnauthenticatedError("a token is needed"): ("UNAUTHENTICATED", False),
+    PermissionDeniedError("needs judge"): ("PERMISSION_DENIED", False),
     OverloadedError("full", retry_after_s=1.5): ("RESOURCE_EXHAUSTED", True),
     NothingLoadedError("no model"): ("FAILED_PRECONDITION", False),
     DeadlineExceededError("late"): ("DEADLINE_EXCEEDED", False),

@@ -18,6 +18,7 @@ from tests.support.servers.handlers import context_over
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import RequestLog
@@ -86,7 +87,7 @@ async def wire_server(
     await lifecycle.loading()
     log_text = io.StringIO()
     request_log = RequestLog(stream=log_text)
-    calls = Calls(lifecycle, telemetry, request_log, tokens=tokens)
+    calls = Calls(lifecycle, telemetry, request_log, authentication=Authentication(tokens))
     admission = Admission(capacity or Capacity())
     telemetry.expose(admission)
     context = context_over(

@@ -1,6 +1,6 @@
 """What scoring and requests ask of the rest of the server: the seam before encoders, judges, stores and lexicon."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -172,7 +172,11 @@ class ModelIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything that scoring and requests ask of the rest of the server."""
+    """Everything that scoring and requests ask of the rest of the server.
+
+    Attributes:
+        of_namespace: Makes the ports of a tenant's namespace: the same models, and of what is kept only its own.
+    """
 
     embeddings: Embeddings
     encoders: ModelIndex
@@ -180,3 +184,14 @@ class Ports:
     judge_models: ModelIndex
     reference_sets: ReferenceSets
     lexicon: Lexicon
+    of_namespace: "Callable[[str], Ports] | None" = None
+
+    def within(self, namespace: str) -> "Ports":
+        """The ports of a tenant's namespace.
+
+        Raises:
+            RuntimeError: These know no namespaces; sharing what is kept would be worse.
+        """
+        if self.of_namespace is None:
+            raise RuntimeError("these ports know no namespaces")
+        return self.of_namespace(namespace)

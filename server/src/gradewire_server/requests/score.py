@@ -31,6 +31,11 @@ class ScoreHandler:
         self._context = context
         self._cancelled: set[asyncio.Task[None]] = set()
 
+    @property
+    def idle(self) -> bool:
+        """Whether no cancelled work is still to end."""
+        return not self._cancelled
+
     async def close(self) -> None:
         """Waits for cancelled work to end."""
         if self._cancelled:

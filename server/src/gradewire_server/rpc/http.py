@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from threading import Thread
@@ -10,6 +11,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from gradewire_server.rpc.access.http import why_refused
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.lifecycle import Lifecycle
 
 _SILENT_S: Final = 30.0
@@ -20,7 +23,15 @@ _REQUEST_TIMEOUT_S: Final = 10.0
 class HttpSide:
     """A small HTTP server; starts when made, `close` ends it."""
 
-    def __init__(self, host: str, port: int, *, registry: CollectorRegistry, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        registry: CollectorRegistry,
+        lifecycle: Lifecycle,
+        authentication: Authentication | None = None,
+    ) -> None:
         """Raises OSError where the port cannot be had."""
 
         class Handler(_Handler):
@@ -28,6 +39,7 @@ class HttpSide:
 
         Handler.registry = registry
         Handler.lifecycle = lifecycle
+        Handler.authentication = authentication
         server_type = _Ipv6Server if ":" in host else _Server
         self._server = server_type((host, port), Handler)
         self._thread = Thread(target=self._server.serve_forever, name="gradewire-http", daemon=True)
@@ -61,13 +73,16 @@ class _Ipv6Server(_Server):
 class _Handler(BaseHTTPRequestHandler):
     registry: CollectorRegistry
     lifecycle: Lifecycle
+    authentication: Authentication | None = None
     timeout = _REQUEST_TIMEOUT_S
     server_version = "gradewire"
     sys_version = ""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path == "/metrics":
+        if path == "/metrics" and (refusal := self._refusal()):
+            self._json(*refusal)
+        elif path == "/metrics":
             encode, content_type = choose_encoder(self.headers.get("Accept", ""))
             self._reply(200, encode(self.registry), content_type)
         elif path == "/healthz":
@@ -81,6 +96,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Says nothing: probes come every few seconds."""
+
+    def _refusal(self) -> tuple[int, Mapping[str, str]] | None:
+        return why_refused(self.authentication, self.headers.get("Authorization", ""))
 
     def _json(self, code: int, body: object) -> None:
         self._reply(code, json.dumps(body).encode() + b"\n", "application/json")

@@ -9,6 +9,8 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.access.health import HealthGate
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
 from gradewire_server.settings.transport import Tls
 
@@ -23,21 +25,31 @@ class BindError(OSError):
     """The address cannot be listened on."""
 
 
-async def start_server(
+async def start_server(  # noqa: PLR0913 - where and what to serve, and three things of which two have defaults
     address: str,
     handlers: Iterable[grpc.GenericRpcHandler],
     lifecycle: Lifecycle,
     *,
     max_message_bytes: int,
     tls: Tls | None = None,
+    authentication: Authentication | None = None,
 ) -> tuple[aio.Server, int]:
     """Starts listening on `address` (HOST:PORT); returns the server and its port.
+
+    Args:
+        address: Where to listen.
+        handlers: Of our services.
+        lifecycle: Says what health answers.
+        max_message_bytes: Of requests and replies.
+        tls: None: in the clear.
+        authentication: Asked about calls of health and reflection; None: these are open to all.
 
     Raises:
         BindError: The address is taken or not ours.
         OSError: A PEM file cannot be read.
     """
     server = aio.server(
+        interceptors=() if authentication is None else (HealthGate(authentication),),
         options=[
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
@@ -45,7 +57,7 @@ async def start_server(
             ("grpc.so_reuseport", 0),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
-        ]
+        ],
     )
     server.add_generic_rpc_handlers(tuple(handlers))
     health_pb2_grpc.add_HealthServicer_to_server(lifecycle.health, server)

@@ -6,6 +6,7 @@ What was counted of a set is remembered until the set grows, so that the next re
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -24,7 +25,8 @@ _OFF_LOOP_ENTRIES: Final = 512
 _OFF_LOOP_CHARS: Final = 8_000
 """Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
-_Key: TypeAlias = tuple[str, CorpusStatistics]
+_Key: TypeAlias = tuple[str, str, CorpusStatistics]
+"""Namespace, set, and what is counted."""
 
 _UNNAMED: Final = Failure(
     Status.NOT_PREPARED,
@@ -42,11 +44,13 @@ _NO_QUESTION: Final = Failure(
 
 
 class Corpora:
-    """The prepared corpora of a process. Belongs to one event loop.
+    """The prepared corpora of a process, as one namespace sees them. Belongs to one event loop.
 
     Args:
         ports: Keep the sets and know the tokens of models.
     """
+
+    _namespace = ""
 
     def __init__(self, ports: Ports) -> None:
         self._reference_sets = ports.reference_sets
@@ -54,11 +58,19 @@ class Corpora:
         self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
+    def within(self, ports: Ports, namespace: str) -> "Corpora":
+        """Those of a tenant's namespace, of which `ports` are; what is remembered is bounded for all together."""
+        view = copy(self)
+        view._reference_sets = ports.reference_sets  # noqa: SLF001 - of the same class
+        view._embeddings = ports.embeddings  # noqa: SLF001 - as above
+        view._namespace = namespace  # noqa: SLF001 - as above
+        return view
+
     async def of_set(self, reference_set: str, need: CorpusStatistics) -> DocumentFrequencies | Failure:
         """The frequencies in a prepared set as it is now; NOT_PREPARED where there is none."""
         if not reference_set:
             return _UNNAMED
-        key = (reference_set, need)
+        key = (self._namespace, reference_set, need)
         revision = await self._reference_sets.entries_revision(reference_set)
         if isinstance(revision, Failure):
             return revision
@@ -94,7 +106,7 @@ class Corpora:
         )
 
     async def _count_set(self, key: _Key, revision: str) -> DocumentFrequencies | Failure:
-        reference_set, need = key
+        _, reference_set, need = key
         # `revision` was read before the entries: a set that grows meanwhile is counted again by the next request.
         entries = await self._reference_sets.entries(reference_set)
         if isinstance(entries, Failure):

@@ -35,11 +35,20 @@ class MetricRequest:
 
 
 class Scorer:
-    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once."""
+    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once.
 
-    def __init__(self, ports: Ports) -> None:
+    Args:
+        ports: Answer what metrics need.
+        corpora: The prepared corpora behind these ports; None: made here.
+    """
+
+    def __init__(self, ports: Ports, corpora: Corpora | None = None) -> None:
         self._ports = ports
-        self._corpora = Corpora(ports)
+        self._corpora = corpora or Corpora(ports)
+
+    def within(self, ports: Ports, namespace: str) -> "Scorer":
+        """The same over the ports of a tenant's namespace; what is remembered of corpora has one bound for all."""
+        return Scorer(ports, self._corpora.within(ports, namespace))
 
     async def score(  # noqa: PLR0913 - what to score and whom to tell, and three things that have defaults
         self,
