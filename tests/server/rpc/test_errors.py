@@ -15,6 +15,7 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
     RequestError,
+    SetUnavailableError,
 )
 from gradewire_server.rpc import errors as of_calls
 from gradewire_server.rpc.errors import (
@@ -35,6 +36,7 @@ CODES = {
     DeadlineExceededError("late"): ("DEADLINE_EXCEEDED", False),
     NotServingError("loading"): ("UNAVAILABLE", True),
     ModelReplacedError("another digest"): ("UNAVAILABLE", True),
+    SetUnavailableError("away"): ("UNAVAILABLE", True),
     InternalError("secret"): ("INTERNAL", False),
 }
 

@@ -149,8 +149,20 @@ class ReferenceSets(Protocol):
     async def entries_revision(self, reference_set: str) -> str | Failure:
         """Differs once `entries` would answer otherwise, and costs next to nothing; NOT_PREPARED as there."""
 
-    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
-        """Adds entries to a set's corpus, durably; one that is there already changes nothing."""
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
+        """Adds entries to a set's corpus, durably; one that is there already changes nothing.
+
+        Args:
+            reference_set: Name of the set.
+            entries: What to add.
+            seal: What the set was sealed with; another seal, or none where it has one, is INVALID_INPUT.
+        """
+
+    async def seal_of(self, reference_set: str) -> str | Failure:
+        """The digest that a set's corpus is to have for ever; "" where nobody has said."""
+
+    async def seal(self, reference_set: str, digest: str) -> Failure | None:
+        """Says once for all which digest a set's corpus is to have; INVALID_INPUT where another one was said before."""
 
 
 class Lexicon(Protocol):

@@ -8,9 +8,10 @@ from typing import Final
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import read_item, read_reference_set
+from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError
 from gradewire_server.requests.plan import MetricPlan
+from gradewire_server.requests.reference_sets import NamedSet, find_set
 from gradewire_server.requests.replies import ItemReplies
 from gradewire_server.requests.yield_budget import YieldBudget
 
@@ -49,12 +50,14 @@ class ScoreHandler:
         started = time.monotonic()
         context.check_count(len(request.items), "items")
         plans = await context.plan(request.metrics) if request.metrics or request.items else []
-        reference_set = read_reference_set(request.reference_set)
-        reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])
+        named = await find_set(context, request.reference_set, plans)
+        reply = scoring_pb2.ScoreResponse(
+            provenance=[plan.provenance_in(named.name, named.corpus_digest) for plan in plans]
+        )
         if request.items:
             with context.admission.items.hold(len(request.items)):
                 replies = await self._read_items(request, reply, plans, size_bytes)
-                await self._score_items(replies, plans, reference_set, started + self._total_s(deadline_s))
+                await self._score_items(replies, plans, named, started + self._total_s(deadline_s))
         reply.server_s = time.monotonic() - started
         return reply
 
@@ -86,9 +89,7 @@ class ScoreHandler:
             replies.add(message, read_item(message, context.limits, check_bytes=check_bytes))
         return replies
 
-    async def _score_items(
-        self, replies: ItemReplies, plans: list[MetricPlan], reference_set: str, ends_s: float
-    ) -> None:
+    async def _score_items(self, replies: ItemReplies, plans: list[MetricPlan], named: NamedSet, ends_s: float) -> None:
         """Has the items scored; what is not there shortly before `ends_s` is told as late, and cancelled."""
         left_s = ends_s - time.monotonic()
         if left_s <= 0:
@@ -98,7 +99,8 @@ class ScoreHandler:
             self._context.scorer.score(
                 replies.items,
                 [plan.request for plan in plans],
-                reference_set=reference_set,
+                reference_set=named.name,
+                corpus_digest=named.corpus_digest,
                 # Earlier than ours by another margin: what has been computed by then is still scored.
                 deadline_s=ends_s - 2 * margin_s,
                 emit=replies.emit,

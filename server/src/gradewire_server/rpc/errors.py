@@ -22,6 +22,7 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
     RequestError,
+    SetUnavailableError,
 )
 
 
@@ -64,6 +65,7 @@ ERROR_TABLE: Final[Mapping[type[RequestError], ErrorRow]] = MappingProxyType(
         DeadlineExceededError: ErrorRow(grpc.StatusCode.DEADLINE_EXCEEDED, retry_helps=False),
         NotServingError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
         ModelReplacedError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
+        SetUnavailableError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
         InternalError: ErrorRow(grpc.StatusCode.INTERNAL, retry_helps=False),
     }
 )

@@ -58,6 +58,7 @@ class Scorer:
         reference_set: str = "",
         deadline_s: float | None = None,
         judge_deadline_s: float | None = None,
+        corpus_digest: str = "",
         emit: Emit,
     ) -> None:
         """Grades every item with every metric; returns when all results are emitted.
@@ -71,6 +72,7 @@ class Scorer:
             reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             judge_deadline_s: Likewise for what judges say; None: the same.
+            corpus_digest: Of the prepared corpus that is meant, as `corpus_digest` gave it; empty: as it is now.
             emit: Called with each result; must not block.
         """
 
@@ -89,11 +91,15 @@ class Scorer:
             reference_set=reference_set,
             deadline_s=deadline_s,
             judge_deadline_s=judge_deadline_s,
-            count_corpus=RequestCorpora(self._corpora, items, reference_set=reference_set).count,
+            count_corpus=RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest).count,
         )
         await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
-    def prepare(
+    async def corpus_digest(self, reference_set: str) -> str | Failure:
+        """32 hex digits over the corpus of a prepared set as it is now; NOT_PREPARED where it has none."""
+        return await self._corpora.digest_of(reference_set)
+
+    def prepare(  # noqa: PLR0913 - what to prepare and where, and three things that have defaults
         self,
         entries: Sequence[ReferenceEntry],
         requests: Sequence[MetricRequest | Failure],
@@ -101,15 +107,18 @@ class Scorer:
         reference_set: str,
         deadline_s: float | None = None,
         writing: Writing | None = None,
+        seal: str = "",
     ) -> AsyncGenerator[PreparedChunk]:
         """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.
 
         Has a judge write the synthetic answers that are missing, where `writing` says how. Yields progress after each
         chunk of entries, and within one as the judge writes; what was done stays done when the caller stops. The same
-        content again computes nothing.
+        content again computes nothing. A set that was sealed gets a corpus whatever the metrics, and no other entries.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
-        preparer = Preparer(self._ports, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing)
+        preparer = Preparer(
+            self._ports, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing, seal=seal
+        )
         return preparer.run(entries)
 
 
