@@ -75,6 +75,8 @@ async def wire_server(
     deadlines: Deadlines | None = None,
     capacity: Capacity | None = None,
     tokens: tuple[str, ...] = (),
+    authentication: Authentication | None = None,
+    guard_health: bool = False,
     serving: bool = True,
     make_handlers: Callable[..., Handlers] = Handlers,
 ) -> AsyncIterator[Wire]:
@@ -87,7 +89,8 @@ async def wire_server(
     await lifecycle.loading()
     log_text = io.StringIO()
     request_log = RequestLog(stream=log_text)
-    calls = Calls(lifecycle, telemetry, request_log, authentication=Authentication(tokens))
+    authentication = authentication or Authentication(tokens)
+    calls = Calls(lifecycle, telemetry, request_log, authentication=authentication)
     admission = Admission(capacity or Capacity())
     telemetry.expose(admission)
     context = context_over(
@@ -101,7 +104,11 @@ async def wire_server(
     handlers = make_handlers(context)
     async with AsyncExitStack() as stack:
         server, port = await start_server(
-            "127.0.0.1:0", service_handlers(calls), lifecycle, max_message_bytes=limits.max_message_bytes
+            "127.0.0.1:0",
+            service_handlers(calls),
+            lifecycle,
+            max_message_bytes=limits.max_message_bytes,
+            authentication=authentication if guard_health else None,
         )
         stack.push_async_callback(request_log.close)
         stack.push_async_callback(server.stop, None)
