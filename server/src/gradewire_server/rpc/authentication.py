@@ -1,7 +1,6 @@
 """Who calls, and who may: bearer tokens, looked up in a time that tells nothing about any of them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 
 from gradewire_proto.conventions.metadata import token_of
@@ -41,9 +40,8 @@ class Authentication:
         if self.is_open:
             return Caller(peer.rpartition(":")[0])
         given = token_of(authorization)
-        caller = self._own.find(given)
-        if caller is not None:
-            return replace(caller, key=peer.rpartition(":")[0])
+        if self._own.find(given) is not None:
+            return Caller(peer.rpartition(":")[0])
         caller = self._file.table.find(given) if self._file is not None else None
         if caller is None:
             raise UnauthenticatedError("metadata authorization: 'Bearer TOKEN' with a token of this server is needed")
