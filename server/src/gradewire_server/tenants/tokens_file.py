@@ -39,7 +39,11 @@ class TokensFile:
         """Looks again and again whether the file has changed; to be cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            await self.look()
+            try:
+                await self.look()
+            except Exception:  # noqa: BLE001 - see below
+                # Whatever it was, it is logged: were nobody to look again, a token that is taken away would stay good.
+                _log.exception("auth_tokens_file: %s could not be looked at; the old one stays", self._path)
 
     async def look(self) -> None:
         """Reads the file if it has changed since it was last looked at; one that cannot be used is logged, once."""
