@@ -13,7 +13,7 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.generation import plan_generation
-from gradewire_server.requests.immutable import admit, check_complete, check_whole
+from gradewire_server.requests.sets.immutable import admit, check_complete, check_whole
 from gradewire_server.requests.yield_budget import YieldBudget
 from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.prepare import entries_per_chunk

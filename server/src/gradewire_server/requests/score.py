@@ -11,8 +11,8 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError
 from gradewire_server.requests.plan import MetricPlan
-from gradewire_server.requests.reference_sets import NamedSet, find_set
 from gradewire_server.requests.replies import ItemReplies
+from gradewire_server.requests.sets.named import NamedSet, find_set
 from gradewire_server.requests.yield_budget import YieldBudget
 
 _log = logging.getLogger(__name__)
