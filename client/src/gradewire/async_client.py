@@ -134,6 +134,7 @@ class AsyncClient(ClientBase):
         metrics: MetricsLike = "smile",
         *,
         generate: bool | str | SyntheticGeneration = False,
+        immutable: bool = False,
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
@@ -146,6 +147,8 @@ class AsyncClient(ClientBase):
             metrics: What to get ready for, as `score`.
             generate: Have a judge write a synthetic answer for each reference that has none: True for the default
                 judge, or its name, or a `SyntheticGeneration`. The set keeps them, so each is written once.
+            immutable: The set is to have these entries and never others: refused where it has other ones already, and
+                from then on nothing is added to it. `report.pinned` is its name with its digest.
             progress: Called as entries are done, from the client's thread; an exception ends the call.
             **options: As `gradewire.call_options.PrepareOptions` says: `preset`, `synthetic` (else prepared, where a
                 judge writes), `model`, `deadline_s` (for the whole call; else an hour, for encoding a large set takes
@@ -157,7 +160,7 @@ class AsyncClient(ClientBase):
         """
         check_rows("entries", entries)
         call = CallOptions.of("AsyncClient.prepare", metrics, options)
-        return await self._calls.prepare(list(entries), call, progress, generate)
+        return await self._calls.prepare(list(entries), call, progress, generate, immutable=immutable)
 
     def submit(
         self,

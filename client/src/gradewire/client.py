@@ -86,6 +86,7 @@ class Client(ClientBase):
         metrics: MetricsLike = "smile",
         *,
         generate: bool | str | SyntheticGeneration = False,
+        immutable: bool = False,
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
@@ -93,7 +94,7 @@ class Client(ClientBase):
         check_rows("entries", entries)
         taken = list(entries)
         call = CallOptions.of("Client.prepare", metrics, options)
-        return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate))
+        return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
 
     def submit(
         self,

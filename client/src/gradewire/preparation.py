@@ -91,6 +91,7 @@ class PrepareReport:
         synthetic_answers: With `generate`: by index of the entry one for each of its references, None where there is
             none; entries that were refused are not in it.
         generation: With `generate`: the judge and the prompt that it was given.
+        corpus_digest: With `immutable`: 32 hex digits over the entries of the set, which has no others and gets none.
     """
 
     reference_set: str
@@ -103,6 +104,12 @@ class PrepareReport:
     fallbacks: tuple[EntryFailure, ...] = ()
     synthetic_answers: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
     generation: Provenance | None = None
+    corpus_digest: str = ""
+
+    @property
+    def pinned(self) -> str:
+        """Name of the set for `reference_set=`; with `immutable` NAME@DIGEST, which insists on that content."""
+        return f"{self.reference_set}@{self.corpus_digest}" if self.corpus_digest else self.reference_set
 
 
 def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:

@@ -89,6 +89,8 @@ class Provenance:
         prompt_digest: SHA-256 of that prompt file, 64 hex digits, or empty.
         calibration: Whose fit was used, for people: always of `calibrated` (but for features_only), of others where a
             threshold or weight was left open and filled in; or empty.
+        corpus_digest: 32 hex digits over the corpus of the set, where the metric counts over a prepared one; or empty.
+            `reference_set="NAME@DIGEST"` asks for that corpus or none.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Provenance:
     prompt: str = ""
     prompt_digest: str = ""
     calibration: str = ""
+    corpus_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from gradewire.errors import DeadlineExceeded
 from gradewire.metric_types import metric_of
 from gradewire.metric_types.line import format_metric_line
 from gradewire.metric_types.prompt_text import short_prompt
+from gradewire_proto.conventions.reference_sets import digest_entries
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
 ScoreFunction = Callable[[scoring_pb2.ScoreRequest], scoring_pb2.ScoreResponse | Awaitable[scoring_pb2.ScoreResponse]]
@@ -104,6 +105,8 @@ class StubTransport:
             complete=True,
             provenance=[_provenance(spec, request.reference_set) for spec in request.metrics],
         )
+        if request.immutable and not (request.entries and request.expected_digest):
+            progress.corpus_digest = request.expected_digest or digest_entries(request.entries)
         if request.HasField("generate"):
             _generate(request, progress)
         yield progress

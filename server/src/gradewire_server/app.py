@@ -22,6 +22,7 @@ from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
@@ -33,6 +34,8 @@ from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.server import Settings
+from gradewire_server.tenants.file import TokensFileError
+from gradewire_server.tenants.tokens_file import TokensFile
 
 _log = logging.getLogger(__name__)
 
@@ -119,8 +122,11 @@ async def serve(
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
+        TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
+    tokens_file = await _read_tokens(settings)
+    authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -134,9 +140,11 @@ async def serve(
         level=logging.getLevelNamesMapping()[settings.log.level.upper()],
         on_drop=telemetry.log_dropped.inc,
     )
-    calls = Calls(lifecycle, telemetry, request_log, tokens=settings.listen.auth_tokens)
+    calls = Calls(lifecycle, telemetry, request_log, authentication=authentication)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(request_log.close)
+        if tokens_file is not None:
+            stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
         if settings.listen.http:
             http = HttpSide(
                 settings.listen.host,
@@ -144,6 +152,7 @@ async def serve(
                 registry=registry,
                 lifecycle=lifecycle,
                 tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
+                authentication=authentication if settings.listen.auth_http else None,
             )
             stack.callback(http.close)
             _log.info("HTTP on port %d", http.port)
@@ -154,6 +163,7 @@ async def serve(
             max_message_bytes=settings.limits.max_message_bytes,
             arrivals=telemetry.arrivals,
             tls=settings.listen.tls,
+            authentication=authentication if settings.listen.auth_health else None,
         )
         stack.push_async_callback(server.stop, None)
         guard = ResetGuard(
@@ -198,6 +208,9 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
         asyncio.run(_serve_with_signals(settings, started, flood))
+    except TokensFileError as error:
+        _log.error("cannot serve: auth_tokens_file: %s", error)
+        return 1
     except OSError as error:
         _log.error("cannot serve: %s", error)
         return 1
@@ -298,6 +311,11 @@ async def _settle(calls: Calls, grace_s: float) -> None:
             await calls.quiet(_QUIET_S)
 
 
+async def _read_tokens(settings: Settings) -> TokensFile | None:
+    path = settings.listen.auth_tokens_file
+    return None if path is None else await asyncio.to_thread(TokensFile, path.expanduser())
+
+
 def _address(settings: Settings) -> str:
     host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
     return f"{host}:{settings.listen.port}"
@@ -306,8 +324,11 @@ def _address(settings: Settings) -> str:
 def _warn_if_open(settings: Settings) -> None:
     listen = settings.listen
     loopback = listen.host in {"127.0.0.1", "::1", "localhost"}
-    if not loopback and not listen.auth_tokens and (listen.tls is None or listen.tls.client_ca is None):
-        _log.warning("anybody who reaches %s may use this server: set auth_tokens or tls_client_ca", listen.host)
+    if not loopback and listen.is_open and (listen.tls is None or listen.tls.client_ca is None):
+        _log.warning(
+            "anybody who reaches %s may use this server: set auth_tokens, auth_tokens_file or tls_client_ca",
+            listen.host,
+        )
 
 
 def _configure_log(level: str) -> FloodFilter:

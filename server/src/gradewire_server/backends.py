@@ -1,7 +1,7 @@
 """What stands behind the ports: stores, encoders, judges, lexicon; opened and closed together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from prometheus_client import CollectorRegistry
@@ -69,6 +69,7 @@ class Backends:
             judge_models=self._judges,
             reference_sets=StoredReferenceSets(stores.prepared, namespace=config.cache.namespace),
             lexicon=Thesaurus(config.wordnet_directory),
+            of_namespace=self._within,
         )
 
     @classmethod
@@ -89,6 +90,14 @@ class Backends:
         backends = cls(config, await open_stores(config.cache, telemetry), telemetry)
         await backends.preload()
         return backends
+
+    def _within(self, namespace: str) -> Ports:
+        return replace(
+            self.ports,
+            embeddings=self._encoders.within(namespace),
+            judges=self._judges.within(namespace),
+            reference_sets=StoredReferenceSets(self._stores.prepared, namespace=namespace),
+        )
 
     async def load(self, name: str) -> ModelStatus | Failure:
         """Loads and warms up an encoder, "" being the default one; the failure where it cannot be had."""

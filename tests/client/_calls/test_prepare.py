@@ -1,17 +1,19 @@
 """prepare over a real socket."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 from unicodedata import normalize
 
 import grpc
 import pytest
 from tests.client.small_server import Fault, SmallServer
+from typing_extensions import override
 
 import gradewire
 from gradewire import Client, PrepareProgress, ReferenceEntry, Status
+from gradewire.testing import StubTransport
 from gradewire_proto.conventions import normal_form
-from gradewire_proto.v1 import models_pb2, references_pb2
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 
 
 @pytest.fixture
@@ -106,3 +108,23 @@ def test_marks_without_end_are_refused_before_they_are_normalised(
     (request,) = small_server.script.requests
     assert isinstance(request, references_pb2.PrepareRequest)
     assert len(request.entries) == 1
+
+
+class OlderServer(StubTransport):
+    """Does not know the fields that came with immutable sets."""
+
+    @override
+    async def prepare(
+        self, request: references_pb2.PrepareRequest, *, timeout_s: float
+    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
+        request.ClearField("immutable")
+        async for progress in super().prepare(request, timeout_s=timeout_s):
+            yield progress
+
+
+def test_a_server_that_knows_no_immutable_sets_is_told_apart() -> None:
+    with (
+        Client(transport=OlderServer(lambda _: scoring_pb2.ScoreResponse())) as client,
+        pytest.raises(gradewire.InvalidRequest, match="this server knows no immutable sets"),
+    ):
+        client.prepare([{"references": ["a"]}], "smile", immutable=True)

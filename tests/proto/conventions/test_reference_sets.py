@@ -1,11 +1,13 @@
 """The name of a set is its content's, and two contents never share one."""
 
+from random import Random
 from unicodedata import normalize
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_proto.conventions.reference_sets import name_set
+from gradewire_proto.conventions.reference_sets import digest_entries, name_set, split_pin
 from gradewire_proto.v1 import references_pb2
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=4)
@@ -55,3 +57,44 @@ def test_the_name_stays_what_it_is() -> None:
     entry = references_pb2.ReferenceEntry(question="what?", references=["a cat"], synthetic_answers=["It is a cat."])
     assert name_set([entry]) == "e6deed877123a01eef079be9bdc28d15"
     assert name_set([entry], ("1" * 64, "2" * 64)) == "3fd82e689fe3485c9b14be11529c1ce2"
+
+
+@given(ENTRIES, st.randoms(use_true_random=False))
+def test_a_corpus_has_one_digest_whatever_its_order(entries: list[references_pb2.ReferenceEntry], draw: Random) -> None:
+    shuffled = [*entries, *entries[:1]]
+    draw.shuffle(shuffled)
+    for entry in shuffled:
+        references = list(entry.references)
+        draw.shuffle(references)
+        entry.references[:] = [normalize("NFD", text) for text in (*references, *references[:1])]
+    assert digest_entries(shuffled) == digest_entries(entries)
+
+
+@given(ENTRIES, ENTRIES)
+def test_another_corpus_has_another_digest(
+    one: list[references_pb2.ReferenceEntry], other: list[references_pb2.ReferenceEntry]
+) -> None:
+    def content(entries: list[references_pb2.ReferenceEntry]) -> set[tuple[str, frozenset[str]]]:
+        return {
+            (normalize("NFC", entry.question), frozenset(normalize("NFC", text) for text in entry.references))
+            for entry in entries
+        }
+
+    assert (digest_entries(one) == digest_entries(other)) == (content(one) == content(other))
+
+
+@pytest.mark.parametrize(
+    ("written", "name", "digest"),
+    [
+        ("prod", "prod", ""),
+        ("prod@0123456789AB", "prod", "0123456789ab"),
+        ("a@b@01234567", "a@b", "01234567"),
+        ("prod@0123456", "prod@0123456", ""),
+        ("prod@" + "0" * 33, "prod@" + "0" * 33, ""),
+        ("prod@nothexat", "prod@nothexat", ""),
+        ("@01234567", "", "01234567"),
+        ("", "", ""),
+    ],
+)
+def test_a_digest_behind_a_name(written: str, name: str, digest: str) -> None:
+    assert split_pin(written) == (name, digest)

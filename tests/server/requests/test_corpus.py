@@ -62,7 +62,10 @@ async def test_a_prepared_set_scores_calls_and_streams_alike(wire: Wire) -> None
     asked = request(*ITEMS, metrics=(PREPARED,))
     asked.reference_set = "animals"
     reply = await wire.scoring.Score(asked)
-    assert (reply.provenance[0].line, reply.provenance[0].reference_set) == (line, "animals")
+    provenance = reply.provenance[0]
+    assert provenance.reference_set == "animals"
+    assert len(provenance.corpus_digest) == 32
+    assert provenance.line == f"{line}@{provenance.corpus_digest[:12]}"
     unary = [each.results[0] for each in reply.items]
     assert {result.cider.corpus for result in unary} == {unary[0].cider.corpus}
     assert unary[0].cider.corpus.startswith("animals:4:")

@@ -15,12 +15,14 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
     RequestError,
+    SetUnavailableError,
 )
 from gradewire_server.rpc import errors as of_calls
 from gradewire_server.rpc.errors import (
     ERROR_TABLE,
     InternalError,
     NotServingError,
+    PermissionDeniedError,
     UnauthenticatedError,
     to_wire,
 )
@@ -28,11 +30,13 @@ from gradewire_server.rpc.errors import (
 CODES = {
     InvalidRequestError("items[3]", "too long"): ("INVALID_ARGUMENT", False),
     UnauthenticatedError("a token is needed"): ("UNAUTHENTICATED", False),
+    PermissionDeniedError("needs judge"): ("PERMISSION_DENIED", False),
     OverloadedError("full", retry_after_s=1.5): ("RESOURCE_EXHAUSTED", True),
     NothingLoadedError("no model"): ("FAILED_PRECONDITION", False),
     DeadlineExceededError("late"): ("DEADLINE_EXCEEDED", False),
     NotServingError("loading"): ("UNAVAILABLE", True),
     ModelReplacedError("another digest"): ("UNAVAILABLE", True),
+    SetUnavailableError("away"): ("UNAVAILABLE", True),
     InternalError("secret"): ("INTERNAL", False),
 }
 

@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.examples import example_count
 
 from gradewire_server.rpc import http as http_side
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.http import MAX_CONNECTIONS, HttpSide, _ProblemError, parse_head, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.telemetry import RpcTelemetry
@@ -169,7 +170,7 @@ def test_who_may_not_ask_is_told_what_is_needed(registry: CollectorRegistry, lif
         0,
         registry=registry,
         lifecycle=lifecycle,
-        may_ask=lambda request: request.headers.get("authorization") == "Bearer t",
+        authentication=Authentication(["t"]),
     )
     try:
         status, headers, _ = ask(side, b"GET /metrics HTTP/1.1\r\n\r\n")

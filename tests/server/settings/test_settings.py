@@ -63,6 +63,8 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})
     if name in {"tls_client_ca", "http_tls"}:
         partners = {"tls_cert": "/c", "tls_key": "/k"}
+    if name in {"auth_health", "auth_http"}:
+        partners = {"auth_tokens": "x"}
     if name == "config":
         given = os.devnull
     by_flag = Settings.load(**{name: given}, **partners)
@@ -144,6 +146,16 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"namespace": "a b"}, "namespace"),
         ({"config": "/nowhere.toml"}, "config: cannot read /nowhere.toml"),
         ({"log_level": "loud"}, "log_level: "),
+        ({"auth_tokens": ""}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": " "}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": ","}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": " ,\t, "}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": [""]}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": ["hunter2", " "]}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": ["hunter2 hunter2"]}, "auth_tokens: a token is 1 to 1024 printable"),
+        ({"auth_tokens": ["hunter2é"]}, "auth_tokens: a token is 1 to 1024 printable"),
+        ({"auth_health": True}, "auth_health needs tokens: set auth_tokens or auth_tokens_file"),
+        ({"auth_http": True}, "auth_http needs tokens: set auth_tokens or auth_tokens_file"),
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_it_and_shows_no_secret(values: dict[str, object], message: str) -> None:
@@ -158,6 +170,26 @@ def test_an_unknown_key_in_the_file_is_named(tmp_path: Path) -> None:
     path.write_text("prot = 1\n")
     with pytest.raises(SettingsError, match="unknown keys: prot"):
         Settings.load(config=path)
+
+
+@pytest.mark.parametrize("written", ['[""]', '""', '["right", ""]', '","', '" "'])
+def test_an_empty_token_in_the_file_is_refused(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "gradewire.toml"
+    path.write_text(f"auth_tokens = {written}\n")
+    with pytest.raises(SettingsError, match="auth_tokens: holds an empty token"):
+        Settings.load(config=path)
+
+
+def test_an_empty_variable_for_tokens_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADEWIRE_AUTH_TOKENS", "")
+    with pytest.raises(SettingsError, match="auth_tokens: holds an empty token"):
+        Settings.load()
+
+
+def test_no_tokens_at_all_are_said_by_an_empty_list(tmp_path: Path) -> None:
+    path = tmp_path / "gradewire.toml"
+    path.write_text("auth_tokens = []\n")
+    assert Settings.load(config=path).listen.is_open
 
 
 def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:

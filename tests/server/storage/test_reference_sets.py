@@ -238,3 +238,34 @@ async def test_no_lie_of_a_server_changes_a_corpus(tmp_path: Path, valkey: Valke
         assert proxy.lies_told
         proxy.lie = Lie.NONE
         await link.close()
+
+
+@pytest.mark.parametrize("where", WHERE)
+async def test_a_seal_is_said_once_and_closes_the_set(
+    tmp_path: Path, valkey: ValkeyServer, cluster: ValkeyServer, where: str
+) -> None:
+    async with opened(where, tmp_path, valkey, cluster) as store:
+        # The namespaces of tests that share a Redis server differ.
+        sets = StoredReferenceSets(store, namespace=f"seal-{tmp_path.name}"[:60])
+        assert await sets.seal_of("set") == ""
+        seals = await asyncio.gather(*(sets.seal("set", digest * 32) for digest in "abc"))
+        assert sorted(failed(answer) or 0 for answer in seals) == [0, Status.INVALID_INPUT, Status.INVALID_INPUT]
+        seal = await sets.seal_of("set")
+        assert isinstance(seal, str)
+        assert await sets.seal("set", seal) is None, "the same again changes nothing"
+        assert failed(await sets.store_entries("set", (A,))) is Status.INVALID_INPUT
+        assert failed(await sets.store_entries("set", (A,), seal="d" * 32)) is Status.INVALID_INPUT
+        assert await sets.store_entries("set", (A,), seal=seal) is None
+        assert failed(await sets.store_entries("open", (A,), seal=seal)) is Status.INVALID_INPUT
+        other = StoredReferenceSets(store, namespace="other")
+        assert await other.seal_of("set") == "", "another tenant's set of that name is open"
+
+
+async def test_a_damaged_seal_does_not_open_a_set() -> None:
+    store = MemoryPreparedStore(1 << 20)
+    sets = StoredReferenceSets(store, namespace="a")
+    assert await sets.seal("set", "a" * 32) is None
+    (key,) = store._values
+    store._values[key] = b"x" + store._values[key][1:]
+    assert failed(await sets.seal_of("set")) is Status.UNAVAILABLE
+    assert failed(await sets.store_entries("set", (A,))) is Status.UNAVAILABLE

@@ -91,6 +91,7 @@ class HashEngine:
         calibrated: By model, the stored fit of metric `calibrated`.
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
+        seals: By reference set, the digest that it is to have.
         known_synonyms: By word; None: WordNet is not there.
         script: What the judges say, and what they were asked; an equal need is answered from memory.
         judge_deadlines_s: Of every judge call.
@@ -112,6 +113,7 @@ class HashEngine:
         self.before: Callable[[str], asyncio.Future[None] | None] = lambda _model: None
         self.prepared: dict[tuple[str, str, str], str] = {}
         self.corpora: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+        self.seals: dict[str, str] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
         self.calibrated: dict[str, str] = {}
         self.versions: dict[str, int] = {}
@@ -226,8 +228,19 @@ class HashEngine:
         entries = self.corpora.get(reference_set)
         return str(len(entries)) if entries else _NOT_PREPARED
 
-    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
+    async def seal_of(self, reference_set: str) -> str | Failure:
         await asyncio.sleep(0)
+        return self.seals.get(reference_set, "")
+
+    async def seal(self, reference_set: str, digest: str) -> Failure | None:
+        await asyncio.sleep(0)
+        taken = self.seals.setdefault(reference_set, digest) != digest
+        return Failure(Status.INVALID_INPUT, "reference_set: is immutable with other content") if taken else None
+
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
+        await asyncio.sleep(0)
+        if self.seals.get(reference_set, "") != seal:
+            return Failure(Status.INVALID_INPUT, "reference_set: is immutable")
         failed = [self.failures[text] for _, references in entries for text in references if text in self.failures]
         if failed:
             return failed[0]

@@ -18,6 +18,7 @@ from tests.support.servers.handlers import context_over
 from gradewire_proto.v1 import models_pb2_grpc, references_pb2_grpc, scoring_pb2, scoring_pb2_grpc, types_pb2
 from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import RequestLog
@@ -74,6 +75,8 @@ async def wire_server(
     deadlines: Deadlines | None = None,
     capacity: Capacity | None = None,
     tokens: tuple[str, ...] = (),
+    authentication: Authentication | None = None,
+    guard_health: bool = False,
     serving: bool = True,
     make_handlers: Callable[..., Handlers] = Handlers,
 ) -> AsyncIterator[Wire]:
@@ -86,7 +89,8 @@ async def wire_server(
     await lifecycle.loading()
     log_text = io.StringIO()
     request_log = RequestLog(stream=log_text)
-    calls = Calls(lifecycle, telemetry, request_log, tokens=tokens)
+    authentication = authentication or Authentication(tokens)
+    calls = Calls(lifecycle, telemetry, request_log, authentication=authentication)
     admission = Admission(capacity or Capacity())
     telemetry.expose(admission)
     context = context_over(
@@ -105,6 +109,7 @@ async def wire_server(
             lifecycle,
             max_message_bytes=limits.max_message_bytes,
             arrivals=telemetry.arrivals,
+            authentication=authentication if guard_health else None,
         )
         stack.push_async_callback(request_log.close)
         stack.push_async_callback(server.stop, None)

@@ -77,6 +77,8 @@ class ClientCalls:
         options: CallOptions,
         progress: PrepareCallback | None,
         generate: object,
+        *,
+        immutable: bool = False,
     ) -> PrepareReport:
         """Gets references ready."""
         check_progress(progress)
@@ -86,7 +88,7 @@ class ClientCalls:
         usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
         deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
         preparation = Preparation(self._transport, self._choose(options), entries, deadline, progress)
-        return await preparation.run(self._known_limits, generation)
+        return await preparation.run(self._known_limits, generation, immutable=immutable)
 
     def submit(
         self,

@@ -20,7 +20,7 @@ from gradewire.preparation import (
 )
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire.transport import Transport
-from gradewire_proto.conventions.reference_sets import name_set
+from gradewire_proto.conventions.reference_sets import digest_entries, name_set, split_pin
 from gradewire_proto.v1 import references_pb2
 
 PrepareCallback = Callable[[PrepareProgress], None]
@@ -66,20 +66,37 @@ class Preparation:
         self._answers: dict[int, tuple[str | None, ...]] = {}
         self._provenance: dict[str, Provenance] = {}
         self._generation: Provenance | None = None
+        self._corpus_digest = ""
         # What all requests have in common; the name of the set is known once it is known who writes in it.
         self._common = references_pb2.PrepareRequest(metrics=choice.specs)
 
-    async def run(self, limits: Callable[[], Awaitable[Limits]], generate: SyntheticGeneration | None) -> PrepareReport:
+    async def run(
+        self, limits: Callable[[], Awaitable[Limits]], generate: SyntheticGeneration | None, *, immutable: bool = False
+    ) -> PrepareReport:
         """Prepares all entries, one request after the other.
 
         Args:
             limits: Asks the server what one request may hold.
             generate: Who writes synthetic answers; None: nobody does.
+            immutable: Whether the set is to have these entries and never others.
+
+        Raises:
+            InvalidRequest: An entry of an immutable set cannot be sent, or the server knows no such sets.
         """
         await self._name(generate)
+        if immutable:
+            self._common.immutable = True
+            self._common.expected_digest = digest_entries(message for _, message in self._messages)
         room = chunk_limits(await limits(), overhead_bytes=self._common.ByteSize())
-        for chunk in cut(self._fitting(room), room):
+        chunks = list(cut(self._fitting(room), room))
+        if immutable:
+            self._check_whole()
+        if len(chunks) == 1:
+            self._common.expected_digest = ""  # the request says it by its content
+        for chunk in chunks:
             await self._send_until_done(chunk)
+        if immutable:
+            await self._complete(len(chunks))
         failures = sorted(self._failures, key=lambda failure: failure.index)
         return PrepareReport(
             reference_set=self._common.reference_set,
@@ -92,7 +109,22 @@ class Preparation:
             fallbacks=tuple(failure for failure in failures if failure.status is Status.UNPARSABLE),
             synthetic_answers=self._answers,
             generation=self._generation,
+            corpus_digest=self._corpus_digest,
         )
+
+    def _check_whole(self) -> None:
+        """Raises InvalidRequest where an entry cannot be a part of a set that is never mended."""
+        if self._failures:
+            first = min(self._failures, key=lambda failure: failure.index)
+            raise InvalidRequest(f"immutable: {first.message}; a set that stays as it is must be whole")
+
+    async def _complete(self, requests: int) -> None:
+        """Has the server say that an immutable set is whole, where its last request could not know."""
+        if requests > 1:
+            self._provenance = {}  # its lines name no digest yet
+            await self._send_until_done(Chunk([], []))
+        if not self._corpus_digest:
+            raise InvalidRequest("immutable: this server knows no immutable sets; use a later one, or leave it out")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
         """Names the set; where a judge is to write, first asks the server which one, and pins it for the whole call."""
@@ -112,7 +144,7 @@ class Preparation:
         digests = (writer.model_digest, writer.prompt_digest) if writer else ()
         name = name_set((message for _, message in self._messages), digests)
         said = self._choice.reference_set
-        if said not in {"", name}:
+        if split_pin(said)[0] not in {"", name}:
             raise InvalidRequest(
                 f"a metric says reference_set={said!r}, and these entries make the set {name!r}: leave it out of the "
                 "metric"
@@ -169,6 +201,7 @@ class Preparation:
         if not last.complete:
             raise ServerFault("the server stopped before the references were ready: look at its log, then call again")
         self._provenance = decode_call_provenance(self._choice, last.provenance, self._provenance)
+        self._corpus_digest = last.corpus_digest
         if last.HasField("generation"):
             self._generation = decode_provenance(last.generation)
         self._failures += failures

@@ -1,5 +1,7 @@
-"""How a reference set is called."""
+"""How a reference set is called, and what tells its corpus apart."""
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, Protocol
@@ -9,6 +11,7 @@ from gradewire_proto.conventions.normal_form import nfc
 MAX_NAME_BYTES: Final = 256
 """A name in UTF-8; it becomes part of a key."""
 _DIGEST_BYTES: Final = 16
+_PINNED: Final = re.compile(rf"(?P<name>.*)@(?P<digest>[0-9a-fA-F]{{8,{2 * _DIGEST_BYTES}}})", re.DOTALL)
 
 
 class EntryTexts(Protocol):
@@ -48,3 +51,35 @@ def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:
             data = nfc(text).encode()
             digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
+
+
+def split_pin(reference_set: str) -> tuple[str, str]:
+    """Name and digest, in lower case, of NAME@DIGEST; of any other name itself and ""."""
+    pinned = _PINNED.fullmatch(reference_set)
+    return (reference_set, "") if pinned is None else (pinned["name"], pinned["digest"].lower())
+
+
+def entry_payload(question: str, references: Sequence[str]) -> bytes:
+    """An entry of a corpus as it is kept and named: distinct references in order, all texts in NFC."""
+    return json.dumps([question, *references], ensure_ascii=False).encode()
+
+
+def entry_name(payload: bytes) -> bytes:
+    """16 bytes that name an entry by its `entry_payload`."""
+    return blake2b(payload, digest_size=_DIGEST_BYTES).digest()
+
+
+def corpus_digest(names: Iterable[bytes]) -> str:
+    """32 hex digits over the names of a corpus' entries, whatever their order and however often one is named."""
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    for name in sorted(set(names)):
+        digest.update(name)
+    return digest.hexdigest()
+
+
+def digest_entries(entries: Iterable[EntryTexts]) -> str:
+    """The `corpus_digest` of entries as they are sent; raises TooManyMarksError as `name_set`."""
+    return corpus_digest(
+        entry_name(entry_payload(nfc(entry.question), sorted({nfc(text) for text in entry.references})))
+        for entry in entries
+    )

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gradewire_proto.v1 import types_pb2 as gradewire_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dgradewire/v1/references.proto\x12\x0cgradewire.v1\x1a\x18gradewire/v1/types.proto\"Q\n\x0eReferenceEntry\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x12\n\nreferences\x18\x02 \x03(\t\x12\x19\n\x11synthetic_answers\x18\x03 \x03(\t\"\xb6\x01\n\x0ePrepareRequest\x12-\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1c.gradewire.v1.ReferenceEntry\x12)\n\x07metrics\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.MetricSpec\x12\x15\n\rreference_set\x18\x03 \x01(\t\x12\x33\n\x08generate\x18\x04 \x01(\x0b\x32!.gradewire.v1.SyntheticGeneration\"L\n\x13SyntheticGeneration\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06prompt\x18\x02 \x01(\t\x12\x16\n\x0ereturn_answers\x18\x03 \x01(\x08\"A\n\x15\x45ntrySyntheticAnswers\x12\r\n\x05index\x18\x01 \x01(\r\x12\x19\n\x11synthetic_answers\x18\x02 \x03(\t\"T\n\x0c\x45ntryFailure\x12\r\n\x05index\x18\x01 \x01(\r\x12$\n\x06status\x18\x02 \x01(\x0e\x32\x14.gradewire.v1.Status\x12\x0f\n\x07message\x18\x03 \x01(\t\"\xc9\x03\n\x0fPrepareProgress\x12\x15\n\rreference_set\x18\x01 \x01(\t\x12\x14\n\x0c\x65ntries_done\x18\x02 \x01(\r\x12\x15\n\rentries_total\x18\x03 \x01(\r\x12+\n\ncache_hits\x18\x04 \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12 \n\x18synthetic_answers_stored\x18\x05 \x01(\r\x12,\n\x08\x66\x61ilures\x18\x06 \x03(\x0b\x32\x1a.gradewire.v1.EntryFailure\x12\x10\n\x08\x63omplete\x18\x07 \x01(\x08\x12,\n\nprovenance\x18\x08 \x03(\x0b\x32\x18.gradewire.v1.Provenance\x12#\n\x1bsynthetic_answers_generated\x18\t \x01(\r\x12\"\n\x1asynthetic_answers_fallback\x18\n \x01(\r\x12>\n\x11synthetic_answers\x18\x0b \x03(\x0b\x32#.gradewire.v1.EntrySyntheticAnswers\x12,\n\ngeneration\x18\x0c \x01(\x0b\x32\x18.gradewire.v1.Provenance2V\n\nReferences\x12H\n\x07Prepare\x12\x1c.gradewire.v1.PrepareRequest\x1a\x1d.gradewire.v1.PrepareProgress0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dgradewire/v1/references.proto\x12\x0cgradewire.v1\x1a\x18gradewire/v1/types.proto\"Q\n\x0eReferenceEntry\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x12\n\nreferences\x18\x02 \x03(\t\x12\x19\n\x11synthetic_answers\x18\x03 \x03(\t\"\xe2\x01\n\x0ePrepareRequest\x12-\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1c.gradewire.v1.ReferenceEntry\x12)\n\x07metrics\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.MetricSpec\x12\x15\n\rreference_set\x18\x03 \x01(\t\x12\x33\n\x08generate\x18\x04 \x01(\x0b\x32!.gradewire.v1.SyntheticGeneration\x12\x11\n\timmutable\x18\x05 \x01(\x08\x12\x17\n\x0f\x65xpected_digest\x18\x06 \x01(\t\"L\n\x13SyntheticGeneration\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06prompt\x18\x02 \x01(\t\x12\x16\n\x0ereturn_answers\x18\x03 \x01(\x08\"A\n\x15\x45ntrySyntheticAnswers\x12\r\n\x05index\x18\x01 \x01(\r\x12\x19\n\x11synthetic_answers\x18\x02 \x03(\t\"T\n\x0c\x45ntryFailure\x12\r\n\x05index\x18\x01 \x01(\r\x12$\n\x06status\x18\x02 \x01(\x0e\x32\x14.gradewire.v1.Status\x12\x0f\n\x07message\x18\x03 \x01(\t\"\xe0\x03\n\x0fPrepareProgress\x12\x15\n\rreference_set\x18\x01 \x01(\t\x12\x14\n\x0c\x65ntries_done\x18\x02 \x01(\r\x12\x15\n\rentries_total\x18\x03 \x01(\r\x12+\n\ncache_hits\x18\x04 \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12 \n\x18synthetic_answers_stored\x18\x05 \x01(\r\x12,\n\x08\x66\x61ilures\x18\x06 \x03(\x0b\x32\x1a.gradewire.v1.EntryFailure\x12\x10\n\x08\x63omplete\x18\x07 \x01(\x08\x12,\n\nprovenance\x18\x08 \x03(\x0b\x32\x18.gradewire.v1.Provenance\x12#\n\x1bsynthetic_answers_generated\x18\t \x01(\r\x12\"\n\x1asynthetic_answers_fallback\x18\n \x01(\r\x12>\n\x11synthetic_answers\x18\x0b \x03(\x0b\x32#.gradewire.v1.EntrySyntheticAnswers\x12,\n\ngeneration\x18\x0c \x01(\x0b\x32\x18.gradewire.v1.Provenance\x12\x15\n\rcorpus_digest\x18\r \x01(\t2V\n\nReferences\x12H\n\x07Prepare\x12\x1c.gradewire.v1.PrepareRequest\x1a\x1d.gradewire.v1.PrepareProgress0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,15 +35,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REFERENCEENTRY']._serialized_start=73
   _globals['_REFERENCEENTRY']._serialized_end=154
   _globals['_PREPAREREQUEST']._serialized_start=157
-  _globals['_PREPAREREQUEST']._serialized_end=339
-  _globals['_SYNTHETICGENERATION']._serialized_start=341
-  _globals['_SYNTHETICGENERATION']._serialized_end=417
-  _globals['_ENTRYSYNTHETICANSWERS']._serialized_start=419
-  _globals['_ENTRYSYNTHETICANSWERS']._serialized_end=484
-  _globals['_ENTRYFAILURE']._serialized_start=486
-  _globals['_ENTRYFAILURE']._serialized_end=570
-  _globals['_PREPAREPROGRESS']._serialized_start=573
-  _globals['_PREPAREPROGRESS']._serialized_end=1030
-  _globals['_REFERENCES']._serialized_start=1032
-  _globals['_REFERENCES']._serialized_end=1118
+  _globals['_PREPAREREQUEST']._serialized_end=383
+  _globals['_SYNTHETICGENERATION']._serialized_start=385
+  _globals['_SYNTHETICGENERATION']._serialized_end=461
+  _globals['_ENTRYSYNTHETICANSWERS']._serialized_start=463
+  _globals['_ENTRYSYNTHETICANSWERS']._serialized_end=528
+  _globals['_ENTRYFAILURE']._serialized_start=530
+  _globals['_ENTRYFAILURE']._serialized_end=614
+  _globals['_PREPAREPROGRESS']._serialized_start=617
+  _globals['_PREPAREPROGRESS']._serialized_end=1097
+  _globals['_REFERENCES']._serialized_start=1099
+  _globals['_REFERENCES']._serialized_end=1185
 # @@protoc_insertion_point(module_scope)

@@ -60,9 +60,21 @@ class PrepareRequest(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     GENERATE_FIELD_NUMBER: _builtins.int
+    IMMUTABLE_FIELD_NUMBER: _builtins.int
+    EXPECTED_DIGEST_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set, at most 256 bytes; what it holds can be added to, not changed. Empty: 32 hex digits over the content of this call, and over
+    """Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits; what it holds can be added to, not changed, and
+    not even that where it is immutable. Empty: 32 hex digits over the content of this call, and over
     judge and prompt where synthetic answers are written. The client library names sets by the content of all its calls.
+    """
+    immutable: _builtins.bool
+    """The set's corpus is to be what this preparation says, for ever: it has these entries and no others. Refused with INVALID_ARGUMENT,
+    before anything is stored, where the name is taken by other content. A corpus is then kept whichever the metrics are. An entry that
+    cannot be read or graded refuses the call: a set that stays must be whole.
+    """
+    expected_digest: _builtins.str
+    """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest), needed where it is sent in several calls;
+    a last call without entries then says whether the set is complete. Empty: this call has all of them.
     """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
@@ -83,10 +95,12 @@ class PrepareRequest(_message.Message):
         metrics: _abc.Iterable[_types_pb2.MetricSpec] | None = ...,
         reference_set: _builtins.str = ...,
         generate: Global___SyntheticGeneration | None = ...,
+        immutable: _builtins.bool = ...,
+        expected_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["generate", b"generate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "generate", b"generate", "metrics", b"metrics", "reference_set", b"reference_set"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "expected_digest", b"expected_digest", "generate", b"generate", "immutable", b"immutable", "metrics", b"metrics", "reference_set", b"reference_set"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -192,6 +206,7 @@ class PrepareProgress(_message.Message):
     SYNTHETIC_ANSWERS_FALLBACK_FIELD_NUMBER: _builtins.int
     SYNTHETIC_ANSWERS_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    CORPUS_DIGEST_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
     entries_done: _builtins.int
     entries_total: _builtins.int
@@ -205,6 +220,8 @@ class PrepareProgress(_message.Message):
     """References that the judge found no good sentence for, twice, or must not see: they stand for themselves, and `failures` names
     them (STATUS_UNPARSABLE). Those of earlier calls included.
     """
+    corpus_digest: _builtins.str
+    """32 hex digits over the set's corpus, whatever the order of its entries; in the last message of an immutable set that is complete."""
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:
         """Texts so far, by where they were found."""
@@ -240,10 +257,11 @@ class PrepareProgress(_message.Message):
         synthetic_answers_fallback: _builtins.int = ...,
         synthetic_answers: _abc.Iterable[Global___EntrySyntheticAnswers] | None = ...,
         generation: _types_pb2.Provenance | None = ...,
+        corpus_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "generation", b"generation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "complete", b"complete", "entries_done", b"entries_done", "entries_total", b"entries_total", "failures", b"failures", "generation", b"generation", "provenance", b"provenance", "reference_set", b"reference_set", "synthetic_answers", b"synthetic_answers", "synthetic_answers_fallback", b"synthetic_answers_fallback", "synthetic_answers_generated", b"synthetic_answers_generated", "synthetic_answers_stored", b"synthetic_answers_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hits", b"cache_hits", "complete", b"complete", "corpus_digest", b"corpus_digest", "entries_done", b"entries_done", "entries_total", b"entries_total", "failures", b"failures", "generation", b"generation", "provenance", b"provenance", "reference_set", b"reference_set", "synthetic_answers", b"synthetic_answers", "synthetic_answers_fallback", b"synthetic_answers_fallback", "synthetic_answers_generated", b"synthetic_answers_generated", "synthetic_answers_stored", b"synthetic_answers_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -28,7 +28,10 @@ class ScoreRequest(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Needed only with SYNTHETIC_MODE_PREPARED: what References.Prepare returned. At most 256 bytes."""
+    """Needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED: what References.Prepare returned, at most 256 bytes. NAME@DIGEST (8 to
+    32 of the hex digits of Provenance.corpus_digest): INVALID_ARGUMENT where the set's corpus is another one. A call
+    goes on with the corpus that it began with.
+    """
     omit_diagnostics: _builtins.bool
     """Leaves timing and cache_hits out of the reply when true."""
     @_builtins.property
@@ -126,6 +129,7 @@ class ScoreStreamConfig(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
+    """As ScoreRequest.reference_set."""
     omit_diagnostics: _builtins.bool
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]: ...

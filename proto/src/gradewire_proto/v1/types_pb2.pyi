@@ -1112,6 +1112,7 @@ class Provenance(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
     CALIBRATION_FIELD_NUMBER: _builtins.int
+    CORPUS_DIGEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """smile, exact_match, …"""
     version: _builtins.int
@@ -1133,6 +1134,10 @@ class Provenance(_message.Message):
     where the request or a line names it; of others where it filled in a threshold or sentence_weight that was unset. Empty where
     none was: what a request says itself is the caller's own, also where it equals what was fitted.
     """
+    corpus_digest: _builtins.str
+    """32 hex digits over the corpus of the reference set as it was when this call began, where the metric counts over a prepared one
+    (CORPUS_PREPARED); `line` has the first 12 of them. reference_set = NAME@DIGEST asks for that corpus or none.
+    """
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
         """The request's metric with every default filled in; can be sent back as it is."""
@@ -1150,10 +1155,11 @@ class Provenance(_message.Message):
         prompt: _builtins.str = ...,
         prompt_digest: _builtins.str = ...,
         calibration: _builtins.str = ...,
+        corpus_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "corpus_digest", b"corpus_digest", "line", b"line", "metric", b"metric", "model", b"model", "model_digest", b"model_digest", "name", b"name", "prompt", b"prompt", "prompt_digest", b"prompt_digest", "reference_set", b"reference_set", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

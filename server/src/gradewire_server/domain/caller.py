@@ -1,7 +1,38 @@
-"""Who asks, as far as the server tells callers apart."""
+"""Who asks, as far as the server tells callers apart, and what they may."""
 
 from dataclasses import dataclass
-from typing import Final
+from enum import StrEnum
+from typing import Final, Protocol
+
+
+class Scope(StrEnum):
+    """A kind of work that a token may be good for."""
+
+    SCORE = "score"
+    """Score and ScoreStream with metrics that ask no judge."""
+    PREPARE = "prepare"
+    """References.Prepare."""
+    JUDGE = "judge"
+    """Whatever has a judge work: metrics of a judge, and written synthetic answers."""
+    ADMIN = "admin"
+    """What tells of all tenants together: /metrics over HTTP, where `auth_http` asks for a token."""
+
+
+ALL_SCOPES: Final = frozenset(Scope)
+
+
+class Quota(Protocol):
+    """Tokens of text that a tenant may send, and what of them is left."""
+
+    def take(self, tokens: int) -> float:
+        """Takes `tokens` where so many are left.
+
+        Returns:
+            0.0 where they are taken; else the seconds until they will be there, and nothing is taken.
+        """
+
+    async def wait(self, tokens: int) -> None:
+        """Takes `tokens`, as soon as they are there; who came first gets them first. May be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,10 +42,16 @@ class Caller:
     Attributes:
         key: What tells callers apart: the name of a token's tenant, else the host that a call comes from.
         weight: Its share of the turns beside those of others.
+        namespace: Whose sets, verdicts and cache entries it sees; empty: those of the server's own namespace.
+        scopes: What it may do.
+        quota: How much text it may send; None: as much as it likes.
     """
 
     key: str = ""
     weight: float = 1.0
+    namespace: str = ""
+    scopes: frozenset[Scope] = ALL_SCOPES
+    quota: Quota | None = None
 
 
 LOCAL: Final = Caller()

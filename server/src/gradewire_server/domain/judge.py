@@ -53,11 +53,13 @@ class Choose:
         prompt: What it sees.
         options: Two or more distinct labels, none of which begins with another one ("yes", "no"; "1", "2", "3"). They
             follow the opening (or the turn's begin) behind one blank, or at once where the turn is empty.
+        namespace: Whose verdict it is, set by the ports of a tenant's namespace; empty: the server's own.
     """
 
     model: str
     prompt: JudgePrompt
     options: tuple[str, ...]
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,14 @@ class Generate:
         prompt: What it sees.
         max_tokens: Longest answer.
         stop: Texts that end the answer and are no part of it; the end of the judge's turn always does.
+        namespace: As `Choose.namespace`.
     """
 
     model: str
     prompt: JudgePrompt
     max_tokens: int
     stop: tuple[str, ...] = ()
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

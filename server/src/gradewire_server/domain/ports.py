@@ -1,6 +1,6 @@
 """What scoring and requests ask of the rest of the server: the seam before encoders, judges, stores and lexicon."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -149,8 +149,20 @@ class ReferenceSets(Protocol):
     async def entries_revision(self, reference_set: str) -> str | Failure:
         """Differs once `entries` would answer otherwise, and costs next to nothing; NOT_PREPARED as there."""
 
-    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
-        """Adds entries to a set's corpus, durably; one that is there already changes nothing."""
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
+        """Adds entries to a set's corpus, durably; one that is there already changes nothing.
+
+        Args:
+            reference_set: Name of the set.
+            entries: What to add.
+            seal: What the set was sealed with; another seal, or none where it has one, is INVALID_INPUT.
+        """
+
+    async def seal_of(self, reference_set: str) -> str | Failure:
+        """The digest that a set's corpus is to have for ever; "" where nobody has said."""
+
+    async def seal(self, reference_set: str, digest: str) -> Failure | None:
+        """Says once for all which digest a set's corpus is to have; INVALID_INPUT where another one was said before."""
 
 
 class Lexicon(Protocol):
@@ -172,7 +184,11 @@ class ModelIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything that scoring and requests ask of the rest of the server."""
+    """Everything that scoring and requests ask of the rest of the server.
+
+    Attributes:
+        of_namespace: Makes the ports of a tenant's namespace: the same models, and of what is kept only its own.
+    """
 
     embeddings: Embeddings
     encoders: ModelIndex
@@ -180,3 +196,14 @@ class Ports:
     judge_models: ModelIndex
     reference_sets: ReferenceSets
     lexicon: Lexicon
+    of_namespace: "Callable[[str], Ports] | None" = None
+
+    def within(self, namespace: str) -> "Ports":
+        """The ports of a tenant's namespace.
+
+        Raises:
+            RuntimeError: These know no namespaces; sharing what is kept would be worse.
+        """
+        if self.of_namespace is None:
+            raise RuntimeError("these ports know no namespaces")
+        return self.of_namespace(namespace)

@@ -4,18 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from numpy import int32
-from numpy.typing import NDArray
-from typing_extensions import override
-
-from gradewire_server.domain.needs import Tier
-from gradewire_server.domain.ports import Embeddings, EmbedReply, ModelStatus, TokensReply
-from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.ports import Embeddings, ModelStatus
+from gradewire_server.domain.result import Failure
+from gradewire_server.encoders.answers import EncoderAnswers
 from gradewire_server.encoders.library import ModelLibrary
-from gradewire_server.encoders.replies import failed_sentences, failed_tokens, sentence_reply, tokens_reply
 from gradewire_server.encoders.source import ModelSource
 from gradewire_server.encoders.telemetry import EncoderTelemetry
-from gradewire_server.storage.vector_kind import SENTENCE, WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class Supervisor(Protocol):
         """Looks no more."""
 
 
-class EncoderService(Embeddings):
+class EncoderService(EncoderAnswers):
     """Answers what needs vectors. Lives on the event loop it was made on.
 
     Args:
@@ -61,9 +55,8 @@ class EncoderService(Embeddings):
         preload: Sequence[str],
         supervisor: Supervisor | None = None,
     ) -> None:
-        self.library = library
+        super().__init__(library, telemetry)
         self._source = source
-        self._telemetry = telemetry
         self._preload = preload
         self._supervisor = supervisor
         self._told: dict[str, None] = {}
@@ -82,50 +75,9 @@ class EncoderService(Embeddings):
         for name in self._preload:
             await self.load(name)
 
-    @override
-    async def embed(
-        self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
-    ) -> EmbedReply:
-        loaded = self.library.find(model) or await self.library.load(model)
-        if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
-            return failed_sentences(loaded, len(texts))
-        call = await loaded.encoder.fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s)
-        reply = sentence_reply(call, loaded.encoder.spaces.dims)
-        self._telemetry.answered(call.sources, reply.failures.items())
-        return reply
-
-    @override
-    async def embed_tokens(
-        self,
-        model: str,
-        texts: Sequence[str],
-        tiers: Sequence[Tier],
-        *,
-        layer: int = 0,
-        deadline_s: float | None = None,
-    ) -> TokensReply:
-        loaded = self.library.find(model) or await self.library.load(model)
-        if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
-            return failed_tokens(loaded, len(texts))
-        layers = loaded.encoder.layers
-        if layer != WORDS and layer not in layers:
-            failure = Failure(
-                Status.INVALID_PARAMETER,
-                f"layer: {loaded.status.name} gives token vectors of {', '.join(map(str, layers))}, not of {layer}",
-            )
-            return failed_tokens(failure, len(texts))
-        call = await loaded.encoder.fetch(texts, tiers, kind=layer, deadline_s=deadline_s)
-        reply = await tokens_reply(call, loaded.encoder.spaces.dims)
-        failed = [(position, item) for position, item in enumerate(reply.items) if isinstance(item, Failure)]
-        self._telemetry.answered(call.sources, failed)
-        return reply
-
-    @override
-    async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[int32]] | Failure:
-        loaded = self.library.find(model) or await self.library.load(model)
-        return loaded if isinstance(loaded, Failure) else await loaded.encoder.token_ids(texts)
+    def within(self, namespace: str) -> Embeddings:
+        """The same encoders for a tenant's namespace: what others asked for is neither found nor waited for."""
+        return EncoderAnswers(self.library, self._telemetry, namespace=namespace)
 
     def health(self) -> EncoderHealth:
         """Models as they are now.

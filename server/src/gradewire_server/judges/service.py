@@ -1,7 +1,7 @@
 """The judges of a server: opened when they are first asked, remembered, asked once, bounded and checked."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from typing_extensions import override
@@ -85,6 +85,10 @@ class JudgeService(Judges, ModelIndex):
             return self._counted("generate", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
         return self._counted("generate", await judge.generate(need, deadline_s=deadline_s))
 
+    def within(self, namespace: str) -> Judges:
+        """The same judges for a tenant's namespace: verdicts of others are neither found nor waited for."""
+        return _JudgesOf(self, namespace)
+
     @override
     def statuses(self) -> list[ModelStatus]:
         return self._library.statuses()
@@ -138,3 +142,19 @@ class JudgeService(Judges, ModelIndex):
         else:
             self._telemetry.answered(kind, reply.source, reply.timing)
         return reply
+
+
+class _JudgesOf(Judges):
+    """Asks a service in the name of a namespace, which is a part of what tells verdicts apart."""
+
+    def __init__(self, service: JudgeService, namespace: str) -> None:
+        self._service = service
+        self._namespace = namespace
+
+    @override
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        return await self._service.choose(replace(need, namespace=self._namespace), deadline_s=deadline_s)
+
+    @override
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        return await self._service.generate(replace(need, namespace=self._namespace), deadline_s=deadline_s)

@@ -1,8 +1,8 @@
 """What the handlers of all requests share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import Metric
@@ -49,6 +49,14 @@ class RequestContext:
     def __post_init__(self) -> None:
         planner = Planner(self.ports.encoders, self.ports.judge_models, self.metrics, self.prompts)
         object.__setattr__(self, "planner", planner)
+
+    def within(self, namespace: str) -> Self:
+        """The same over the sets, verdicts and cache entries of a tenant's namespace."""
+        ports = self.ports.within(namespace)
+        view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
+        # Plans depend on specs and models, which all tenants share.
+        object.__setattr__(view, "planner", self.planner)
+        return view
 
     def check_count(self, count: int, path: str) -> None:
         """Raises InvalidRequestError where one message brings too many items or entries."""

@@ -5,7 +5,8 @@ RequestError
  ├─ OverloadedError         too much in flight; says when to come back
  ├─ NothingLoadedError      nothing of what the request asks for is loaded; says what is
  ├─ DeadlineExceededError   the request did not finish in time
- └─ ModelReplacedError      a stream's model was replaced under it; the rest can be sent again on another stream
+ ├─ ModelReplacedError      a stream's model was replaced under it; the rest can be sent again on another stream
+ └─ SetUnavailableError     the store does not say which corpus a set has, and the request insists on one
 
 A failure of one item or of one metric is no error of the request: it is a status of the result.
 """
@@ -49,3 +50,7 @@ class DeadlineExceededError(RequestError):
 
 class ModelReplacedError(RequestError):
     """A model that a stream named in its provenance has been replaced by another; what was sent stands."""
+
+
+class SetUnavailableError(RequestError):
+    """A request insists on a set's corpus, and the store does not answer."""

@@ -1,6 +1,8 @@
 """Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
 
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Final
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
@@ -9,6 +11,9 @@ from gradewire_server.requests.list_models import list_models
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream.score_stream import ScoreStream
+
+_MAX_VIEWS: Final = 4096
+"""Namespaces whose handlers are kept; each takes a few kilobytes."""
 
 
 class Handlers:
@@ -25,10 +30,24 @@ class Handlers:
     def __init__(self, context: RequestContext) -> None:
         self.context = context
         self._score = ScoreHandler(context)
+        self._views: OrderedDict[str, Handlers] = OrderedDict()
+
+    def within(self, namespace: str) -> "Handlers":
+        """The handlers of a tenant's namespace, which share limits, permits and models with these; empty: these."""
+        if not namespace:
+            return self
+        view = self._views.get(namespace)
+        if view is None:
+            view = self._views[namespace] = Handlers(self.context.within(namespace))
+            self._forget_views()
+        self._views.move_to_end(namespace)
+        return view
 
     async def close(self) -> None:
         """Waits for cancelled work to end; call it before the scorer's ports are closed."""
         await self._score.close()
+        for view in self._views.values():
+            await view.close()
 
     async def score(
         self,
@@ -72,6 +91,12 @@ class Handlers:
     ) -> AsyncGenerator[references_pb2.PrepareProgress]:
         """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
         return prepare(self.context, request, deadline_s=deadline_s, caller=caller)
+
+    def _forget_views(self) -> None:
+        """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""
+        idle = [name for name, view in self._views.items() if view._score.idle]  # noqa: SLF001 - of the same class
+        for name in idle[: max(0, len(self._views) - _MAX_VIEWS)]:
+            del self._views[name]
 
     async def list_models(self) -> models_pb2.ListModelsResponse:
         """Models, metrics and limits of this server."""

@@ -8,6 +8,7 @@ from typing import Final
 from gradewire_server.domain.result import Failure, ScoredResult
 from gradewire_server.requests.admission.admission import Admission, Work
 from gradewire_server.requests.replies import ItemReplies
+from gradewire_server.requests.sets.named import NamedSet
 from gradewire_server.scoring import MetricRequest, Scorer
 
 ITEMS_PER_SLICE: Final = 64
@@ -18,13 +19,13 @@ class ItemScoring:
     """The items of one request, and where their results go."""
 
     def __init__(
-        self, scorer: Scorer, replies: ItemReplies, requests: Sequence[MetricRequest | Failure], reference_set: str
+        self, scorer: Scorer, replies: ItemReplies, requests: Sequence[MetricRequest | Failure], named: NamedSet
     ) -> None:
         self._scorer = scorer
         self._replies = replies
         self._requests = requests
-        self._reference_set = reference_set
-        self._corpora = scorer.corpora_of(replies.items, reference_set=reference_set)
+        self._reference_set = named.name
+        self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
 
     async def at_once(self, deadline_s: float) -> None:
         """Scores all items together; what is not computed at `deadline_s`, `time.monotonic()` seconds, is TIMEOUT."""

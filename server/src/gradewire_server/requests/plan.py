@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
+from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
@@ -55,15 +56,27 @@ class MetricPlan:
             return request
         return Failure(Status.INVALID_PARAMETER, f"{self.provenance.name}: {_NO_REQUEST}")
 
-    def provenance_in(self, reference_set: str) -> types_pb2.Provenance:
-        """The provenance in a call with a reference set, which it names where the metric reads answers of it."""
+    @property
+    def counts_prepared(self) -> bool:
+        """Whether its weights are counted over the corpus of the call's reference set."""
+        return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
+
+    def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
+        """The provenance in a call with a reference set, which it names where the metric reads something of it.
+
+        Args:
+            reference_set: Name of the set.
+            corpus_digest: Of its corpus, which is named where the metric counts over it; empty where it is not known.
+        """
         request = self.request
         if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
             return self.provenance
-        named = types_pb2.Provenance(reference_set=reference_set)
+        digest = corpus_digest if self.counts_prepared else ""
+        named = types_pb2.Provenance(reference_set=reference_set, corpus_digest=digest)
         named.MergeFrom(self.provenance)
         parameters = _with_model(request.parameters, named.model)
-        named.line = write_line(request.metric, parameters, named.model_digest, reference_set=reference_set)
+        written = with_digest(reference_set, digest) if digest else reference_set
+        named.line = write_line(request.metric, parameters, named.model_digest, reference_set=written)
         return named
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from gradewire_proto.conventions.reference_sets import name_set
+from gradewire_proto.conventions.reference_sets import name_set, split_pin
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import ReferenceEntry
@@ -13,8 +13,9 @@ from gradewire_server.domain.result import Failure
 from gradewire_server.requests.admission.admission import Work
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
-from gradewire_server.requests.errors import DeadlineExceededError
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.generation import plan_generation
+from gradewire_server.requests.sets.immutable import admit, check_complete, check_whole
 from gradewire_server.requests.yield_budget import YieldBudget
 from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.prepare import entries_per_chunk
@@ -27,6 +28,7 @@ async def prepare(
 
     Raises:
         InvalidRequestError: Names the field at fault.
+        SetUnavailableError: The store does not say what an immutable set holds.
         NothingLoadedError: No metric of the request can be computed here, or the judge is not here that is to write.
         DeadlineExceededError: What was done is kept: the same call again goes on from there.
     """
@@ -35,12 +37,16 @@ async def prepare(
     plans = await context.plan(request.metrics)
     generation = await plan_generation(context, request)
     named = read_reference_set(request.reference_set)
+    if split_pin(named)[1]:
+        raise InvalidRequestError("reference_set", "a name must not end in '@' and 8 or more hex digits, which pin one")
     budget = YieldBudget()
     read = []
     for message in request.entries:
         if budget.is_exceeded_by(message):
             await asyncio.sleep(0)
         read.append(read_entry(message, context.limits))
+    if request.immutable:
+        check_whole(read)
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     progress = references_pb2.PrepareProgress(
@@ -48,6 +54,7 @@ async def prepare(
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
+    seal = await admit(context, request, progress.reference_set, entries)
     refused = len(progress.failures)
     progress.entries_done = refused
     chunks = context.scorer.prepare(
@@ -56,6 +63,7 @@ async def prepare(
         reference_set=progress.reference_set,
         deadline_s=ends_s,
         writing=generation.writing if generation else None,
+        seal=seal,
     )
     kind = ("prepare", *(plan.provenance.name for plan in plans))
     step = entries_per_chunk(writing=generation is not None)
@@ -80,8 +88,10 @@ async def prepare(
             del progress.failures[:]
             del progress.synthetic_answers[:]
             await asyncio.sleep(0)
+    if request.immutable and not (entries and request.expected_digest):
+        progress.corpus_digest = await check_complete(context, progress.reference_set, seal)
     progress.complete = True
-    progress.provenance.extend(plan.provenance_in(progress.reference_set) for plan in plans)
+    progress.provenance.extend(plan.provenance_in(progress.reference_set, progress.corpus_digest) for plan in plans)
     if generation is not None:
         progress.generation.CopyFrom(generation.provenance)
     yield progress

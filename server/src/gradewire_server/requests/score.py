@@ -12,11 +12,12 @@ from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import read_item, read_reference_set
+from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError
 from gradewire_server.requests.item_scoring import ItemScoring
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.requests.replies import ItemReplies
+from gradewire_server.requests.sets.named import find_set
 from gradewire_server.requests.yield_budget import YieldBudget
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,11 @@ class ScoreHandler:
         self._context = context
         self._cancelled: set[asyncio.Task[None]] = set()
 
+    @property
+    def idle(self) -> bool:
+        """Whether no cancelled work is still to end."""
+        return not self._cancelled
+
     async def close(self) -> None:
         """Waits for cancelled work to end."""
         if self._cancelled:
@@ -49,8 +55,10 @@ class ScoreHandler:
         started = time.monotonic()
         context.check_count(len(request.items), "items")
         plans = await context.plan(request.metrics) if request.metrics or request.items else []
-        reference_set = read_reference_set(request.reference_set)
-        reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])
+        named = await find_set(context, request.reference_set, plans)
+        reply = scoring_pb2.ScoreResponse(
+            provenance=[plan.provenance_in(named.name, named.corpus_digest) for plan in plans]
+        )
         if request.items:
             ends_s = started + self._total_s(deadline_s)
             size_bytes = request.ByteSize() if size_bytes is None else size_bytes
@@ -59,7 +67,8 @@ class ScoreHandler:
             interactive = context.admission.is_interactive(work)
             with context.admission.interactive(work, left_s) if interactive else context.admission.large(work, left_s):
                 replies = await self._read_items(request, reply, plans, size_bytes)
-                scoring = ItemScoring(context.scorer, replies, [plan.request for plan in plans], reference_set)
+                requests = [plan.request for plan in plans]
+                scoring = ItemScoring(context.scorer, replies, requests, named)
                 run = scoring.at_once if interactive else partial(scoring.in_slices, context.admission, work)
                 await self._until(ends_s, replies, len(plans), run)
         reply.server_s = time.monotonic() - started

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from google.protobuf.message import Message
 
 from gradewire_proto.v1.types_pb2 import MetricSpec
-from gradewire_server.domain.caller import LOCAL
+from gradewire_server.domain.caller import LOCAL, Scope
 from gradewire_server.rpc.request_log import CallRecord
 from gradewire_server.rpc.telemetry import MethodTelemetry
 
@@ -21,10 +21,12 @@ class Method(Generic[RequestT]):
     Attributes:
         name: ``gradewire.v1.Scoring/Score``.
         request_type: Message class of its requests.
+        scope: What a token must be good for; None: any token will do.
     """
 
     name: str
     request_type: type[RequestT]
+    scope: Scope | None = None
 
 
 class RpcCall:

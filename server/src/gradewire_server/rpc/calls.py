@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
 from gradewire_server.requests.errors import InvalidRequestError, RequestError
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.access.scopes import charge, check_scope, slowed
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
@@ -44,16 +45,21 @@ class Calls:
         lifecycle: Whether calls are taken, and the handlers that they end in.
         telemetry: Prometheus metrics of calls.
         log: Told of each call that has ended.
-        tokens: Any one of them lets a call in; without tokens every call is let in.
+        authentication: Knows the callers; None: every call is let in.
     """
 
     def __init__(
-        self, lifecycle: Lifecycle, telemetry: RpcTelemetry, log: RequestLog, *, tokens: Sequence[str] = ()
+        self,
+        lifecycle: Lifecycle,
+        telemetry: RpcTelemetry,
+        log: RequestLog,
+        *,
+        authentication: Authentication | None = None,
     ) -> None:
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
-        self._authentication = Authentication(tokens)
+        self._authentication = authentication or Authentication()
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
@@ -82,8 +88,9 @@ class Calls:
 
         async def handle(data: bytes, context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
-                handlers = self._lifecycle.handlers()
+                handlers = self._handlers(method, call)
                 handlers.context.admission.check_arrival(call.caller, len(data), call.deadline_s)
+                charge(call.caller, len(data))
                 with handlers.context.admission.bytes.hold(len(data)):
                     reply = await run(handlers, read_message(method, data, call), call)
                     return write_message(reply, handlers.context.limits.max_message_bytes, call)
@@ -100,7 +107,8 @@ class Calls:
 
         async def handle(data: bytes, context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
-                handlers = self._lifecycle.handlers()
+                handlers = self._handlers(method, call)
+                charge(call.caller, len(data))
                 with handlers.context.admission.bytes.hold(len(data)):
                     await send_replies(
                         handlers.context, run(handlers, read_message(method, data, call), call), call, context
@@ -120,13 +128,19 @@ class Calls:
 
         async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
-                handlers = self._lifecycle.handlers()
-                async with aclosing(read_messages(handlers.context, method, messages, call)) as requests:
+                handlers = self._handlers(method, call)
+                paid = slowed(call.caller, messages)
+                async with aclosing(read_messages(handlers.context, method, paid, call)) as requests:
                     await send_replies(handlers.context, run(handlers, requests, call), call, context)
 
             await self._around(method.name, telemetry, context, body)
 
         return grpc.stream_stream_rpc_method_handler(handle)
+
+    def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
+        """What a call ends in: the handlers of its caller's namespace, where its token is good for the method."""
+        check_scope(call.caller, method)
+        return self._lifecycle.handlers().within(call.caller.namespace)
 
     async def _around(
         self,

@@ -2,6 +2,7 @@
 
 RequestError                the rest of its kinds: requests/errors.py
  ├─ UnauthenticatedError    no token, or a wrong one
+ ├─ PermissionDeniedError   a token that is not good for this; names the scope that is needed
  ├─ NotServingError         loading or shutting down; another replica may serve
  └─ InternalError           a defect; the caller gets the request id, the log the details
 """
@@ -21,11 +22,16 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
     RequestError,
+    SetUnavailableError,
 )
 
 
 class UnauthenticatedError(RequestError):
     """The call carries no token of this server's."""
+
+
+class PermissionDeniedError(RequestError):
+    """The call's token is known and not good for what the call asks."""
 
 
 class NotServingError(RequestError):
@@ -53,11 +59,13 @@ ERROR_TABLE: Final[Mapping[type[RequestError], ErrorRow]] = MappingProxyType(
     {
         InvalidRequestError: ErrorRow(grpc.StatusCode.INVALID_ARGUMENT, retry_helps=False),
         UnauthenticatedError: ErrorRow(grpc.StatusCode.UNAUTHENTICATED, retry_helps=False),
+        PermissionDeniedError: ErrorRow(grpc.StatusCode.PERMISSION_DENIED, retry_helps=False),
         OverloadedError: ErrorRow(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_helps=True),
         NothingLoadedError: ErrorRow(grpc.StatusCode.FAILED_PRECONDITION, retry_helps=False),
         DeadlineExceededError: ErrorRow(grpc.StatusCode.DEADLINE_EXCEEDED, retry_helps=False),
         NotServingError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
         ModelReplacedError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
+        SetUnavailableError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
         InternalError: ErrorRow(grpc.StatusCode.INTERNAL, retry_helps=False),
     }
 )

@@ -10,7 +10,7 @@ import json
 import logging
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from gradewire_server.rpc.access.http import why_refused
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.settings.transport import Tls
 
@@ -67,7 +69,7 @@ class HttpSide:
         registry: What /metrics shows.
         lifecycle: What /healthz and /readyz show.
         tls: Where given, connections are encrypted.
-        may_ask: Says whether a request may have an answer; all may where it is not given.
+        authentication: Knows whose token may read /metrics; None: everybody may.
 
     Raises:
         OSError: The port cannot be had.
@@ -81,11 +83,11 @@ class HttpSide:
         registry: CollectorRegistry,
         lifecycle: Lifecycle,
         tls: ssl.SSLContext | None = None,
-        may_ask: Callable[[Request], bool] = lambda _: True,
+        authentication: Authentication | None = None,
     ) -> None:
         self._registry = registry
         self._lifecycle = lifecycle
-        self._may_ask = may_ask
+        self._authentication = authentication
         self._asking: dict[asyncio.StreamWriter, None] = {}  # the oldest first
         self._open = 0
         listening: Future[int] = Future()
@@ -185,11 +187,10 @@ class HttpSide:
             raise _ProblemError(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PATHS)}")
         if request.method not in {"GET", "HEAD"}:
             raise _ProblemError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes GET and HEAD", "Allow: GET, HEAD")
-        if not self._may_ask(request):
-            raise _ProblemError(
-                HTTPStatus.UNAUTHORIZED, "'Authorization: Bearer TOKEN' is needed", "WWW-Authenticate: Bearer"
-            )
         if path == "/metrics":
+            refusal = why_refused(self._authentication, request.headers.get("authorization", ""))
+            if refusal is not None:
+                return Reply(HTTPStatus(refusal[0]), _json(refusal[1]), headers=("WWW-Authenticate: Bearer",))
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
             return Reply(HTTPStatus.OK, encode(self._registry), content_type)
         if path == "/healthz":

@@ -9,6 +9,8 @@ from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.access.health import HealthGate
+from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
 from gradewire_server.rpc.resets import OPTIONS as RESET_OPTIONS
@@ -34,14 +36,25 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
     max_message_bytes: int,
     arrivals: Arrivals,
     tls: Tls | None = None,
+    authentication: Authentication | None = None,
 ) -> tuple[aio.Server, int]:
     """Starts listening on `address` (HOST:PORT); returns the server and its port.
+
+    Args:
+        address: Where to listen.
+        handlers: Of our services.
+        lifecycle: Says what health answers.
+        max_message_bytes: Of requests and replies.
+        arrivals: Counts calls that come and that are reset.
+        tls: None: in the clear.
+        authentication: Asked about calls of health and reflection; None: these are open to all.
 
     Raises:
         BindError: The address is taken or not ours.
         OSError: A PEM file cannot be read.
     """
     server = aio.server(
+        interceptors=() if authentication is None else (HealthGate(authentication),),
         options=[
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
@@ -52,7 +65,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
             ("grpc.server.max_pending_requests", 64),
             ("grpc.server.max_pending_requests_hard_limit", 96),
             *RESET_OPTIONS,
-        ]
+        ],
     )
     names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
     foreign = foreign_handlers(lifecycle.health, names, arrivals)

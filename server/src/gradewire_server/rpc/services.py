@@ -8,7 +8,9 @@ import grpc
 
 from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.access.scopes import check_generation, check_judges
 from gradewire_server.rpc.call import Method, RpcCall
 from gradewire_server.rpc.calls import Calls
 
@@ -17,13 +19,15 @@ def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
     """The method handlers of all our services, as gRPC wants them."""
     services: Mapping[str, Mapping[str, grpc.RpcMethodHandler[Any, Any]]] = {
         SCORING: {
-            "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest), _score),
+            "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE), _score),
             "ScoreStream": calls.bidirectional(
-                Method(f"{SCORING}/ScoreStream", scoring_pb2.ScoreStreamRequest), _score_stream
+                Method(f"{SCORING}/ScoreStream", scoring_pb2.ScoreStreamRequest, Scope.SCORE), _score_stream
             ),
         },
         REFERENCES: {
-            "Prepare": calls.server_stream(Method(f"{REFERENCES}/Prepare", references_pb2.PrepareRequest), _prepare)
+            "Prepare": calls.server_stream(
+                Method(f"{REFERENCES}/Prepare", references_pb2.PrepareRequest, Scope.PREPARE), _prepare
+            )
         },
         MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), _list)},
     }
@@ -33,6 +37,7 @@ def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
 async def _score(handlers: Handlers, request: scoring_pb2.ScoreRequest, call: RpcCall) -> scoring_pb2.ScoreResponse:
     call.saw_items(len(request.items))
     call.saw_metrics(request.metrics)
+    check_judges(handlers.context, call.caller, request.metrics)
     return await handlers.score(
         request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller
     )
@@ -45,6 +50,7 @@ async def _score_stream(
         async for request in requests:
             if request.WhichOneof("kind") == "config":
                 call.saw_metrics(request.config.metrics)
+                check_judges(handlers.context, call.caller, request.config.metrics, "config.metrics")
             else:
                 call.saw_items(len(request.items.items))
             yield request
@@ -62,6 +68,8 @@ def _prepare(
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     call.saw_items(len(request.entries))
     call.saw_metrics(request.metrics)
+    check_judges(handlers.context, call.caller, request.metrics)
+    check_generation(call.caller, request)
     return handlers.prepare(request, deadline_s=call.deadline_s, caller=call.caller)
 
 

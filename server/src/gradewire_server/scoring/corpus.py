@@ -1,11 +1,13 @@
 """Counts the corpora that weights of rare words are taken from: a request's references, or a prepared set's.
 
-What was counted of a set is remembered until the set grows, so that the next request costs one look at the store.
+A prepared corpus is known by its digest. Digest and counts are remembered until the set grows, so that the next request
+costs one look at the store; a call goes on with the corpus that it began with.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -16,6 +18,7 @@ from gradewire_server.domain.ports import Ports
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.metrics.overlap.cider_ngrams import document_frequencies
+from gradewire_server.scoring.corpus_digests import CorpusDigests
 from gradewire_server.scoring.corpus_entries import count_tokens, distinct_references, entry_of, name_of
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
@@ -24,7 +27,8 @@ _OFF_LOOP_ENTRIES: Final = 512
 _OFF_LOOP_CHARS: Final = 8_000
 """Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
-_Key: TypeAlias = tuple[str, CorpusStatistics]
+_Key: TypeAlias = tuple[str, str, CorpusStatistics]
+"""Namespace, set, and what is counted."""
 
 _UNNAMED: Final = Failure(
     Status.NOT_PREPARED,
@@ -42,32 +46,54 @@ _NO_QUESTION: Final = Failure(
 
 
 class Corpora:
-    """The prepared corpora of a process. Belongs to one event loop.
+    """The prepared corpora of a process, as one namespace sees them. Belongs to one event loop.
 
     Args:
         ports: Keep the sets and know the tokens of models.
     """
 
+    _namespace = ""
+
     def __init__(self, ports: Ports) -> None:
-        self._reference_sets = ports.reference_sets
         self._embeddings = ports.embeddings
+        self._digests = CorpusDigests(ports.reference_sets)
         self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
-    async def of_set(self, reference_set: str, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        """The frequencies in a prepared set as it is now; NOT_PREPARED where there is none."""
+    def within(self, ports: Ports, namespace: str) -> "Corpora":
+        """Those of a tenant's namespace, of which `ports` are; what is remembered is bounded for all together."""
+        view = copy(self)
+        view._embeddings = ports.embeddings  # noqa: SLF001 - of the same class
+        view._digests = self._digests.within(ports.reference_sets, namespace)  # noqa: SLF001 - as above
+        view._namespace = namespace  # noqa: SLF001 - as above
+        return view
+
+    async def digest_of(self, reference_set: str) -> str | Failure:
+        """32 hex digits over the entries of a prepared set as it is now; NOT_PREPARED where there is none."""
+        return await self._digests.of_set(reference_set) if reference_set else _UNNAMED
+
+    async def of_set(
+        self, reference_set: str, need: CorpusStatistics, digest: str = ""
+    ) -> DocumentFrequencies | Failure:
+        """The frequencies in a prepared set; NOT_PREPARED where there is none.
+
+        Args:
+            reference_set: Name of the set.
+            need: What is counted.
+            digest: Of the corpus that is meant, as `digest_of` gave it; empty: the set as it is now.
+        """
         if not reference_set:
             return _UNNAMED
-        key = (reference_set, need)
-        revision = await self._reference_sets.entries_revision(reference_set)
-        if isinstance(revision, Failure):
-            return revision
+        meant = digest or await self._digests.of_set(reference_set)
+        if isinstance(meant, Failure):
+            return meant
+        key = (self._namespace, reference_set, need)
         known = self._known.get(key)
-        if known is not None and known[0] == revision:
+        if known is not None and known[0] == meant:
             self._known.move_to_end(key)
             return known[1]
         # The work belongs to the process: a request that gives up must not make the next one begin anew.
-        return await self._counting.result((key, revision), partial(self._count_set, key, revision))
+        return await self._counting.result((key, meant), partial(self._count_set, self._digests, key, meant))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
@@ -93,19 +119,18 @@ class Corpora:
             )
         )
 
-    async def _count_set(self, key: _Key, revision: str) -> DocumentFrequencies | Failure:
-        reference_set, need = key
-        # `revision` was read before the entries: a set that grows meanwhile is counted again by the next request.
-        entries = await self._reference_sets.entries(reference_set)
+    async def _count_set(self, digests: CorpusDigests, key: _Key, digest: str) -> DocumentFrequencies | Failure:
+        _, reference_set, need = key
+        entries = await digests.entries(reference_set, digest)
         if isinstance(entries, Failure):
             return entries
         counted = await self.count(reference_set, entries, need)
         if isinstance(counted, DocumentFrequencies):
-            self._remember(key, revision, counted)
+            self._remember(key, digest, counted)
         return counted
 
-    def _remember(self, key: _Key, revision: str, counted: DocumentFrequencies) -> None:
-        self._known[key] = revision, counted
+    def _remember(self, key: _Key, digest: str, counted: DocumentFrequencies) -> None:
+        self._known[key] = digest, counted
         self._known.move_to_end(key)
         terms = sum(len(each.counts) for _, each in self._known.values())
         while terms > MAX_REMEMBERED_TERMS and len(self._known) > 1:
@@ -120,19 +145,21 @@ class RequestCorpora:
         corpora: Of the process.
         items: All items of the request, the same whatever their order.
         reference_set: Of the request; empty without.
+        digest: Of its corpus as it was when the call began; empty: as it is now.
     """
 
-    def __init__(self, corpora: Corpora, items: Sequence[Item], *, reference_set: str) -> None:
+    def __init__(self, corpora: Corpora, items: Sequence[Item], *, reference_set: str, digest: str = "") -> None:
         self._corpora = corpora
         self._items = items
         self._reference_set = reference_set
+        self._digest = digest
         self._lock = asyncio.Lock()
         self._found: dict[CorpusStatistics, DocumentFrequencies | Failure] = {}
 
     async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
         """Answers a need."""
         if need.corpus is Corpus.PREPARED:
-            return await self._corpora.of_set(self._reference_set, need)
+            return await self._corpora.of_set(self._reference_set, need, self._digest)
         async with self._lock:
             if need not in self._found:
                 self._found[need] = await self._count(need)

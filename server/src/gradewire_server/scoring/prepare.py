@@ -55,9 +55,10 @@ class Preparer:
         reference_set: Name of the set.
         deadline_s: In `time.monotonic()` seconds, or None.
         writing: How synthetic answers are written that are missing; None: they are not.
+        seal: What the set was sealed with; empty: it is not.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what to prepare and where, and three things of which two have defaults
         self,
         ports: Ports,
         metrics: Sequence[Preparing],
@@ -65,8 +66,10 @@ class Preparer:
         reference_set: str,
         deadline_s: float | None,
         writing: Writing | None = None,
+        seal: str = "",
     ) -> None:
         self._ports = ports
+        self._seal = seal
         self._metrics = metrics
         self._reference_set = reference_set
         self._deadline_s = deadline_s
@@ -139,12 +142,14 @@ class Preparer:
             self._counts.stored += len(chunk[index].synthetic_answers)
 
     async def _store_corpus(self, chunk: Sequence[ReferenceEntry]) -> Failure | None:
-        """Adds the chunk to the set's corpus, where a metric reads one."""
+        """Adds the chunk to the set's corpus, where a metric reads one or the set is sealed."""
         metrics = [metric for metric in self._metrics if not isinstance(metric, Failure)]
-        if all(values.corpus is not Corpus.PREPARED for _, values in metrics):
+        if not self._seal and all(values.corpus is not Corpus.PREPARED for _, values in metrics):
             return None
         entries = entries_of((entry.question, entry.references) for entry in chunk)
-        return await self._ports.reference_sets.store_entries(self._reference_set, entries) if entries else None
+        if not entries:
+            return None
+        return await self._ports.reference_sets.store_entries(self._reference_set, entries, seal=self._seal)
 
     async def _store_one(self, entry: ReferenceEntry) -> Failure | None:
         failure = check_references(entry.references) or check_synthetic(entry.references, entry.synthetic_answers)

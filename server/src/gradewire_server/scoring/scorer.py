@@ -36,12 +36,22 @@ class MetricRequest:
 
 
 class Scorer:
-    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once."""
+    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once.
 
-    def __init__(self, ports: Ports) -> None:
+    Args:
+        ports: Answer what metrics need.
+        corpora: The prepared corpora behind these ports; None: made here.
+        turns: Of bulk work on the event loop; None: made here.
+    """
+
+    def __init__(self, ports: Ports, corpora: Corpora | None = None, turns: LoopTurns | None = None) -> None:
         self._ports = ports
-        self._corpora = Corpora(ports)
-        self._turns = LoopTurns()
+        self._corpora = corpora or Corpora(ports)
+        self._turns = turns or LoopTurns()
+
+    def within(self, ports: Ports, namespace: str) -> "Scorer":
+        """The same over the ports of a tenant's namespace; what is remembered of corpora has one bound for all."""
+        return Scorer(ports, self._corpora.within(ports, namespace), self._turns)
 
     async def score(  # noqa: PLR0913 - what to score and whom to tell, and three things that have defaults
         self,
@@ -65,7 +75,7 @@ class Scorer:
             reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             judge_deadline_s: Likewise for what judges say; None: the same.
-            corpora: Where metrics count the request's corpus; None: over these items.
+            corpora: Of the request; None: these items, and the prepared corpus as it is now.
             emit: Called with each result; must not block.
         """
 
@@ -89,11 +99,21 @@ class Scorer:
         )
         await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
-    def corpora_of(self, items: Sequence[Item], *, reference_set: str) -> RequestCorpora:
-        """The corpora of a request whose items are scored in several parts."""
-        return RequestCorpora(self._corpora, items, reference_set=reference_set)
+    def corpora_of(self, items: Sequence[Item], *, reference_set: str, corpus_digest: str = "") -> RequestCorpora:
+        """The corpora of a request whose items may be scored in several parts.
 
-    def prepare(
+        Args:
+            items: All of them.
+            reference_set: Of the request; empty without.
+            corpus_digest: Of the prepared corpus that is meant, as `corpus_digest` gave it; empty: as it is now.
+        """
+        return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
+
+    async def corpus_digest(self, reference_set: str) -> str | Failure:
+        """32 hex digits over the corpus of a prepared set as it is now; NOT_PREPARED where it has none."""
+        return await self._corpora.digest_of(reference_set)
+
+    def prepare(  # noqa: PLR0913 - what to prepare and where, and three things that have defaults
         self,
         entries: Sequence[ReferenceEntry],
         requests: Sequence[MetricRequest | Failure],
@@ -101,15 +121,18 @@ class Scorer:
         reference_set: str,
         deadline_s: float | None = None,
         writing: Writing | None = None,
+        seal: str = "",
     ) -> AsyncGenerator[PreparedChunk]:
         """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.
 
         Has a judge write the synthetic answers that are missing, where `writing` says how. Yields progress after each
         chunk of entries, and within one as the judge writes; what was done stays done when the caller stops. The same
-        content again computes nothing.
+        content again computes nothing. A set that was sealed gets a corpus whatever the metrics, and no other entries.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
-        preparer = Preparer(self._ports, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing)
+        preparer = Preparer(
+            self._ports, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing, seal=seal
+        )
         return preparer.run(entries)
 
 

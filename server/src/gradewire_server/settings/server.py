@@ -127,6 +127,9 @@ def _check(given: Mapping[str, Any]) -> None:
         raise SettingsError("tls_client_ca needs tls_cert and tls_key")
     if given["http_tls"] and given["tls_cert"] is None:
         raise SettingsError("http_tls needs tls_cert and tls_key")
+    for name in ("auth_health", "auth_http"):
+        if given[name] and not given["auth_tokens"] and given["auth_tokens_file"] is None:
+            raise SettingsError(f"{name} needs tokens: set auth_tokens or auth_tokens_file")
     if given["default_deadline_s"] > given["max_deadline_s"]:
         raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
     if "triton" in backends and find_spec("tritonclient") is None:

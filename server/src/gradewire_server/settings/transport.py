@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import Count, OptionalPath, Port, Seconds, Secrets
+from gradewire_server.settings.types import Count, OptionalPath, Port, Seconds, Tokens
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -45,8 +45,25 @@ class ListenConfig:
     """A caller whose deadline ends before the answer resets its call as well."""
     tls: Tls | None = None
     auth_tokens: Annotated[
-        Secrets, Setting("auth_tokens", "Bearer tokens, one of which every call must carry; none: no check.")
+        Tokens,
+        Setting("auth_tokens", "Bearer tokens, one of which every call must carry; none here and in a file: no check."),
     ] = field(default=(), repr=False)
+    auth_tokens_file: Annotated[
+        OptionalPath,
+        Setting(
+            "auth_tokens_file", "TOML file with a table for each tenant: tokens, namespace, scopes, weight, quota."
+        ),
+    ] = None
+    """Read again when it changes."""
+    auth_health: Annotated[
+        bool, Setting("auth_health", "Health and reflection over gRPC need a token too, any that the server knows.")
+    ] = False
+    auth_http: Annotated[bool, Setting("auth_http", "/metrics over HTTP needs a token with the scope admin.")] = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every call is let in, as far as tokens go."""
+        return not self.auth_tokens and self.auth_tokens_file is None
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

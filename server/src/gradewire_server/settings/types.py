@@ -10,6 +10,11 @@ from pydantic_settings import NoDecode
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
+_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
+_OPEN_DOOR: Final = (
+    "holds an empty token, which would leave the server open to anybody: give a token that is not blank, or "
+    "leave the setting out"
+)
 
 
 class _ByteUnits:
@@ -32,6 +37,22 @@ def _split(value: Any) -> Any:
     return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
 
 
+def _split_tokens(value: Any) -> Any:
+    """As `_split`; a text must hold a token: a secret that turned out empty must not leave the server open."""
+    found = _split(value)
+    if isinstance(value, str) and not found:
+        raise ValueError(_OPEN_DOOR)
+    return found
+
+
+def _check_tokens(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not token.strip() for token in tokens):
+        raise ValueError(_OPEN_DOOR)
+    if any(_TOKEN.fullmatch(token) is None for token in tokens):
+        raise ValueError("a token is 1 to 1024 printable ASCII characters without blanks, which a header can carry")
+    return tokens
+
+
 def _blank_is_empty(value: Any) -> Any:
     return "" if isinstance(value, str) and not value.strip() else value
 
@@ -50,7 +71,7 @@ EXPANDED: Final = AfterValidator(_expand)
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Secret = Annotated[str, BeforeValidator(_blank_is_empty), HIDDEN]
-Secrets = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), HIDDEN]
+Tokens = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_tokens), AfterValidator(_check_tokens), HIDDEN]
 OptionalPath = Annotated[Path | None, BeforeValidator(blank_is_none)]
 Directory = Annotated[Path, EXPANDED]
 OptionalDirectory = Annotated[Path | None, BeforeValidator(blank_is_none), EXPANDED]

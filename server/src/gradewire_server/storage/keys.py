@@ -70,7 +70,7 @@ class KeySpace:
 class ModelSpaces:
     """Names of one model's entries, and the length of its vectors."""
 
-    __slots__ = ("_make", "_spaces", "dims", "sentence")
+    __slots__ = ("_digest", "_make", "_prefix", "_spaces", "dims", "sentence")
 
     @classmethod
     def of_model(cls, namespace: str, model: BuiltModel) -> Self:
@@ -79,9 +79,14 @@ class ModelSpaces:
 
     def __init__(self, *, namespace: str, digest: str, prefix: str, dims: int) -> None:
         self.dims = dims
+        self._digest, self._prefix = digest, prefix
         self._make = partial(KeySpace, namespace=namespace, model_digest=digest, input_prefix=prefix)
         self.sentence = self._make(kind=EntryKind.SENTENCE)
         self._spaces = {SENTENCE: self.sentence}
+
+    def within(self, namespace: str) -> "ModelSpaces":
+        """The same model's entries in another namespace."""
+        return ModelSpaces(namespace=namespace, digest=self._digest, prefix=self._prefix, dims=self.dims)
 
     def of(self, kind: VectorKind) -> KeySpace:
         """Names of the entries that hold `kind`."""

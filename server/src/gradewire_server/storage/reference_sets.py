@@ -15,15 +15,19 @@ from typing import Final
 
 from typing_extensions import override
 
+from gradewire_proto.conventions.reference_sets import entry_name, entry_payload
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries
 from gradewire_server.domain.ports import ReferenceSets
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.storage.keys import FORMAT_VERSION, HASH_BYTES
-from gradewire_server.storage.prepared import PreparedStore, packed, payload_of
+from gradewire_server.storage.prepared import TAKEN, PreparedStore, packed, payload_of
 
 MAX_ENTRIES_PER_SET: Final = 1_000_000
 _OFF_LOOP_ENTRIES: Final = 1000
 _log = logging.getLogger(__name__)
+_DAMAGED_SEAL: Final = Failure(
+    Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
+)
 
 _NOT_PREPARED: Final = Failure(
     Status.NOT_PREPARED,
@@ -47,6 +51,7 @@ class StoredReferenceSets(ReferenceSets):
         self._store = store
         self._answer_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:prepared:".encode()
         self._corpus_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:corpus:".encode()
+        self._seal_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:seal:".encode()
 
     @override
     async def prepared_answers(
@@ -86,8 +91,16 @@ class StoredReferenceSets(ReferenceSets):
         return _DAMAGED if entries is None else entries
 
     @override
-    async def store_entries(self, reference_set: str, entries: ReferenceEntries) -> Failure | None:
+    async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
         group = self._corpus_group(reference_set)
+        sealed = await self.seal_of(reference_set)
+        if isinstance(sealed, Failure):
+            return sealed
+        if sealed != seal:
+            return Failure(
+                Status.INVALID_INPUT,
+                f"reference_set: {reference_set!r} is immutable{f' ({sealed})' if sealed else ''}; use another name",
+            )
         count = await self._store.member_count(group)
         if isinstance(count, Failure):
             return count
@@ -98,10 +111,35 @@ class StoredReferenceSets(ReferenceSets):
             )
         values = {}
         for question, references in entries:
-            payload = json.dumps([question, *references], ensure_ascii=False).encode()
-            name = blake2b(payload, digest_size=HASH_BYTES).digest()
+            payload = entry_payload(question, references)
+            name = entry_name(payload)
             values[name] = packed(group + name, payload)
         return await self._store.add_members(group, values)
+
+    @override
+    async def seal_of(self, reference_set: str) -> str | Failure:
+        key = self._seal_key(reference_set)
+        found = await self._store.read([key])
+        if isinstance(found, Failure):
+            return found
+        payload = payload_of(key, found[0])
+        if payload is None:
+            return "" if found[0] is None else _DAMAGED_SEAL
+        return payload.decode()
+
+    @override
+    async def seal(self, reference_set: str, digest: str) -> Failure | None:
+        key = self._seal_key(reference_set)
+        failure = await self._store.write({key: packed(key, digest.encode())})
+        if failure is TAKEN:
+            return Failure(
+                Status.INVALID_INPUT,
+                f"reference_set: {reference_set!r} is immutable with other content; use another name",
+            )
+        return failure
+
+    def _seal_key(self, reference_set: str) -> bytes:
+        return self._seal_prefix + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
 
     def _answer_key(self, reference_set: str, question: str, reference: str) -> bytes:
         state = blake2b(digest_size=HASH_BYTES)

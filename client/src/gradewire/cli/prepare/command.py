@@ -51,6 +51,11 @@ The same references again compute nothing, and after a break the same command go
 @metric_options
 @generate_options
 @connection_options
+@click.option(
+    "--immutable",
+    is_flag=True,
+    help="The set is to have these references and never others; prints NAME@DIGEST, which --reference-set takes.",
+)
 @click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:
@@ -81,7 +86,7 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
             click.echo(f"{out}: {told}", err=True)
     if not options["quiet"]:
         _print_report(found, report, problems)
-    click.echo(report.reference_set)
+    click.echo(report.pinned)
     if problems:
         ctx.exit(EXIT_ROWS_FAILED)
 
@@ -121,6 +126,7 @@ async def _prepared(
                 synthetic=named.synthetic or ("prepared" if prepared else "none"),
                 model=named.model,
                 generate=generation or False,
+                immutable=options["immutable"],
                 deadline_s=deadline_s,
                 progress=tell,
             )

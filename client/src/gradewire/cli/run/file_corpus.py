@@ -17,6 +17,7 @@ from gradewire.cli.run.file_references import FileReferences
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, choose_metrics
 from gradewire.preparation import name_entries
+from gradewire_proto.conventions.reference_sets import split_pin
 
 # Parameters that name a corpus: of cider, of bertscore.
 _CORPUS_PARAMETERS = ("corpus", "idf")
@@ -49,7 +50,7 @@ async def with_file_corpus(
         raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
     entries = FileReferences.read(source).entries
     # A line of this file names the file's own set, which another store or server may not have.
-    if chosen.reference_set and chosen.reference_set != name_entries(entries):
+    if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
     with progress("counting references", len(entries), quiet=quiet) as shown:
         report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done))
@@ -60,7 +61,8 @@ async def with_file_corpus(
             f"{left_out} (reference set {report.reference_set})",
             err=True,
         )
-    return choose_metrics(metrics, MetricDefaults(reference_set=report.reference_set))
+    # A line may insist on the corpus that the file had when it was written.
+    return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or report.reference_set))
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path) -> None:

@@ -18,6 +18,8 @@ from gradewire_server.storage.telemetry import StorageTelemetry
 from gradewire_server.storage.write_behind import WriteBehind
 
 _NO_DIMS = 0  # a verdict is no vector
+_MAX_SPACES = 4096
+"""Of namespaces and judges; one is made again in a few microseconds."""
 _OFF_LOOP_CHARACTERS = 64_000
 """Length of a prompt from which hashing it takes longer than a change of thread."""
 
@@ -36,7 +38,7 @@ class VerdictCache:
         lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
         second: The second level, or None; closed by its owner.
         telemetry: Counts what was not written.
-        namespace: See `CacheConfig.namespace`.
+        namespace: Of needs that name none; see `CacheConfig.namespace`.
         max_pending_writes: See `CacheConfig`.
     """
 
@@ -52,7 +54,7 @@ class VerdictCache:
         self._lru = lru
         self._second = second
         self._namespace = namespace
-        self._spaces: dict[str, KeySpace] = {}
+        self._spaces: dict[tuple[str, str], KeySpace] = {}
         self._writer = (
             WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
         )
@@ -94,10 +96,13 @@ class VerdictCache:
             await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
-        space = self._spaces.get(judge.digest)
+        owner = need.namespace or self._namespace, judge.digest
+        space = self._spaces.get(owner)
         if space is None:
-            space = KeySpace(namespace=self._namespace, model_digest=judge.digest, kind=EntryKind.VERDICT)
-            self._spaces[judge.digest] = space
+            if len(self._spaces) >= _MAX_SPACES:
+                self._spaces.clear()
+            space = KeySpace(namespace=owner[0], model_digest=owner[1], kind=EntryKind.VERDICT)
+            self._spaces[owner] = space
         (name,) = space.hashes([canonical(need, judge.precision)])
         return VerdictKey(name, space.stored(name))
 

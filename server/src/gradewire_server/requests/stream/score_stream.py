@@ -12,9 +12,10 @@ from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import read_item, read_reference_set
+from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.replies import log_internal
+from gradewire_server.requests.sets.named import NamedSet, find_set
 from gradewire_server.requests.stream.outbox import OpenItem, Outbox
 from gradewire_server.requests.yield_budget import YieldBudget
 
@@ -41,7 +42,7 @@ class ScoreStream:
         self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []
         self._metric_names: list[str] = []
-        self._reference_set = ""
+        self._set = NamedSet("")
         self._diagnostics = True
         self._index = 0
         self._message_index = 0
@@ -83,11 +84,12 @@ class ScoreStream:
         if first.WhichOneof("kind") != "config":
             raise InvalidRequestError("config", "the first message of a stream must set it")
         plans = self._plans = await self._context.plan(first.config.metrics, "config.metrics")
-        self._reference_set = read_reference_set(first.config.reference_set, "config.reference_set")
+        named = self._set = await find_set(self._context, first.config.reference_set, plans, "config.reference_set")
         self._requests = [plan.streamed() for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
         self._diagnostics = not first.config.omit_diagnostics
-        return scoring_pb2.ScoreStreamResponse(provenance=[plan.provenance_in(self._reference_set) for plan in plans])
+        provenance = [plan.provenance_in(named.name, named.corpus_digest) for plan in plans]
+        return scoring_pb2.ScoreStreamResponse(provenance=provenance)
 
     async def _read(self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]) -> None:
         """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
@@ -143,7 +145,10 @@ class ScoreStream:
                 await self._context.scorer.score(
                     items,
                     self._requests,
-                    reference_set=self._reference_set,
+                    reference_set=self._set.name,
+                    corpora=self._context.scorer.corpora_of(
+                        items, reference_set=self._set.name, corpus_digest=self._set.corpus_digest
+                    ),
                     deadline_s=self._until_s(deadlines.default_s),
                     judge_deadline_s=self._until_s(deadlines.judge_s),
                     emit=emit,
