@@ -52,9 +52,10 @@ down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
 validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart, alerts and dashboard through hadolint, Compose, Helm, schemas, promtool
 	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
 
+# Three workers on two cores: a third of a test's time is waiting.
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not alone"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2

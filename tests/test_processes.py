@@ -6,10 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
-import pytest
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
@@ -147,22 +147,25 @@ def test_children_end_with_their_test_and_hear_ctrl_c_in_the_background(tmp_path
     assert not any(map(runs, pids))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "variables", "marker"),
-    [
-        (["--timeout=60"], {}, ""),
-        ([], {"PYTEST_TIMEOUT": "60"}, ""),
-        ([], {}, "@pytest.mark.timeout(timeout=60)"),
-        ([], {}, "@pytest.mark.timeout(timeout=60, func_only=True)"),
-        (["--timeout=0"], {}, ""),
-    ],
-)
-def test_a_child_may_run_for_as_long_as_pytest_timeout_lets_its_test(
-    tmp_path: Path, arguments: list[str], variables: dict[str, str], marker: str
-) -> None:
-    tests = LONGER_THAN_THE_SETTING.format(marker=marker)
-    done = inner_pytest(tmp_path, tests, *arguments, limit_s=0.1, **variables)
-    assert "1 passed" in done.stdout, done.stdout
+def test_a_child_may_run_for_as_long_as_pytest_timeout_lets_its_test(tmp_path: Path) -> None:
+    def run(case: tuple[int, list[str], dict[str, str], str]) -> str:
+        number, arguments, variables, marker = case
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        tests = LONGER_THAN_THE_SETTING.format(marker=marker)
+        return inner_pytest(folder, tests, *arguments, limit_s=0.1, **variables).stdout
+
+    cases: list[tuple[int, list[str], dict[str, str], str]] = [
+        (0, ["--timeout=60"], {}, ""),
+        (1, [], {"PYTEST_TIMEOUT": "60"}, ""),
+        (2, [], {}, "@pytest.mark.timeout(timeout=60)"),
+        (3, [], {}, "@pytest.mark.timeout(timeout=60, func_only=True)"),
+        (4, ["--timeout=0"], {}, ""),
+    ]
+    # At the same time: each of them waits for seconds.
+    with ThreadPoolExecutor(len(cases)) as pool:
+        for case, printed in zip(cases, pool.map(run, cases), strict=True):
+            assert "1 passed" in printed, (case, printed)
 
 
 def test_a_test_whose_child_was_killed_fails_whatever_it_makes_of_it(tmp_path: Path) -> None:
