@@ -12,6 +12,7 @@ from gradewire_server.requests.convert import read_item, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.requests.replies import ItemReplies
+from gradewire_server.requests.reply_size import ReplySize
 from gradewire_server.requests.yield_budget import YieldBudget
 
 _log = logging.getLogger(__name__)
@@ -47,9 +48,13 @@ class ScoreHandler:
         reference_set = read_reference_set(request.reference_set)
         reply = scoring_pb2.ScoreResponse(provenance=[plan.provenance_in(reference_set) for plan in plans])
         if request.items:
+            size = ReplySize(context.limits.max_message_bytes, len(request.items), reply.ByteSize())
+            size.check_room_for([plan.request for plan in plans])
             with context.admission.items.hold(len(request.items)):
-                replies = await self._read_items(request, reply, plans, size_bytes)
+                replies = await self._read_items(request, reply, plans, size, size_bytes)
+                size.check()
                 await self._score_items(replies, plans, reference_set, started + self._total_s(deadline_s))
+                size.check()
         reply.server_s = time.monotonic() - started
         return reply
 
@@ -62,6 +67,7 @@ class ScoreHandler:
         request: scoring_pb2.ScoreRequest,
         reply: scoring_pb2.ScoreResponse,
         plans: list[MetricPlan],
+        size: ReplySize,
         size_bytes: int | None,
     ) -> ItemReplies:
         """Reads the items and makes room for their results."""
@@ -71,6 +77,7 @@ class ScoreHandler:
         replies = ItemReplies(
             reply.items,
             [plan.provenance.name for plan in plans],
+            size,
             diagnostics=not request.omit_diagnostics,
             count_result=context.count_result,
         )
@@ -99,6 +106,7 @@ class ScoreHandler:
                 emit=replies.emit,
             )
         )
+        replies.on_overflow = scoring.cancel  # its results would go nowhere
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
@@ -106,7 +114,7 @@ class ScoreHandler:
                 self._cancel(scoring)
         if scoring in self._cancelled:
             replies.close(_LATE)
-        else:
+        elif not scoring.cancelled():
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:
