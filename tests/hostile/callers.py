@@ -84,7 +84,7 @@ async def _send(channel: aio.Channel, payload: Payload) -> tuple[str, list[bytes
 
 
 def _stream(channel: grpc.Channel, payload: Payload) -> tuple[str, list[bytes], str]:
-    """A stream, on a thread: asyncio's client calls it INTERNAL where the server ended a call that it still wrote to."""
+    """A stream, on a thread: asyncio's client says INTERNAL where the server ended a call that it still wrote to."""
     replies: list[bytes] = []
     try:
         replies.extend(
