@@ -126,6 +126,7 @@ class ScoreStreamConfig(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
+    """As ScoreRequest.reference_set."""
     omit_diagnostics: _builtins.bool
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]: ...
