@@ -8,7 +8,7 @@ from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain import result as domain
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import CacheHits, Failure, MetricResult, ScoredResult, SmileParts, Status, Timing
-from gradewire_server.requests.convert import fill_result, read_entry, read_item, read_reference_set
+from gradewire_server.requests.convert import fill_result, read_entry, read_item, read_reference_set, reply_id
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
@@ -117,3 +117,26 @@ def test_the_name_of_a_set_is_normalised_and_bounded() -> None:
     for bad in ("x" * 257, "\u0301" * 31):
         with pytest.raises(InvalidRequestError, match="reference_set"):
             read_reference_set(bad)
+
+
+def test_an_id_has_a_bound_and_a_longer_one_comes_back_cut() -> None:
+    fits, long = types_pb2.Item(id="é" * 512), types_pb2.Item(id="é" * 512 + "x", references=["a"])
+    assert isinstance(read_item(fits, Limits(), check_bytes=False), Item)
+    assert reply_id(fits) == fits.id
+    assert read_item(long, Limits(), check_bytes=False) == Failure(
+        Status.INVALID_INPUT, "id: has 1025 bytes, at most 1024 are allowed"
+    )
+    assert reply_id(long) == "é" * 79 + "…"
+
+
+def test_a_text_among_the_parts_has_a_bound() -> None:
+    message = types_pb2.MetricResult()
+    parts = SmileParts(0, 0, 0, 0, best_window="w" * 100_000, bin=0, correct=False)
+    fill_result(message, 0, ScoredResult(MetricResult(0.5, parts=parts)), diagnostics=False)
+    assert message.smile.best_window == "w" * 8191 + "…"
+
+
+def test_a_set_name_is_measured_as_it_is_used() -> None:
+    grows = "\U0001d160" * 30  # 120 bytes, and three times as many in NFC
+    with pytest.raises(InvalidRequestError, match="reference_set: has 360 bytes, a name has at most 256"):
+        read_reference_set(grows)

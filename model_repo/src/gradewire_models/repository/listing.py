@@ -9,6 +9,9 @@ from gradewire_models.errors import ModelBrokenError
 
 T = TypeVar("T")
 
+_MAX_NAME_BYTES = 255
+"""Of a directory, on the file systems that there are; the system calls a longer name an error."""
+
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
 """The last warning about each broken directory: repositories are listed again and again."""
@@ -21,8 +24,15 @@ def described_in(repository: Path, file: str) -> list[Path]:
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
     """The directory called `name` that holds `file`; None where there is none, or the name is no plain name."""
+    if (
+        not name
+        or name.startswith(".")
+        or Path(name).name != name
+        or len(name.encode(errors="surrogatepass")) > _MAX_NAME_BYTES
+    ):
+        return None
     directory = repository / name
-    return directory if name and Path(name).name == name and (directory / file).is_file() else None
+    return directory if (directory / file).is_file() else None
 
 
 def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> list[T]:

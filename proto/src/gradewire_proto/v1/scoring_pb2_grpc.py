@@ -53,7 +53,8 @@ class ScoringServicer:
 
     def Score(self, request, context):
         """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
+        that would be larger than Limits.max_message_bytes: says how many items fit);
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
         FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
         UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is

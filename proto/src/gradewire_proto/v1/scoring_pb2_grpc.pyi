@@ -35,7 +35,8 @@ class ScoringStub:
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
     """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
+    that would be larger than Limits.max_message_bytes: says how many items fit);
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
     FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
     UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
@@ -56,7 +57,8 @@ class ScoringAsyncStub(ScoringStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
     """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
+    that would be larger than Limits.max_message_bytes: says how many items fit);
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
     FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
     UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
@@ -80,7 +82,8 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
         """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field);
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
+        that would be larger than Limits.max_message_bytes: says how many items fit);
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
         FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
         UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is

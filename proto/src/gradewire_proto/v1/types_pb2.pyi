@@ -387,6 +387,10 @@ class Item(_message.Message):
     - All strings are UTF-8 and are NFC-normalised by the server before any use.
     - Every enum has UNSPECIFIED = 0, which means "the default" where a client sends it. A number the server does not know is
       answered with INVALID_ARGUMENT that names the field.
+    - Strings are bounded by what they are, in bytes of UTF-8: a model 256, a fit 64, a prompt 65 536, Item.id 1 024, the name of a
+      reference set 256, all strings of an item together Limits.max_item_bytes. A longer one is answered with an error that names
+      field, size and bound, and is copied nowhere. A MetricSpec has at most 98 304 bytes, unknown fields included.
+    - A message for people has at most 1 000 characters, and what it quotes of a request at most 80.
     - Durations are seconds (suffix _s), sizes are bytes (suffix _bytes).
 
     One answer to grade.
@@ -402,7 +406,9 @@ class Item(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it."""
+    """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it. At most 1 024 bytes:
+    a longer one makes the item STATUS_INVALID_INPUT and comes back cut.
+    """
     question: _builtins.str
     """What was asked. Read by sfve, by bertscore with_question, by calibrated (which does without where it is empty) and by judges."""
     prediction: _builtins.str
@@ -548,7 +554,9 @@ class SmileParameters(_message.Message):
     REFERENCE_CODE).
     """
     model: _builtins.str
-    """Encoder: a name of Models.List, or NAME@DIGEST with at least 8 hex digits to insist on exact weights. Empty: the default model."""
+    """Encoder: a name of Models.List, or NAME@DIGEST with at least 8 hex digits to insist on exact weights. Empty: the default model.
+    At most 256 bytes.
+    """
     threshold: _builtins.float
     """Score from which the answer counts as right; unset: the one that was fitted for the model and these parameters, else 2/3
     with WARNING_UNCALIBRATED.
@@ -928,7 +936,9 @@ class CalibratedParameters(_message.Message):
     features_only: _builtins.bool
     """The features alone, as fitting needs them, and no fit: the score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
-    """Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit); empty: the one that the model has."""
+    """Insist on a fit by the first 8 or more hex digits of its identity (CalibratedParts.fit); empty: the one that the model has.
+    At most 64 bytes.
+    """
     def __init__(
         self,
         *,
@@ -962,7 +972,7 @@ class LaveParameters(_message.Message):
     REFERENCE_FILTER_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge."""
+    """Judge: a name of Models.List, or NAME@DIGEST with at least 8 hex digits. Empty: the default judge. At most 256 bytes."""
     mode: Global___LaveMode.ValueType
     value: Global___LabelValue.ValueType
     binary: Global___BinaryQuestions.ValueType
@@ -973,7 +983,7 @@ class LaveParameters(_message.Message):
     """References given by less than this share of the most frequent one's annotators are left out, 0 to 1; unset: 0.25."""
     prompt: _builtins.str
     """Empty: the prompt that belongs to this metric. NAME/VERSION or NAME/VERSION@DIGEST: one that the server knows. Else the whole
-    text of a prompt file (docs/reference/prompt-files.md).
+    text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
     """
     def __init__(
         self,
@@ -1140,7 +1150,9 @@ class Provenance(_message.Message):
     """
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
-        """The request's metric with every default filled in; can be sent back as it is."""
+        """The request's metric with every default filled in; can be sent back as it is. Of a metric that failed: as it was sent, without
+        fields that the server does not know, and without any where a string of it is too long.
+        """
 
     def __init__(
         self,
@@ -1251,7 +1263,7 @@ class SmileParts(_message.Message):
     lexical: _builtins.float
     """(exact + keyword) / 2."""
     best_window: _builtins.str
-    """The prediction's words, normalised, that came closest to the reference."""
+    """The prediction's words, normalised, that came closest to the reference; cut at 8 192 characters."""
     bin: _builtins.int
     """0 to 5: floor(6 * score), limited."""
     correct: _builtins.bool
@@ -1324,7 +1336,7 @@ class VqaParts(_message.Message):
     """Annotators whose answer equals the prediction."""
     annotators: _builtins.int
     compared_prediction: _builtins.str
-    """The prediction as it was compared: normalised, unless the annotators are unanimous."""
+    """The prediction as it was compared: normalised, unless the annotators are unanimous; cut at 8 192 characters."""
     def __init__(
         self,
         *,
@@ -1478,7 +1490,7 @@ class JudgeParts(_message.Message):
     label_mass: _builtins.float
     """Probability of all labels together before the judge was held to them, where the backend tells."""
     reason: _builtins.str
-    """What the judge wrote before its verdict, where it was asked to."""
+    """What the judge wrote before its verdict, where it was asked to; cut at 8 192 characters."""
     decided_by: _builtins.str
     """"judge", or "rule" for a binary question that a rule decided."""
     demonstrations: _builtins.str
@@ -1639,7 +1651,7 @@ class MetricResult(_message.Message):
     """Absent unless status is STATUS_OK."""
     status: Global___Status.ValueType
     message: _builtins.str
-    """For people: what went wrong and what to do. Never holds text of other items or internals."""
+    """For people: what went wrong and what to do, at most 1 000 characters. Never holds text of other items or internals."""
     matched_reference: _builtins.int
     """Index of the reference that gave the score."""
     correct: _builtins.bool

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
+from gradewire_server.domain.quoting import MAX_MESSAGE_CHARACTERS, shortened
+
 
 class Status(IntEnum):
     """How an (item, metric) pair ended; numbers equal gradewire.v1.Status (a test compares them)."""
@@ -35,13 +37,16 @@ class Failure:
 
     Attributes:
         status: Not OK.
-        message: For people; says what to do.
+        message: For people; says what to do. Cut to MAX_MESSAGE_CHARACTERS: it may become the result of every item.
         retry_after_s: Seconds after which trying again may help, where that is known (with UNAVAILABLE).
     """
 
     status: Status
     message: str
     retry_after_s: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shortened(self.message, MAX_MESSAGE_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True)

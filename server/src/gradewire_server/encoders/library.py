@@ -17,6 +17,7 @@ from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
+from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
 from gradewire_server.encoders.encoder import Encoder
@@ -112,10 +113,10 @@ class ModelLibrary(ModelIndex):
         except ModelBrokenError as error:
             return Failure(Status.MODEL_UNAVAILABLE, _why_not(name, error))
         except ModelError:
-            _log.debug("nobody knows of a model %r", name)
+            _log.debug("nobody knows of a model %s", quoted(name))
         return Failure(
             Status.MODEL_UNAVAILABLE,
-            f"there is no model {name!r}; known are: {', '.join(status.name for status in self.statuses())}",
+            f"there is no model {quoted(name)}; known are: {', '.join(status.name for status in self.statuses())}",
         )
 
     @override
@@ -151,7 +152,7 @@ class ModelLibrary(ModelIndex):
             return self._unusable(name, _why_not(name, error), log=str(error))
         except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
             _log.exception("model %s cannot be loaded", name)
-            return self._unusable(name, f"model {name!r} cannot be loaded; the server's log says why")
+            return self._unusable(name, f"model {quoted(name)} cannot be loaded; the server's log says why")
         status = _status(encoder.model, state="loaded", is_default=name == self.default)
         loaded = LoadedModel(self._wrap(encoder), status)
         self._put(name, loaded)
@@ -249,9 +250,10 @@ def _why_not(name: str, error: ModelError) -> str:
     catalog = load_catalog()
     build = f"gradewire models build {name if name in catalog else 'NAME'}"
     if not isinstance(error, ModelNotBuiltError):
-        return f"model {name!r} is broken here; gradewire models verify {name} says why, {build} replaces it"
+        verify = f"gradewire models verify {shortened(name)}"
+        return f"model {quoted(name)} is broken here; {verify} says why, {build} replaces it"
     known = "" if name in catalog else f"the catalog has {', '.join(catalog)}; "
-    return f"model {name!r} is not built here; {known}build one with: {build}"
+    return f"model {quoted(name)} is not built here; {known}build one with: {build}"
 
 
 def _status(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 
@@ -108,7 +109,7 @@ class JudgeLibrary(ModelIndex):
             if status.name == name:
                 return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _why_not(status))
         names = ", ".join(status.name for status in known)
-        wanted = f"there is no judge {name!r}" if name else "no judge is the default one"
+        wanted = f"there is no judge {quoted(name)}" if name else "no judge is the default one"
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {names}")
 
     def trouble(self, name: str) -> str:

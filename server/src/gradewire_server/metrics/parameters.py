@@ -7,6 +7,7 @@ from typing import Self
 
 from gradewire_server.domain.calibration import calibration_for
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, ParameterInfo, Parameters
+from gradewire_server.domain.quoting import quoted
 
 MODEL_INFO = ParameterInfo(
     name="model",
@@ -54,7 +55,9 @@ def take_choices(parameters: Parameters) -> None:
             try:
                 object.__setattr__(parameters, field.name, kind(value))
             except ValueError:
-                raise ParameterError(field.name, f"must be one of {', '.join(kind)}, not {value!r}") from None
+                raise ParameterError(
+                    field.name, f"must be one of {', '.join(kind)}, not {quoted(str(value))}"
+                ) from None
 
 
 def check_readable(metadata: ModelMetadata) -> None:

@@ -5,8 +5,10 @@ from typing import Any, Final
 
 from gradewire_proto.conventions.normal_form import TooManyMarksError, has_long_run, nfc
 from gradewire_proto.conventions.reference_sets import MAX_NAME_BYTES
+from gradewire_proto.conventions.string_bounds import MAX_ID_BYTES, byte_count
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_server.domain.item import Item, ReferenceEntry
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import (
     BertscoreParts,
     BleuParts,
@@ -27,6 +29,8 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
+_MAX_PART_CHARACTERS: Final = 8192
+"""Of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
 _PARTS: Final[Mapping[type[Parts], str]] = {
     SmileParts: "smile",
     BertscoreParts: "bertscore",
@@ -42,12 +46,19 @@ _PARTS: Final[Mapping[type[Parts], str]] = {
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:
     """The name of a reference set as it is used in keys; raises InvalidRequestError where it cannot be one."""
-    if len(name.encode()) > MAX_NAME_BYTES:
-        raise InvalidRequestError(path, f"a name has at most {MAX_NAME_BYTES} bytes")
     try:
-        return nfc(name)
+        # NFC makes some texts longer; it is not asked for one that is far too long.
+        named = nfc(name) if len(name) <= MAX_NAME_BYTES else name
     except TooManyMarksError as error:
         raise InvalidRequestError(path, str(error)) from None
+    if (size := byte_count(named)) > MAX_NAME_BYTES:
+        raise InvalidRequestError(path, f"has {size} bytes, a name has at most {MAX_NAME_BYTES}")
+    return named
+
+
+def reply_id(message: types_pb2.Item) -> str:
+    """An item's id as it is handed back: cut where it is too long, which makes the item INVALID_INPUT."""
+    return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
 def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> Item | Failure:
@@ -60,6 +71,8 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
     """
     references = message.references
     failure = _over_limit(len(references), limits)
+    if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
+        failure = Failure(Status.INVALID_INPUT, f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
     if failure is None and check_bytes:
         strings = (message.id, message.question, message.prediction, message.caption, message.group)
         failure = _too_large([*strings, *references, *message.synthetic_answers], limits)
@@ -139,7 +152,9 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
     target.SetInParent()
     for name in type(parts).__slots__:
         value = getattr(parts, name)
-        if isinstance(value, tuple):
+        if isinstance(value, str):
+            setattr(target, name, shortened(value, _MAX_PART_CHARACTERS))
+        elif isinstance(value, tuple):
             getattr(target, name).extend(value)
         elif isinstance(value, Mapping):
             getattr(target, name).update(value)

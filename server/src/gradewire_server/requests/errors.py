@@ -11,9 +11,14 @@ RequestError
 A failure of one item or of one metric is no error of the request: it is a status of the result.
 """
 
+from gradewire_server.domain.quoting import MAX_MESSAGE_CHARACTERS, shortened
+
 
 class RequestError(Exception):
-    """Base of all errors of requests; its message is meant for the caller."""
+    """Base of all errors of requests; its message is meant for the caller, and cut: it travels among the headers."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message, MAX_MESSAGE_CHARACTERS))
 
 
 class InvalidRequestError(RequestError):

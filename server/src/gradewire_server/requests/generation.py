@@ -6,11 +6,13 @@ from urllib.parse import quote
 
 from gradewire_proto.conventions.metric_lines import with_digest
 from gradewire_proto.v1 import references_pb2, types_pb2
+from gradewire_server.domain.metric import ParameterError
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptError
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.prompts.inline import read_prompt_ahead
+from gradewire_server.requests.string_bounds import check_strings
 from gradewire_server.scoring.synthetic.sentence import FIRST, Writing
 
 NAME: Final = "synthetic"
@@ -49,6 +51,10 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
     if not request.HasField("generate"):
         return None
     message = request.generate
+    try:
+        check_strings(message)
+    except ParameterError as error:
+        raise InvalidRequestError(f"generate.{error.field}", error.message) from None
     judge = context.planner.judge(message.model, "generate.model")
     if isinstance(judge, Failure):
         if judge.status is Status.INVALID_PARAMETER:

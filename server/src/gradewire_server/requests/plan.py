@@ -9,22 +9,26 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from gradewire_proto.conventions.metric_lines import with_digest
+from gradewire_proto.conventions.string_bounds import MAX_SPEC_BYTES
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus
+from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
+from gradewire_server.requests.string_bounds import check_strings
 from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 _CACHE_ENTRIES: Final = 256
-_MAX_CACHED_SPEC_BYTES: Final = 96 << 10
-"""Of one spec: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
 _MAX_CACHE_BYTES: Final = 4 << 20
+"""Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+_MAX_REASONS_CHARACTERS: Final = 700
+"""Of an error of the call: what the metrics lack, so that what is here has room behind it."""
 _NO_REQUEST: Final = (
     "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
     "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
@@ -116,8 +120,9 @@ class Planner:
         if len(failures) == len(plans) and any(failure.status is Status.MODEL_UNAVAILABLE for failure in failures):
             known = (*self._encoders.statuses(), *self._judges.statuses())
             usable = [model.name for model in known if model.state in USABLE_STATES]
+            reasons = shortened("; ".join(failure.message for failure in failures), _MAX_REASONS_CHARACTERS)
             raise NothingLoadedError(
-                f"nothing that the call asks for can be computed here: {'; '.join(f.message for f in failures)}. "
+                f"nothing that the call asks for can be computed here: {reasons}. "
                 f"Models that are here: {', '.join(usable) or 'none'}"
             )
         return plans
@@ -156,14 +161,19 @@ class Planner:
         message: Message = getattr(spec, name)
         path = f"{path}.{name}"
         try:
+            check_strings(message)
+        except ParameterError as error:
+            return _failed(error, path, types_pb2.MetricSpec(), metric)
+        if (size := spec.ByteSize()) > MAX_SPEC_BYTES:
+            raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
+        try:
             model = self._model(message, metric.info, f"{path}.model")
             if isinstance(model, Failure):
                 read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
                 return MetricPlan(model, _failed_provenance(spec, metric))
             return self._cached(spec, metric, message, path, model)
         except ParameterError as error:
-            failure = Failure(Status.INVALID_PARAMETER, f"{path}.{error}")
-            return MetricPlan(failure, _failed_provenance(spec, metric))
+            return _failed(error, path, spec, metric)
 
     def _cached(
         self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None
@@ -174,12 +184,11 @@ class Planner:
             self._cache.move_to_end(key)
             return plan
         plan = self._resolve(metric, message, path, model)
-        if len(key[0]) <= _MAX_CACHED_SPEC_BYTES:
-            self._cache[key] = plan
-            self._cache_bytes += len(key[0])
-            while len(self._cache) > _CACHE_ENTRIES or self._cache_bytes > _MAX_CACHE_BYTES:
-                (spec_bytes, *_), _ = self._cache.popitem(last=False)
-                self._cache_bytes -= len(spec_bytes)
+        self._cache[key] = plan
+        self._cache_bytes += len(key[0])
+        while len(self._cache) > _CACHE_ENTRIES or self._cache_bytes > _MAX_CACHE_BYTES:
+            (spec_bytes, *_), _ = self._cache.popitem(last=False)
+            self._cache_bytes -= len(spec_bytes)
         return plan
 
     def _resolve(self, metric: Metric[Any], message: Message, path: str, model: ModelStatus | None) -> MetricPlan:
@@ -210,7 +219,9 @@ class Planner:
     def _find(self, written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
         match = _MODEL.fullmatch(written)
         if match is None:
-            raise ParameterError("model", f"{written!r} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits")
+            raise ParameterError(
+                "model", f"{quoted(written)} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits"
+            )
         model = known.status(match["name"])
         if isinstance(model, Failure):
             return Failure(model.status, f"{path}: {_why_unusable(match['name'], model, known.statuses())}")
@@ -235,5 +246,14 @@ def _with_model(parameters: Parameters, model: str) -> Parameters:
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
+def _failed(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:
+    return MetricPlan(Failure(Status.INVALID_PARAMETER, f"{path}.{error}"), _failed_provenance(spec, metric))
+
+
 def _failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    return types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
+    """Of a metric that cannot be computed: its parameters as sent, or none where a text among them is too long."""
+    provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
+    # What this server knows nothing of it does not send back.
+    provenance.metric.DiscardUnknownFields()
+    getattr(provenance.metric, metric.info.name).SetInParent()
+    return provenance

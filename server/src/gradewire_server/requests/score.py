@@ -17,6 +17,7 @@ from gradewire_server.requests.errors import DeadlineExceededError
 from gradewire_server.requests.item_scoring import ItemScoring
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.requests.replies import ItemReplies
+from gradewire_server.requests.reply_size import ReplySize
 from gradewire_server.requests.sets.named import find_set
 from gradewire_server.requests.yield_budget import YieldBudget
 
@@ -62,15 +63,19 @@ class ScoreHandler:
         if request.items:
             ends_s = started + self._total_s(deadline_s)
             size_bytes = request.ByteSize() if size_bytes is None else size_bytes
+            size = ReplySize(context.limits.max_message_bytes, len(request.items), reply.ByteSize())
+            requests = [plan.request for plan in plans]
+            size.check_room_for(requests)
             work = work_of(caller, plans, size_bytes, len(request.items))
             left_s = ends_s - time.monotonic()
             interactive = context.admission.is_interactive(work)
             with context.admission.interactive(work, left_s) if interactive else context.admission.large(work, left_s):
-                replies = await self._read_items(request, reply, plans, size_bytes)
-                requests = [plan.request for plan in plans]
+                replies = await self._read_items(request, reply, plans, size, size_bytes)
+                size.check()
                 scoring = ItemScoring(context.scorer, replies, requests, named)
                 run = scoring.at_once if interactive else partial(scoring.in_slices, context.admission, work)
                 await self._until(ends_s, replies, len(plans), run)
+                size.check()
         reply.server_s = time.monotonic() - started
         return reply
 
@@ -83,6 +88,7 @@ class ScoreHandler:
         request: scoring_pb2.ScoreRequest,
         reply: scoring_pb2.ScoreResponse,
         plans: list[MetricPlan],
+        size: ReplySize,
         size_bytes: int,
     ) -> ItemReplies:
         """Reads the items and makes room for their results."""
@@ -91,6 +97,7 @@ class ScoreHandler:
         replies = ItemReplies(
             reply.items,
             [plan.provenance.name for plan in plans],
+            size,
             diagnostics=not request.omit_diagnostics,
             count_result=context.count_result,
         )
@@ -111,6 +118,7 @@ class ScoreHandler:
         margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
         # Earlier than ours by another margin: what has been computed by then is still scored.
         scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
+        replies.on_overflow = scoring.cancel  # its results would go nowhere
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
@@ -118,7 +126,7 @@ class ScoreHandler:
                 self._cancel(scoring)
         if scoring in self._cancelled:
             replies.close(_LATE)
-        else:
+        elif not scoring.cancelled():
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:

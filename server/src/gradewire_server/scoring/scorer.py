@@ -86,8 +86,9 @@ class Scorer:
 
         for metric_index, request in enumerate(requests):
             if isinstance(request, Failure):
+                failed = ScoredResult(MetricResult.failed(request))
                 for item_index in range(len(items)):
-                    emit(item_index, metric_index, ScoredResult(MetricResult.failed(request)))
+                    emit(item_index, metric_index, failed)
         runner = ProgramRunner(
             self._ports,
             done,

@@ -9,6 +9,8 @@ label.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gradewire_server.domain.quoting import quoted
+
 
 class LabelsError(Exception):
     """The options cannot be told apart by one token; the message says which."""
@@ -49,8 +51,8 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
     seen: dict[int, str] = {}
     for option, each in zip(options, ids, strict=True):
         if len(each) == shared:
-            raise LabelsError(f"option {option!r} is the begin of another one to this judge")
+            raise LabelsError(f"option {quoted(option)} is the begin of another one to this judge")
         other = seen.setdefault(each[shared], option)
         if other is not option:
-            raise LabelsError(f"options {other!r} and {option!r} begin with the same token of this judge")
+            raise LabelsError(f"options {quoted(other)} and {quoted(option)} begin with the same token of this judge")
     return LabelTokens(ids[0][:shared], tuple(seen))

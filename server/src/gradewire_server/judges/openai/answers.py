@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind
 from gradewire_server.judges.remote.errors import (
@@ -24,7 +25,6 @@ from gradewire_server.judges.remote.server import Answer
 
 _LONGEST_WAIT_S: Final = 3600.0
 _SHOWN_NAMES: Final = 5
-_SHOWN_CHARACTERS: Final = 80
 _UNLIKELY_TOKENS: Final = 1 << 31
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
@@ -41,7 +41,7 @@ def error_of(reply: Reply, model: str) -> RemoteError | None:
     if status == _OK:
         return None
     words = reply.content[:4000].decode("utf-8", "replace")
-    what_to_do = _what_to_do(status, words, model[:_SHOWN_CHARACTERS])
+    what_to_do = _what_to_do(status, words, model)
     if what_to_do:
         return refused(what_to_do)
     if status == _TOO_MANY:
@@ -78,8 +78,8 @@ def _what_to_do(status: int, words: str, model: str) -> str:
         return f"the judge's server refuses the credentials (status {status}): judge_token must be a key that it takes"
     if status in NOT_FOUND:
         return (
-            f"the judge's server knows no model {model!r}, or no chat completions at this address (status {status}): "
-            "see judge_remote_model and judge_url, which ends in /v1 as a rule"
+            f"the judge's server knows no model {quoted(model)}, or no chat completions at this address "
+            f"(status {status}): see judge_remote_model and judge_url, which ends in /v1 as a rule"
         )
     if status in _REDIRECTS:
         return f"the judge's server redirects (status {status}): judge_url must say where it really is"
@@ -149,9 +149,9 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
         return ServerKind.LLAMA_CPP
     names = [str(each["id"]) for each in entries if "id" in each]
     if names and model not in names:
-        shown = ", ".join(name[:_SHOWN_CHARACTERS] for name in names[:_SHOWN_NAMES])
+        shown = ", ".join(shortened(name) for name in names[:_SHOWN_NAMES])
         raise refused(
-            f"the judge's server has no model {model[:_SHOWN_CHARACTERS]!r}; it has {shown}"
+            f"the judge's server has no model {quoted(model)}; it has {shown}"
             f"{' and others' if len(names) > _SHOWN_NAMES else ''}: see judge_remote_model"
         )
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER

@@ -16,6 +16,7 @@ from gradewire_server.domain.calibration import Calibration
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import (
     CalibratedParts,
     Failure,
@@ -66,7 +67,7 @@ class CalibratedParameters(Parameters):
             raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
         object.__setattr__(self, "fit", self.fit or None)
         if self.fit and _FIT.fullmatch(self.fit) is None:
-            raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {self.fit!r}")
+            raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(self.fit)}")
 
     def resolved(self, metadata: ModelMetadata) -> Self:
         """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""

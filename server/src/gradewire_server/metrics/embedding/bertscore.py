@@ -26,6 +26,7 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     ask,
 )
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import BertscoreParts, Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, check_question, check_references, cut_warning
 from gradewire_server.metrics.embedding.bertscore_match import behind_question, match, rescaled, weights
@@ -209,8 +210,8 @@ def _check_corpus(corpus: DocumentFrequencies | None) -> Failure | None:
         return None
     return Failure(
         Status.INVALID_PARAMETER,
-        f"idf: {corpus.name} is a single reference, over which no token is rarer than another; score several questions "
-        "in one request, prepare a set of them, or leave weights out",
+        f"idf: {shortened(corpus.name)} is a single reference, over which no token is rarer than another; score "
+        "several questions in one request, prepare a set of them, or leave weights out",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import Failure, JudgeParts, Status
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
@@ -128,8 +129,8 @@ def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
         if not choice.mass >= MIN_LABEL_MASS:
             return Failure(
                 Status.UNPARSABLE,
-                f"the judge answers something else than {', '.join(step.labels)}: it gives them {choice.mass:.2g} of "
-                "its probability together",
+                f"the judge answers something else than {shortened(', '.join(step.labels))}: it gives them "
+                f"{choice.mass:.2g} of its probability together",
             )
         judged.label_mass = choice.mass if judged.label_mass is None else min(judged.label_mass, choice.mass)
     chosen = judged.choices[step.name] = Chosen(step, choice.probabilities)

@@ -12,6 +12,7 @@ from typing import Final
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, ParameterInfo, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import CiderParts, Failure, MetricResult, Status
 from gradewire_server.metrics.checks import check_item, cut_warning
 from gradewire_server.metrics.overlap.cider_ngrams import MAX_ORDER, Ngram, ngrams, words_of
@@ -90,8 +91,8 @@ def _too_small(corpus: DocumentFrequencies) -> Failure | None:
         return None
     return Failure(
         Status.INVALID_PARAMETER,
-        f"corpus: {corpus.name} is a single question with its references, over which no n-gram is rarer than another; "
-        "score several questions in one request, or prepare a set of them",
+        f"corpus: {shortened(corpus.name)} is a single question with its references, over which no n-gram is rarer "
+        "than another; score several questions in one request, or prepare a set of them",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradewire_server.domain.needs import Need, PreparedSynthetic, ask
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import is_blank
 from gradewire_server.metrics.smile.parameters import SyntheticMode
@@ -91,7 +92,8 @@ def reference_sentences(
     missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
     return Failure(
         Status.NOT_PREPARED,
-        f"no synthetic answer is stored for {missing} of this question: call References.Prepare with it first",
+        f"no synthetic answer is stored for {shortened(missing)} of this question: call References.Prepare "
+        "with it first",
     )
 
 

@@ -5,11 +5,12 @@ import contextlib
 from collections.abc import Iterable
 from typing import Final
 
+from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.metrics.judged.prompts import PromptError, PromptLibrary
 
-_INLINE_CHARACTERS: Final = 1024
-"""Shorter ones are names, or read at once."""
+_INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
+"""Shorter ones are names, or read at once; longer ones are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
@@ -22,6 +23,6 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
     """The same for one prompt."""
-    if len(prompt) > _INLINE_CHARACTERS:
+    if len(prompt) in _INLINE_CHARACTERS:
         with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
             await asyncio.to_thread(prompts.find, metric, prompt)

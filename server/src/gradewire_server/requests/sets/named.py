@@ -34,7 +34,8 @@ async def find_set(
         InvalidRequestError: It cannot be a name, or the set has another corpus than the digest says.
         SetUnavailableError: A digest is said, and the store does not answer.
     """
-    name, digest = split_pin(read_reference_set(written, path))
+    name, digest = split_pin(written)
+    name = read_reference_set(name, path)
     if not name or not (digest or any(plan.counts_prepared for plan in plans)):
         return NamedSet(name)
     found = await context.scorer.corpus_digest(name)

@@ -12,7 +12,7 @@ from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
 from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import read_item
+from gradewire_server.requests.convert import read_item, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.replies import log_internal
 from gradewire_server.requests.sets.named import NamedSet, find_set
@@ -125,7 +125,7 @@ class ScoreStream:
         for offset, message in enumerate(messages):
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
-            target = OpenItem(first_index + offset, message.id, len(self._requests))
+            target = OpenItem(first_index + offset, reply_id(message), len(self._requests))
             item = read_item(message, self._context.limits, check_bytes=True)
             if isinstance(item, Item):
                 items.append(item)

@@ -176,3 +176,22 @@ def test_a_file_with_a_line_less_is_a_file_or_an_error_of_its_own(data: st.DataO
     except PromptError:
         return
     assert file.metric == "lave"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"3" = 3 }', f'"{"x" * 65}" = 3 }}'),
+        ('metric = "lave"', f'metric = "{"x" * 30_000}"'),
+        ('metric = "lave"', f'metric = "lave"\n{"k" * 30_000} = 1'),
+        ('metric = "lave"', f'metric = "lave"\nt = {{ {"k" * 9_000} = 1, {"k" * 9_000} = 2 }}'),
+        ("{question}", f"{{{'q' * 30_000}}}"),
+        ("{question}", f"{{question!r:{'q' * 30_000}}}"),
+        ('name = "reason"', f'name = "{"r" * 30_000}"'),
+    ],
+)
+def test_no_message_grows_with_the_file(old: str, new: str) -> None:
+    assert old in LAVE
+    with pytest.raises(PromptError) as caught:
+        read_prompt(LAVE.replace(old, new).encode())
+    assert 10 < len(str(caught.value)) < 500

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.metrics.judged.prompts.file import Demonstration, Variant
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS
 from gradewire_server.metrics.judged.prompts.table import PromptError, Table
@@ -42,7 +43,7 @@ def _demonstration(table: Table, variants: Mapping[str, Variant], *, synthetic: 
     for step in steps:
         answer = " ".join(table.text(step.name).split())
         if step.labels and answer not in step.labels:
-            raise PromptError(table.at(step.name), f"must be one of {', '.join(step.labels)}")
+            raise PromptError(table.at(step.name), f"must be one of {shortened(', '.join(step.labels))}")
         answers[step.name] = answer
     demonstration = Demonstration(
         question=table.text("question"),

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Final
 
 from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.metrics.judged.prompts.file import PromptFile
 from gradewire_server.metrics.judged.prompts.reading import read_prompt
 from gradewire_server.metrics.judged.prompts.table import PromptError
@@ -86,7 +87,7 @@ def _read_inline(text: str) -> PromptFile:
     if len(text) > MAX_PROMPT_BYTES:
         raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
     if "=" not in text:
-        raise PromptError("", f"{text[:80]!r} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
+        raise PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
     return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gradewire_proto.conventions.prompt_files import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES
+from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.metrics.judged.neutralise import Delimiters
 from gradewire_server.metrics.judged.prompts.demonstrations import read_demonstrations
 from gradewire_server.metrics.judged.prompts.file import PromptFile, ReferenceForm, Step, Variant
@@ -20,6 +21,8 @@ from gradewire_server.metrics.text.word_split import MAX_WORDS
 _FORMAT: Final = 1
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _MAX_REFERENCES: Final = 1000
+_MAX_PARSER_CHARACTERS: Final = 160
+"""Of what the TOML parser says, which may hold a key."""
 
 
 def read_prompt(data: bytes) -> PromptFile:
@@ -42,7 +45,7 @@ def read_prompt(data: bytes) -> PromptFile:
         raise PromptError("name", "must be lower-case letters, digits, _ and -, beginning with a letter, 64 at most")
     metric = table.text("metric")
     if metric not in SHAPES:
-        raise PromptError("metric", f"{metric!r} takes no prompt; those that do: {', '.join(SHAPES)}")
+        raise PromptError("metric", f"{quoted(metric)} takes no prompt; those that do: {', '.join(SHAPES)}")
     version = table.integer("version", 1, 1_000_000)
     description = table.text("description", "")
     variants = _variants(table, SHAPES[metric])
@@ -74,7 +77,7 @@ def _parse(data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise PromptError("", "is nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, and what int() says of a number with thousands of digits
-        raise PromptError("", f"is no TOML: {error}") from None
+        raise PromptError("", f"is no TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
 
 
 def _variants(table: Table, shapes: Mapping[str, VariantShape]) -> dict[str, Variant]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.metrics.judged.neutralise import without_markup
 from gradewire_server.metrics.judged.prompts.file import Step
 from gradewire_server.metrics.judged.prompts.shapes import STEPS, StepShape, VariantShape
@@ -9,6 +10,8 @@ from gradewire_server.metrics.judged.prompts.table import PromptError, Table
 
 _MAX_TOKENS: Final = 1024
 _MAX_LABELS: Final = 16
+_MAX_LABEL_CHARACTERS: Final = 64
+"""Every result names the labels."""
 _UNFIT: Final = "has a chat token, a control character or something that is not seen, or more than one space on end"
 
 
@@ -18,7 +21,7 @@ def read_steps(table: Table, shape: VariantShape) -> tuple[Step, ...]:
     names = tuple(step.name for step in steps)
     if names not in shape.sequences:
         allowed = "; or ".join(", ".join(sequence) for sequence in shape.sequences)
-        raise PromptError(table.at("steps"), f"must be {allowed}, not {', '.join(names)}")
+        raise PromptError(table.at("steps"), f"must be {allowed}, not {shortened(', '.join(names))}")
     return steps
 
 
@@ -26,7 +29,7 @@ def _step(table: Table, *, first: bool) -> Step:
     name = table.text("name")
     shape = STEPS.get(name)
     if shape is None:
-        raise PromptError(table.at("name"), f"{name!r} is not known; steps are {', '.join(STEPS)}")
+        raise PromptError(table.at("name"), f"{quoted(name)} is not known; steps are {', '.join(STEPS)}")
     opening = table.text("opening", "")
     if opening != opening.strip() or "\n" in opening:
         raise PromptError(table.at("opening"), "is one line, without white space at its ends")
@@ -53,6 +56,8 @@ def _label_step(table: Table, shape: StepShape, name: str, opening: str) -> Step
     for label in names:
         if not label or label != " ".join(label.split()):
             raise PromptError(labels.at(label), "is no label: words with single spaces between them")
+        if len(label) > _MAX_LABEL_CHARACTERS:
+            raise PromptError(labels.at(label), f"is no label: a label has at most {_MAX_LABEL_CHARACTERS} characters")
         if without_markup(label) != label:
             raise PromptError(labels.at(label), _UNFIT)
         if any(other != label and other.startswith(label) for other in names):

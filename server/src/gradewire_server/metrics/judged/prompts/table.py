@@ -2,6 +2,8 @@
 
 from typing import Any, TypeVar
 
+from gradewire_server.domain.quoting import shortened
+
 T = TypeVar("T")
 
 
@@ -9,12 +11,13 @@ class PromptError(ValueError):
     """A prompt file cannot be used, or is not there.
 
     Attributes:
-        place: Key in the file ("variants.rating.steps[0].labels"); "" where it is the file as a whole.
+        place: Key in the file ("variants.rating.steps[0].labels"), cut as what is quoted; "" where it is the file as a
+            whole.
     """
 
     def __init__(self, place: str, message: str) -> None:
-        super().__init__(f"{place}: {message}" if place else message)
-        self.place = place
+        self.place = shortened(place)
+        super().__init__(f"{self.place}: {message}" if place else message)
 
 
 class Table:

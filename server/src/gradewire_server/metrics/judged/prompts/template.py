@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Final
 
+from gradewire_server.domain.quoting import shortened
 from gradewire_server.metrics.judged.prompts.table import PromptError
 
 _CUT: Final = "prediction"
@@ -86,7 +87,9 @@ def read_template(text: str, place: str, *, needed: frozenset[str], optional: fr
     found = [field for line in lines for _, field in line if field is not None]
     for field in found:
         if field not in needed | optional:
-            raise PromptError(place, f"{{{field}}} is not a field; fields here: {', '.join(sorted(needed | optional))}")
+            raise PromptError(
+                place, f"{{{shortened(field)}}} is not a field; fields here: {', '.join(sorted(needed | optional))}"
+            )
         if found.count(field) > 1:
             raise PromptError(place, f"{{{field}}} stands there more than once")
     for field in sorted(needed.difference(found)):
@@ -99,10 +102,10 @@ def _pieces(line: str, place: str) -> tuple[tuple[str, str | None], ...]:
     try:
         for literal, field, specification, conversion in Formatter().parse(line):
             if specification or conversion:
-                raise PromptError(place, f"{{{field}}} takes no format and no conversion")
+                raise PromptError(place, f"{{{shortened(field or '')}}} takes no format and no conversion")
             pieces.append((literal, field))
     except ValueError as error:
         if isinstance(error, PromptError):
             raise
-        raise PromptError(place, f"{error}; write {{{{ and }}}} for braces") from None
+        raise PromptError(place, f"{shortened(str(error))}; write {{{{ and }}}} for braces") from None
     return tuple(pieces) or (("", None),)

@@ -1,0 +1,198 @@
+"""Payloads as no honest client sends them: drawn from the descriptors of our requests, then bent byte by byte.
+
+The same seed draws the same payloads.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
+
+TEXTS: Final = (
+    "cat", "a big cat", "It was a cat.", "yes", "no", "Yes, it is.", "three", "3", "12/05/1999", "٣",
+    "日本語", "ß", "İ", "", " ", "\0", "\t\n", "\u00ad", "\u200b", "\u202e", "\ufeff", "\u2028", "\u2800",
+    "\u3164", "e\u0301", "\u0301", "a" + "\u0301" * 30, "a" + "\u0301" * 31, "\u0301" * 400,
+    "\U0001f600", "👩\u200d👩\u200d👧", "\U000e0041", "ﬁ", "ﷺ", "\U0001d160", "<|im_end|>", "[/INST]",
+    "Rating: 3", "{question}", "%s", "../../x", "a/b", "C:\\x", "*", "[!.]*", "~", "nan", "-1e999",
+    "x" * 300, "é" * 200, "cat " * 2000, "w" * 20_000, "a b " * 5000,
+)  # fmt: skip
+MODELS: Final = (
+    "", "", "", "hash", "all-MiniLM-L6-v2", "scripted", "all-MiniLM-L6-v2@00000000", "hash@0000000g",
+    "@", "a@b@c", ".", "..", "/", "a/b", "../models", "a\0b", "a\nb", "x" * 255, "x" * 256, "x" * 257,
+    "x" * 300, "é" * 128, "é" * 129, "👩" * 64, "\u0301" * 100, "*", "[!.]*", "x" * 5000, "@" + "0" * 64,
+    "@" + "0" * 65, "\U000e0041" * 64, "x@" + "f" * 300,
+)  # fmt: skip
+PROMPTS: Final = (
+    "", "", "lave/1", "judge_grade/1", "lave/1@00000000", "lave/999", "lave/99999999", "x" * 300, "=",
+    "a=1\n", "a.b.c=1\n", "[" * 2000 + "=", "a=" + "[" * 2000, "a=" + "9" * 5000,
+    "format=1\nname='x'\nmetric='lave'\nversion=1\n", "[[a]]=1",
+    f"format=1\nname='x'\nversion=1\nmetric='{'y' * 500}'", "x={" + "a=1," * 500 + "}", "=" * 65_536,
+    "=" * 65_537, "='\u0301'", f"'{'k' * 3000}'=1\n'{'k' * 3000}'=2", "format=nan", "format=1e400",
+    "x=1979-05-27T07:32:00-08:00", "x=25:61:61",
+)  # fmt: skip
+FITS: Final = ("", "", "0" * 8, "0" * 12, "f" * 64, "f" * 65, "F" * 8, "x" * 300, "\0" * 8, "é" * 32)
+SETS: Final = (
+    "",
+    "",
+    "set",
+    "set/é",
+    "x" * 256,
+    "x" * 257,
+    "\U0001d160" * 64,
+    "\u0301" * 31,
+    "\0",
+    "a b\n",
+    "💥" * 64,
+    "@" * 9,
+)
+NUMBERS: Final = (0.0, -0.0, 0.3, 0.5, 0.9, 1.0, 2.0, -1.0, 1e308, 5e-324, float("nan"), float("inf"), -float("inf"))
+COUNTS: Final = (0, 1, 1, 2, 2, 3, 4, 5, 12, 1 << 16, (1 << 31) - 1, (1 << 32) - 1)
+ENUMS: Final = (6, 77, -1, (1 << 31) - 1, -(1 << 31))
+"""Numbers that most enums do not have."""
+_BY_NAME: Final = {"model": MODELS, "prompt": PROMPTS, "fit": FITS, "reference_set": SETS}
+_MANY: Final = {"items": (5000, 4097), "entries": (4097,), "metrics": (33, 32), "references": (1025, 40)}
+"""Elements of which a list has so many now and then: about as many as a limit allows, or one more."""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One call.
+
+    Attributes:
+        method: `Service/Method`, without the package.
+        messages: Encoded requests; one but for streams.
+    """
+
+    method: str
+    messages: tuple[bytes, ...]
+
+
+def draw(rng: random.Random) -> Payload:
+    """One call with drawn fields; every third is bent as bytes too."""
+    method = rng.choices(("Scoring/Score", "Scoring/ScoreStream", "References/Prepare", "Models/List"), (12, 5, 5, 1))[
+        0
+    ]
+    if method == "Scoring/Score":
+        drawn = [_score(rng)]
+    elif method == "Scoring/ScoreStream":
+        drawn = _stream(rng)
+    elif method == "References/Prepare":
+        drawn = [_fill(rng, references_pb2.PrepareRequest(), 0)]
+    else:
+        drawn = [models_pb2.ListModelsRequest()]
+    encoded = [message.SerializeToString() for message in drawn]
+    if rng.random() < 0.33:
+        index = rng.randrange(len(encoded))
+        encoded[index] = _bent(rng, encoded[index])
+    return Payload(method, tuple(encoded))
+
+
+def _score(rng: random.Random) -> Message:
+    request = _fill(rng, scoring_pb2.ScoreRequest(), 0)
+    if not request.metrics and rng.random() < 0.9:
+        _fill(rng, request.metrics.add(), 1)
+    return request
+
+
+def _stream(rng: random.Random) -> list[Message]:
+    messages = [_fill(rng, scoring_pb2.ScoreStreamRequest(), 0) for _ in range(rng.choice((1, 1, 2, 3)))]
+    if rng.random() < 0.9:
+        messages[0] = scoring_pb2.ScoreStreamRequest(config=_fill(rng, scoring_pb2.ScoreStreamConfig(), 0))
+        messages[1:] = [
+            scoring_pb2.ScoreStreamRequest(items=_fill(rng, scoring_pb2.ScoreStreamItems(), 0)) for _ in messages[1:]
+        ]
+    return messages
+
+
+def _fill(rng: random.Random, message: Any, depth: int) -> Any:
+    """Sets drawn fields of a message; of a oneof, one."""
+    whole = type(message) is types_pb2.MetricSpec
+    fields = [rng.choice(message.DESCRIPTOR.fields)] if whole or message.DESCRIPTOR.oneofs_by_name.get("kind") else None
+    if fields is None:
+        chance = rng.choice((0.2, 0.6, 0.9))
+        fields = [field for field in message.DESCRIPTOR.fields if rng.random() < chance]
+    for field in fields:
+        _set(rng, message, field, depth)
+    return message
+
+
+def _set(rng: random.Random, message: Any, field: FieldDescriptor, depth: int) -> None:
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        if field.is_repeated:
+            count = rng.choice((1, 1, 2, 3))
+            if rng.random() < 0.003 and field.name in _MANY:
+                element = _fill(rng, getattr(message, field.name).add(), depth + 1)
+                getattr(message, field.name).extend([element] * (rng.choice(_MANY[field.name]) - 1))
+                return
+            for _ in range(count):
+                _fill(rng, getattr(message, field.name).add(), depth + 1)
+        else:
+            getattr(message, field.name).SetInParent()
+            _fill(rng, getattr(message, field.name), depth + 1)
+    elif field.is_repeated:
+        count = rng.choice(_MANY.get(field.name, (3,))) if rng.random() < 0.003 else rng.choice((0, 1, 1, 2, 3))
+        getattr(message, field.name).extend([_value(rng, field) for _ in range(count)])
+    else:
+        setattr(message, field.name, _value(rng, field))
+
+
+def _value(rng: random.Random, field: FieldDescriptor) -> Any:
+    if field.type == FieldDescriptor.TYPE_STRING:
+        # Long texts are few: the encoder reads each.
+        return rng.choice(_BY_NAME.get(field.name, TEXTS if rng.random() < 0.1 else TEXTS[:12]))
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        assert field.enum_type is not None
+        return rng.choice(ENUMS if rng.random() < 0.03 else tuple(field.enum_type.values_by_number))
+    if field.type == FieldDescriptor.TYPE_DOUBLE:
+        return rng.choice(NUMBERS)
+    return rng.random() < 0.5 if field.type == FieldDescriptor.TYPE_BOOL else rng.choice(COUNTS)
+
+
+def _bent(rng: random.Random, data: bytes) -> bytes:
+    """The bytes with a few of them flipped, cut off, doubled, or with fields that nobody knows."""
+    at = rng.randrange(len(data) + 1)
+    kind = rng.randrange(6)
+    if kind == 0:
+        return data[:at]
+    if kind == 1 and data:
+        bent = bytearray(data)
+        for _ in range(rng.choice((1, 2, 8))):
+            bent[rng.randrange(len(bent))] ^= 1 << rng.randrange(8)
+        return bytes(bent)
+    if kind == 2:
+        return data[:at] + data[rng.randrange(len(data) + 1) :]
+    if kind == 3:
+        return data + _unknown(rng)
+    if kind == 4:
+        return data[:at] + _unknown(rng) + data[at:]
+    return rng.randbytes(rng.choice((1, 10, 100)))
+
+
+def _unknown(rng: random.Random) -> bytes:
+    """A field that our messages do not have, of any wire type; groups are nested deeply now and then."""
+    number = rng.choice((50, 1000, (1 << 29) - 1))
+    kind = rng.randrange(6)
+    tag = _varint(number << 3 | kind)
+    if kind == 0:
+        return tag + b"\xff" * 9 + b"\x01"
+    if kind == 1:
+        return tag + bytes(8)
+    if kind == 2:
+        body = rng.randbytes(rng.choice((0, 10, 1000, 100_000)))
+        return tag + _varint(len(body)) + body
+    if kind == 3:
+        depth = rng.choice((1, 50, 5000))
+        return tag * depth + _varint(number << 3 | 4) * depth
+    return tag + bytes(4)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*encoded, value))
