@@ -1,9 +1,9 @@
 """Token ids are the model's own, whatever the length; offsets point into the text."""
 
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
@@ -15,6 +15,10 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from gradewire_models.repository.built import load_built
 from gradewire_server.encoders.tokenizer import TextTokenizer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNKNOWN: Final = "<unk>"
 _WORDS = st.sampled_from(["cat", "Zoë", "antidisestablishmentarianism", "7", "...", "日本", "\n", "e\u0301", "a" * 120])
 
 
@@ -95,7 +99,9 @@ def unigrams(folder: Path) -> Path:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=200, unk_token="<unk>", special_tokens=["<unk>"], show_progress=False)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=200, unk_token=_UNKNOWN, special_tokens=[_UNKNOWN], show_progress=False
+    )
     tokenizer.train_from_iterator(_CORPUS, trainer)
     tokenizer.save(str(folder / "unigrams.json"))
     return folder / "unigrams.json"
@@ -161,7 +167,7 @@ def test_few_characters_are_given_to_the_library_at_once(path: Path) -> None:
 
 def test_the_longest_token_of_the_vocabulary_fits_as_often_as_the_model_reads_tokens(tmp_path: Path) -> None:
     long = "x" * 5000
-    tokenizer = Tokenizer(models.WordLevel({"<unk>": 0, long: 1}, unk_token="<unk>"))
+    tokenizer = Tokenizer(models.WordLevel({_UNKNOWN: 0, long: 1}, unk_token=_UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     (tmp_path / "long.json").write_text(json.dumps(json.loads(tokenizer.to_str())))
     text = " ".join([long] * 40)

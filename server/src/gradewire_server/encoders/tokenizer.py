@@ -16,9 +16,9 @@ from tokenizers import Encoding, Tokenizer
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
 """Of a text with more characters than this times the token limit, the beginning is tried first (words have about 5)."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
-"""More than a word has that a vocabulary spells out (100 with WordPiece): a longer one is unknown, wherever it is cut."""
+"""More than a word has that WordPiece spells out (100): a longer one is unknown, wherever it is cut."""
 _WORD_ENDS: Final = " \n\t\r"
-"""No word goes on behind these; what else Python calls white space, tokenizers may leave out as if it were not there."""
+"""No word goes on behind these; what else Python calls white space, a tokenizer may leave out without a trace."""
 _LEAST_READ_CHARACTERS: Final = 32_768
 """Read of any text, however few tokens its model takes."""
 _CHARACTERS_AT_ONCE: Final = 65_536

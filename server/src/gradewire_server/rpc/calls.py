@@ -24,7 +24,17 @@ from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.messages import GrpcContext, read_message, read_messages, send_replies, write_message
+from gradewire_server.rpc.messages import (
+    GrpcContext,
+    count_message,
+    read_message,
+    read_messages,
+    receive_only,
+    send_replies,
+    write_message,
+)
+from gradewire_server.rpc.receiving.message_memory import memory_bytes
+from gradewire_server.rpc.receiving.stream_memory import StreamMemory
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 
@@ -80,16 +90,22 @@ class Calls:
         """Handler of a call with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(data: bytes, context: GrpcContext) -> bytes:
+        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._lifecycle.handlers()
-                with handlers.context.admission.bytes.hold(len(data)):
-                    reply = await run(handlers, read_message(method, data, call), call)
-                    return write_message(reply, handlers.context.limits.max_message_bytes, call)
+                served = handlers.context
+                data = await receive_only(messages, served.deadlines.stall_s)
+                counts = count_message(method, data, served.limits, call)
+                with served.admission.bytes.hold(memory_bytes(data, counts)):
+                    request = await read_message(method, data)
+                    del data
+                    reply = await run(handlers, request, call)
+                    return await write_message(reply, served.limits.max_message_bytes, call)
 
             return await self._around(method.name, telemetry, context, body)
 
-        return grpc.unary_unary_rpc_method_handler(handle)
+        # To gRPC it is a stream of one message, which alone lets us ask for the token before the message is received.
+        return grpc.stream_unary_rpc_method_handler(handle)
 
     def server_stream(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], AsyncGenerator[Message]]
@@ -97,17 +113,20 @@ class Calls:
         """Handler of a call with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(data: bytes, context: GrpcContext) -> None:
+        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._lifecycle.handlers()
-                with handlers.context.admission.bytes.hold(len(data)):
-                    await send_replies(
-                        handlers.context, run(handlers, read_message(method, data, call), call), call, context
-                    )
+                served = handlers.context
+                data = await receive_only(messages, served.deadlines.stall_s)
+                counts = count_message(method, data, served.limits, call)
+                with served.admission.bytes.hold(memory_bytes(data, counts)):
+                    request = await read_message(method, data)
+                    del data
+                    await send_replies(served, run(handlers, request, call), call, context)
 
             await self._around(method.name, telemetry, context, body)
 
-        return grpc.unary_stream_rpc_method_handler(handle)
+        return grpc.stream_stream_rpc_method_handler(handle)  # as for `unary`
 
     def bidirectional(
         self,
@@ -120,8 +139,14 @@ class Calls:
         async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._lifecycle.handlers()
-                async with aclosing(read_messages(handlers.context, method, messages, call)) as requests:
-                    await send_replies(handlers.context, run(handlers, requests, call), call, context)
+                served = handlers.context
+                with served.admission.streams.hold(1):
+                    held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
+                    try:
+                        async with aclosing(read_messages(served, method, messages, call, held)) as requests:
+                            await send_replies(served, run(handlers, requests, call), call, context, held)
+                    finally:
+                        held.close()
 
             await self._around(method.name, telemetry, context, body)
 

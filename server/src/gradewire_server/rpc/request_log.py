@@ -17,6 +17,11 @@ request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
 
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
+_MAX_CHARACTERS: Final = 256
+"""Of each text of a record."""
+_MAX_LISTED: Final = 64
+_MAX_EVENT_CHARACTERS: Final = 8192
+_MAX_TRACEBACK_CHARACTERS: Final = 32_768
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 
 
@@ -29,7 +34,7 @@ class CallRecord:
         method: ``gradewire.v1.Scoring/Score``.
         peer: Network address of the caller.
         items: Items or entries so far.
-        metrics: Names of the metrics asked for.
+        metrics: Names of the metrics asked for; the first of them are logged.
         code: gRPC code; empty while running.
         at: Path of the field at fault, for INVALID_ARGUMENT.
         request_bytes: All messages that came in.
@@ -111,19 +116,23 @@ def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
         "time": _iso(time_s),
         "level": logging.getLevelName(_level(record.code)).lower(),
         "event": "call",
-        "request_id": record.request_id,
+        "request_id": _cut(record.request_id),
         "method": record.method,
         "code": record.code,
         "duration_s": round(record.duration_s, 6),
         "items": record.items,
-        "metrics": record.metrics,
+        "metrics": [_cut(name) for name in record.metrics[:_MAX_LISTED]],
         "request_bytes": record.request_bytes,
         "reply_bytes": record.reply_bytes,
-        "peer": record.peer,
+        "peer": _cut(record.peer),
     }
     if record.at:
-        line["field"] = record.at
+        line["field"] = _cut(record.at)
     return line
+
+
+def _cut(text: str, most: int = _MAX_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _iso(time_s: float) -> str:
@@ -138,11 +147,11 @@ class JsonFormatter(logging.Formatter):
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": _cut(record.getMessage(), _MAX_EVENT_CHARACTERS),
             "logger": record.name,
         }
         if call := request_id.get():
             line["request_id"] = call
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = _cut(self.formatException(record.exc_info), _MAX_TRACEBACK_CHARACTERS)
         return json.dumps(line)

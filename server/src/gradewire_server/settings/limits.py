@@ -23,6 +23,10 @@ class Deadlines:
             "Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended.",
         ),
     ] = 60.0
+    idle_stream_s: Annotated[
+        PositiveSeconds,
+        Setting("idle_stream_s", "Time after which a stream ends that sends nothing and has nothing in work."),
+    ] = 600.0
     judge_s: Annotated[
         PositiveSeconds,
         Setting(
@@ -56,4 +60,14 @@ class Capacity:
 
     max_items: Annotated[Count, Setting("max_items_in_flight", "Items in work in the whole server.")] = 16384
     """Entries that are being prepared are counted."""
-    max_bytes: Annotated[Bytes, Setting("max_bytes_in_flight", "Request bytes held in the whole server.")] = 256 * MIB
+    max_bytes: Annotated[
+        Bytes, Setting("max_bytes_in_flight", "Memory of the requests in the whole server, streams left out.")
+    ] = 256 * MIB
+    """What a request takes is told from its bytes before it is parsed: three times as much, and more for many items,
+    metrics and references."""
+    max_stream_bytes: Annotated[
+        Bytes, Setting("max_stream_bytes", "Memory of the messages that all streams together have in work.")
+    ] = 256 * MIB
+    """One stream gets an eighth of it at the most. A message counts until the last of its results is taken."""
+    max_streams: Annotated[Count, Setting("max_streams", "Streams that are open at a time.")] = 1024
+    """Further ones are refused with RESOURCE_EXHAUSTED."""
