@@ -23,6 +23,7 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.calls import Calls
+from gradewire_server.rpc.descriptors import raise_descriptor_limit
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
@@ -112,6 +113,7 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
         OSError: An address, a certificate or a directory cannot be used.
     """
     stop = stop or Stop()
+    raise_descriptor_limit()
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -135,6 +137,7 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
             service_handlers(calls),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
+            connections=settings.connections,
             tls=settings.listen.tls,
         )
         stack.push_async_callback(server.stop, None)

@@ -9,7 +9,7 @@ import platformdirs
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import GIB, HIDDEN, MIB, Bytes, Count, Directory, PositiveSeconds
+from gradewire_server.settings.types import GIB, HIDDEN, MIB, Bytes, BytesOrAuto, Count, Directory, PositiveSeconds
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -77,8 +77,11 @@ class CacheConfig:
         "default"
     )
     """Letters, digits, ``_ . -``, at most 64."""
-    memory_max_bytes: Annotated[Bytes, Setting("memory_max_bytes", "In-process cache of vectors.")] = 256 * MIB
-    """Keys and overhead are counted."""
+    memory_max_bytes: Annotated[
+        BytesOrAuto,
+        Setting("memory_max_bytes", "In-process cache of vectors; 0: an eighth of memory_limit.", default=int),
+    ] = 256 * MIB
+    """Keys and overhead are counted. Of memory_limit 256 MiB at the most."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s", "How long vectors of predictions are kept.")] = (
         7 * 24 * 3600
     )
