@@ -26,14 +26,16 @@ from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
+    Incoming,
     count_message,
+    measure,
     read_message,
     read_messages,
     receive_only,
     send_replies,
     write_message,
 )
-from gradewire_server.rpc.receiving.message_memory import memory_bytes
+from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.receiving.stream_memory import StreamMemory
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
@@ -55,6 +57,9 @@ class Calls:
         telemetry: Prometheus metrics of calls.
         log: Told of each call that has ended.
         tokens: Any one of them lets a call in; without tokens every call is let in.
+
+    Attributes:
+        receiver: Receives the messages of all calls.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class Calls:
         self._telemetry = telemetry
         self._request_log = log
         self._authentication = Authentication(tokens)
+        self.receiver = Receiver()
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
@@ -94,9 +100,9 @@ class Calls:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._lifecycle.handlers()
                 served = handlers.context
-                data = await receive_only(messages, served.deadlines.stall_s)
+                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(memory_bytes(data, counts)):
+                with served.admission.bytes.hold(await measure(method, data, counts)):
                     request = await read_message(method, data)
                     del data
                     reply = await run(handlers, request, call)
@@ -117,9 +123,9 @@ class Calls:
             async def body(call: RpcCall) -> None:
                 handlers = self._lifecycle.handlers()
                 served = handlers.context
-                data = await receive_only(messages, served.deadlines.stall_s)
+                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(memory_bytes(data, counts)):
+                with served.admission.bytes.hold(await measure(method, data, counts)):
                     request = await read_message(method, data)
                     del data
                     await send_replies(served, run(handlers, request, call), call, context)
@@ -143,7 +149,8 @@ class Calls:
                 with served.admission.streams.hold(1):
                     held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
                     try:
-                        async with aclosing(read_messages(served, method, messages, call, held)) as requests:
+                        incoming = Incoming(messages, self.receiver, held)
+                        async with aclosing(read_messages(served, method, incoming, call)) as requests:
                             await send_replies(served, run(handlers, requests, call), call, context, held)
                     finally:
                         held.close()

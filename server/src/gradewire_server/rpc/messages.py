@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
@@ -14,6 +14,7 @@ from gradewire_server.requests.errors import DeadlineExceededError, InvalidReque
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.receiving.message_memory import memory_bytes
 from gradewire_server.rpc.receiving.parsing import parse
+from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.receiving.stream_memory import StreamMemory
 from gradewire_server.rpc.receiving.wire_counts import Counts, MalformedError, count_fields
 from gradewire_server.rpc.serializing import serialize_score
@@ -22,16 +23,30 @@ from gradewire_server.settings.limits import Limits
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 
 
-async def receive_only(messages: AsyncIterator[bytes], within_s: float) -> bytes:
+class Incoming(NamedTuple):
+    """What comes in on a stream.
+
+    Attributes:
+        messages: As gRPC hands them over.
+        receiver: Receives them.
+        held: What they hold of memory.
+    """
+
+    messages: AsyncIterator[bytes]
+    receiver: Receiver
+    held: StreamMemory
+
+
+async def receive_only(receiver: Receiver, messages: AsyncIterator[bytes], call: RpcCall, within_s: float) -> bytes:
     """The one message of a call.
 
     Raises:
         DeadlineExceededError: It was not there in time.
         InvalidRequestError: There is none.
+        OverloadedError: Memory is short.
     """
     try:
-        async with asyncio.timeout(within_s):
-            data = await anext(messages, None)
+        data = await receiver.receive(messages, call.record.peer, within_s=within_s)
     except TimeoutError:
         raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
     if data is None:
@@ -48,6 +63,14 @@ def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: R
         raise _unreadable(method) from None
 
 
+async def measure(method: Method[RequestT], data: bytes, counts: Counts) -> int:
+    """Bytes of memory that a message takes; raises InvalidRequestError where it has too many texts."""
+    try:
+        return await memory_bytes(data, counts, method.request_type.DESCRIPTOR)
+    except MalformedError:
+        raise _unreadable(method) from None
+
+
 async def read_message(method: Method[RequestT], data: bytes) -> RequestT:
     """A request; raises InvalidRequestError where it cannot be parsed."""
     try:
@@ -57,23 +80,21 @@ async def read_message(method: Method[RequestT], data: bytes) -> RequestT:
 
 
 async def read_messages(
-    context: RequestContext,
-    method: Method[RequestT],
-    messages: AsyncIterator[bytes],
-    call: RpcCall,
-    held: StreamMemory,
+    context: RequestContext, method: Method[RequestT], incoming: Incoming, call: RpcCall
 ) -> AsyncGenerator[RequestT]:
     """Messages of a stream; each holds memory from before it is parsed until its last result is taken.
 
     Raises:
         DeadlineExceededError: The stream is idle: nothing came of it and nothing of it was in work for `idle_stream_s`.
         InvalidRequestError: A message holds too much, or cannot be parsed.
+        OverloadedError: Memory is short, or too much waits for other streams to be done.
     """
     metrics = index = 0
-    while (data := await _receive_next(messages, held, context.deadlines.idle_stream_s)) is not None:
+    while (data := await _receive_next(incoming, call, context.deadlines.idle_stream_s)) is not None:
         counts = count_message(method, data, context.limits, call, f"requests[{index}]." if index else "")
         metrics = counts.metrics = counts.metrics or metrics
-        await held.take(memory_bytes(data, counts), counts.items)
+        with context.admission.waiting_bytes.hold(len(data)):
+            await incoming.held.take(await measure(method, data, counts), counts.items)
         request = await read_message(method, data)
         del data
         yield request
@@ -118,27 +139,16 @@ async def send_replies(
                 held.done(sum(item.complete for item in reply.items))
 
 
-async def _receive_next(messages: AsyncIterator[bytes], held: StreamMemory, idle_s: float) -> bytes | None:
+async def _receive_next(incoming: Incoming, call: RpcCall, idle_s: float) -> bytes | None:
     """The next message of a stream; None at its end."""
-    loop = asyncio.get_running_loop()
-
-    def look() -> None:
-        nonlocal timer
-        if held.in_work:
-            timer = loop.call_later(idle_s, look)
-        else:
-            limit.reschedule(loop.time())
-
-    timer = loop.call_later(idle_s, look)
     try:
-        async with asyncio.timeout(None) as limit:
-            return await anext(messages, None)
+        return await incoming.receiver.receive(
+            incoming.messages, call.record.peer, within_s=idle_s, in_work=incoming.held.in_work
+        )
     except TimeoutError:
         raise DeadlineExceededError(
             f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
         ) from None
-    finally:
-        timer.cancel()
 
 
 def _unreadable(method: Method[RequestT]) -> InvalidRequestError:

@@ -21,17 +21,17 @@ async def test_a_message_leaves_with_its_last_item(shared: Permits) -> None:
     assert shared.taken == 100
     held.done(1)
     assert shared.taken == 60
-    assert held.in_work
+    assert held.in_work()
     held.done(1)
     assert shared.taken == 0
-    assert not held.in_work
+    assert not held.in_work()
 
 
 async def test_a_message_without_items_holds_nothing(shared: Permits) -> None:
     held = StreamMemory(shared, 800)
     await held.take(500, 0)
     assert shared.taken == 0
-    assert not held.in_work
+    assert not held.in_work()
 
 
 async def test_one_stream_waits_at_an_eighth(shared: Permits) -> None:

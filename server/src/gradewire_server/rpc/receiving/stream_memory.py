@@ -24,7 +24,6 @@ class StreamMemory:
         self._items = 0
         self._done = 0
 
-    @property
     def in_work(self) -> bool:
         """Whether results of a message are still to come or to be taken."""
         return bool(self._held)

@@ -139,6 +139,19 @@ def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int
         position = stop
 
 
+def elements(data: bytes, descriptor: Descriptor) -> Iterator[tuple[int, int, str]]:
+    """Where each item, entry and metric of a message begins and ends, and the path of their list."""
+    yield from _elements(data, 0, len(data), counted_in(descriptor))
+
+
+def _elements(data: bytes, start: int, end: int, counted: Counted) -> Iterator[tuple[int, int, str]]:
+    for number, body, stop in fields_of(data, start, end):
+        if body and number in counted.limits:
+            yield body, stop, counted.paths[number]
+        elif body and number in counted.inner:
+            yield from _elements(data, body, stop, counted.inner[number])
+
+
 def _count(data: bytes, start: int, end: int, run: _Run) -> None:
     counted = run.counted
     for number, body, stop in fields_of(data, start, end):
