@@ -16,6 +16,7 @@ from typing import Final
 from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.admission import Admission
@@ -180,6 +181,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
+    return_large_blocks()
     _configure_log(settings.log.level)
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -10,6 +10,7 @@ import logging
 import re
 import secrets
 import time
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeVar
@@ -184,6 +185,8 @@ class Calls:
         except Exception as error:  # noqa: BLE001 - the error table answers them all
             status = _failed(error, call)
             code = status.code.name
+            # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
+            traceback.clear_frames(error.__traceback__)
             await _abort(context, status)
         else:
             return result

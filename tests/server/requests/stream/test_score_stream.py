@@ -154,7 +154,7 @@ async def test_a_reader_that_stands_still_stops_the_reading() -> None:
 
 
 async def test_a_slow_engine_stops_the_reading_over_the_wire() -> None:
-    async with wire_server(limits=Limits(stream_window_items=40)) as wire:
+    async with wire_server(limits=Limits(stream_window_items=60)) as wire:
         gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         wire.engine.before = lambda _model: asyncio.shield(gate)
         bulky = types_pb2.Item(references=["the cat"], prediction="a cat", caption="x" * 300_000)
