@@ -27,7 +27,7 @@ from gradewire_server.rpc.calls import Calls
 from gradewire_server.rpc.descriptors import raise_descriptor_limit
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.receiving.memory_guard import MemoryGuard
+from gradewire_server.rpc.receiving.memory_guard import MemoryGuard, watch_lateness
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
@@ -143,15 +143,11 @@ async def serve(settings: Settings, *, started: Callable[[int], None] | None = N
             tls=settings.listen.tls,
         )
         stack.push_async_callback(server.stop, None)
-        guard = MemoryGuard(
-            calls.receiver,
-            settings.memory.limit_bytes,
-            port,
-            shed=telemetry.messages_shed.inc,
-            late=telemetry.loop_late.observe,
-        )
-        guarding = asyncio.create_task(guard.run())
-        stack.callback(guarding.cancel)
+        guard = MemoryGuard(calls.receiver, settings.memory.limit_bytes, port, shed=telemetry.messages_shed.inc)
+        guard.start()
+        stack.callback(guard.close)
+        watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
+        stack.callback(watching.cancel)
         _warn_if_open(settings)
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):

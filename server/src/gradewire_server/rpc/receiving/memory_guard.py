@@ -2,25 +2,32 @@
 
 gRPC takes a whole message in before anybody is asked, and its Python has no quota for that. So the resident size is
 looked at; once half of the limit is taken, the system is asked how much each connection has sent, and the callers that
-have sent most without ending their messages are told to come back.
+have sent most without ending their messages are told to come back. Where that is too slow, their connections are cut.
+
+It looks from a thread: handing a large message over takes gRPC 50 ms of the event loop's time, and many are many times
+that.
 """
 
 import asyncio
 import ctypes
 import logging
 import os
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from gradewire_server.rpc.receiving.receiver import Receiver
-from gradewire_server.rpc.receiving.sockets import received_bytes
+from gradewire_server.rpc.receiving.sockets import cut, received_bytes
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 0.025
 _WATCHED_SHARE: Final = 0.5
 """Of the limit; below it nothing but the resident size is looked at."""
+_CUT_SHARE: Final = 0.65
+"""Above it connections are cut, which waits for nobody."""
 _FULL_SHARE: Final = 0.8
 """Above it large messages are refused."""
 _ON_THEIR_WAY_DIVISOR: Final = 16
@@ -41,77 +48,88 @@ def resident_bytes() -> int:
 
 
 class MemoryGuard:
-    """Looks again and again; `run` ends when it is cancelled.
+    """Looks again and again between `start` and `close`.
 
     Args:
         receiver: Knows the calls that wait for messages.
         limit_bytes: Of the process.
         port: That callers connect to.
-        shed: Told how many calls were ended.
-        late: Told how late the event loop was each time, in seconds.
+        shed: Told how many messages were ended.
     """
 
-    def __init__(
-        self,
-        receiver: Receiver,
-        limit_bytes: int,
-        port: int,
-        *,
-        shed: Callable[[int], None],
-        late: Callable[[float], None],
-    ) -> None:
+    def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
         self._limit = limit_bytes
         self._port = port
         self._shed = shed
-        self._late = late
         self._trim_at_s = 0.0
-        self._trimming: asyncio.Future[None] | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gradewire-memory", daemon=True)
+        self._loop = asyncio.get_running_loop()
 
-    async def run(self) -> None:
-        """Looks every 25 ms; costs about 20 µs where all is well."""
-        loop = asyncio.get_running_loop()
-        while True:
-            wanted_s = loop.time() + _LOOK_EVERY_S
-            await asyncio.sleep(_LOOK_EVERY_S)
-            self._late(max(0.0, loop.time() - wanted_s))
-            self.look(resident_bytes())
+    def start(self) -> None:
+        """Begins to look, every 25 ms; that costs about 20 µs where all is well."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._ended.set()
+        self._thread.join()
 
     def look(self, resident: int) -> None:
-        """Acts on a resident size."""
+        """Acts on a resident size; from any thread."""
         self._receiver.memory_is_short = resident > self._limit * _FULL_SHARE
         if resident < self._limit * _WATCHED_SHARE:
             return
-        self.shed_largest(received_bytes(self._port))
-        now_s = asyncio.get_running_loop().time()
-        if now_s >= self._trim_at_s and (self._trimming is None or self._trimming.done()):
-            self._trim_at_s = now_s + _TRIM_EVERY_S
-            self._trimming = asyncio.get_running_loop().run_in_executor(None, _trim)
+        at_fault = self.at_fault(received_bytes(self._port))
+        if at_fault and resident > self._limit * _CUT_SHARE:
+            cut(self._port, frozenset(at_fault))
+            self._shed(len(at_fault))
+            _log.warning("%d connections were cut: what was on its way there took too much memory", len(at_fault))
+        elif at_fault:
+            self._loop.call_soon_threadsafe(self.end, at_fault)
 
-    def shed_largest(self, received: dict[str, int]) -> None:
-        """Ends calls of the connections that have sent most until the rest is within its part of the limit.
+    def at_fault(self, received: Mapping[str, int]) -> list[str]:
+        """Connections that have sent most without ending a message, until the rest is within its part of the limit.
 
         Args:
             received: Bytes by peer.
         """
-        delivered = self._receiver.delivered
-        for gone in delivered.keys() - received.keys():
-            del delivered[gone]
+        delivered = dict(self._receiver.delivered)
         waiting = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
         waiting = {peer: count for peer, count in waiting.items() if count > _LEAST_BYTES}
         total = sum(waiting.values())
-        ended = 0
+        found = []
         for peer in sorted(waiting, key=waiting.__getitem__, reverse=True):
             if total <= self._limit // _ON_THEIR_WAY_DIVISOR:
                 break
-            count = self._receiver.shed(peer)
             total -= waiting[peer]
-            if count:
-                ended += count
-                delivered[peer] = received[peer]
-        if ended:
-            self._shed(ended)
-            _log.warning("%d calls were ended: their messages were on their way and took too much memory", ended)
+            found.append(peer)
+        return found
+
+    def end(self, peers: Sequence[str]) -> None:
+        """Ends the calls of connections that wait for messages; on the event loop."""
+        count = sum(map(self._receiver.shed, peers))
+        if count:
+            self._shed(count)
+            _log.warning("%d calls were ended: their messages were on their way and took too much memory", count)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_LOOK_EVERY_S):
+            resident = resident_bytes()
+            self.look(resident)
+            if resident > self._limit * _WATCHED_SHARE and time.monotonic() >= self._trim_at_s:
+                self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
+                _trim()
+
+
+async def watch_lateness(late: Callable[[float], None]) -> None:
+    """Tells how late the event loop comes to what is due, every 25 ms, in seconds."""
+    loop = asyncio.get_running_loop()
+    while True:
+        wanted_s = loop.time() + _LOOK_EVERY_S
+        await asyncio.sleep(_LOOK_EVERY_S)
+        late(max(0.0, loop.time() - wanted_s))
 
 
 def _trim() -> None:

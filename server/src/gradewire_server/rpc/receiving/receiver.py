@@ -9,6 +9,7 @@ from gradewire_server.requests.errors import OverloadedError
 
 _CALL_OVERHEAD_BYTES: Final = 128
 """Headers and frames around a message."""
+_MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
 """A message of this size is taken even while memory is short."""
 _RETRY_AFTER_S: Final = 1.0
@@ -81,7 +82,10 @@ class Receiver:
             if not others:
                 self._expected.pop(peer, None)
         if data is not None:
-            self.delivered[peer] = self.delivered.get(peer, 0) + len(data) + _CALL_OVERHEAD_BYTES
+            if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
+                # Of connections that are gone, most likely; one that is not counts as having sent more than it did.
+                self.delivered.pop(next(iter(self.delivered)))
+            self.delivered[peer] = self.delivered.pop(peer, 0) + len(data) + _CALL_OVERHEAD_BYTES
             if self.memory_is_short and len(data) > _SMALL_BYTES:
                 raise _memory_is_short()
         return data
