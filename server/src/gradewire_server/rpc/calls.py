@@ -19,6 +19,7 @@ import grpc
 from google.protobuf.message import Message
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
+from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.authentication import Authentication
@@ -103,7 +104,7 @@ class Calls:
                 served = handlers.context
                 data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(await measure(method, data, counts)):
+                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
                     request = await read_message(method, data)
                     del data
                     reply = await run(handlers, request, call)
@@ -126,7 +127,7 @@ class Calls:
                 served = handlers.context
                 data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(await measure(method, data, counts)):
+                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
                     request = await read_message(method, data)
                     del data
                     await send_replies(served, run(handlers, request, call), call, context)
@@ -210,6 +211,11 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization
+
+
+def _leaving_room(context: RequestContext, size_bytes: int) -> int:
+    """What a request counts for: a quarter of the memory of requests is left to others, however large it is."""
+    return min(size_bytes, context.admission.bytes.limit * 3 // 4)
 
 
 async def _abort(context: GrpcContext, status: WireStatus) -> NoReturn:

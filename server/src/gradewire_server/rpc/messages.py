@@ -64,7 +64,7 @@ def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: R
 
 
 async def measure(method: Method[RequestT], data: bytes, counts: Counts) -> int:
-    """Bytes of memory that a message takes; raises InvalidRequestError where it has too many texts."""
+    """Bytes of memory that a message counts for; raises InvalidRequestError where it has too many texts."""
     try:
         return await memory_bytes(data, counts, method.request_type.DESCRIPTOR)
     except MalformedError:

@@ -79,7 +79,7 @@ class CacheConfig:
     """Letters, digits, ``_ . -``, at most 64."""
     memory_max_bytes: Annotated[
         BytesOrAuto,
-        Setting("memory_max_bytes", "In-process cache of vectors; 0: an eighth of memory_limit.", default=int),
+        Setting("memory_max_bytes", "In-process cache of vectors; 0: a share of memory_limit.", default=int),
     ] = 256 * MIB
     """Keys and overhead are counted. Of memory_limit 256 MiB at the most."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s", "How long vectors of predictions are kept.")] = (

@@ -64,17 +64,17 @@ class Capacity:
         BytesOrAuto,
         Setting(
             "max_bytes_in_flight",
-            "Memory of requests in the whole server, without streams; 0: an eighth of memory_limit.",
+            "Memory of requests in the whole server, without streams; 0: a share of memory_limit.",
             default=int,
         ),
     ] = 256 * MIB
-    """What a request takes is told from its bytes before it is parsed: three times as much, and more for many items,
+    """What a request takes is told from its bytes before it is parsed: six times as much, and more for many items,
     metrics and references."""
     max_stream_bytes: Annotated[
         BytesOrAuto,
         Setting(
             "max_stream_bytes",
-            "Memory of what all streams together have in work; 0: an eighth of memory_limit.",
+            "Memory of what all streams together have in work; 0: a share of memory_limit.",
             default=int,
         ),
     ] = 256 * MIB

@@ -32,10 +32,10 @@ class MemoryConfig:
 
 @plain_dataclass(frozen=True, slots=True)
 class _Share:
-    """Part of the limit that a setting gets where nobody sets it.
+    """Part of the memory beside the process itself that a setting gets where nobody sets it.
 
     Attributes:
-        divisor: The limit is divided by it.
+        divisor: That memory is divided by it.
         most_bytes: More is never needed.
     """
 
@@ -48,7 +48,9 @@ _SHARES: Final[Mapping[str, _Share]] = {
     "max_bytes_in_flight": _Share(8, 256 * MIB),
     "max_stream_bytes": _Share(8, 256 * MIB),
 }
-_LEAST_SHARE_BYTES: Final = 8 * MIB
+_LEAST_SHARE_BYTES: Final = 16 * MIB
+_PROCESS_BYTES: Final = 384 * MIB
+"""Of a server with the default encoder, before anybody calls."""
 
 
 def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
@@ -72,7 +74,7 @@ def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     limit = given["memory_limit"] or usable_memory()
     shares = {
-        name: max(_LEAST_SHARE_BYTES, min(share.most_bytes, limit // share.divisor))
+        name: max(_LEAST_SHARE_BYTES, min(share.most_bytes, (limit - _PROCESS_BYTES) // share.divisor))
         for name, share in _SHARES.items()
         if not given[name]
     }

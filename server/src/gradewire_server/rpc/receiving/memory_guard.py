@@ -1,7 +1,7 @@
 """Keeps the process inside its memory where gRPC holds what it has not handed over yet.
 
 gRPC takes a whole message in before anybody is asked, and its Python has no quota for that. So the resident size is
-looked at; once half of the limit is taken, the system is asked how much each connection has sent, and the callers that
+looked at; once much of the limit is taken, the system is asked how much each connection has sent, and the callers that
 have sent most without ending their messages are told to come back. Where that is too slow, their connections are cut.
 
 It looks from a thread: handing a large message over takes gRPC 50 ms of the event loop's time, and many are many times
@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Final
 
 from gradewire_server.rpc.receiving.receiver import Receiver
-from gradewire_server.rpc.receiving.sockets import cut, received_bytes
+from gradewire_server.rpc.receiving.sockets import Sockets
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 0.025
-_WATCHED_SHARE: Final = 0.5
+_WATCHED_SHARE: Final = 0.4
 """Of the limit; below it nothing but the resident size is looked at."""
-_CUT_SHARE: Final = 0.65
+_CUT_SHARE: Final = 0.5
 """Above it connections are cut, which waits for nobody."""
-_FULL_SHARE: Final = 0.8
+_FULL_SHARE: Final = 0.75
 """Above it large messages are refused."""
 _ON_THEIR_WAY_DIVISOR: Final = 16
 """Messages that are on their way get this part of the limit."""
@@ -60,7 +60,7 @@ class MemoryGuard:
     def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
         self._limit = limit_bytes
-        self._port = port
+        self._sockets = Sockets(port)
         self._shed = shed
         self._trim_at_s = 0.0
         self._ended = threading.Event()
@@ -81,9 +81,11 @@ class MemoryGuard:
         self._receiver.memory_is_short = resident > self._limit * _FULL_SHARE
         if resident < self._limit * _WATCHED_SHARE:
             return
-        at_fault = self.at_fault(received_bytes(self._port))
+        received = self._sockets.received(_LEAST_BYTES)
+        at_fault = self.at_fault({peer: each.count for peer, each in received.items()})
         if at_fault and resident > self._limit * _CUT_SHARE:
-            cut(self._port, frozenset(at_fault))
+            for peer in at_fault:
+                self._sockets.cut(received[peer].descriptor)
             self._shed(len(at_fault))
             _log.warning("%d connections were cut: what was on its way there took too much memory", len(at_fault))
         elif at_fault:

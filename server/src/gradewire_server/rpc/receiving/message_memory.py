@@ -9,8 +9,8 @@ from google.protobuf.descriptor import Descriptor
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.rpc.receiving.wire_counts import Counts, elements, fields_of
 
-_PER_BYTE: Final = 3
-"""The message as it came, as protobuf holds it and as texts; metrics take theirs in turns."""
+_PER_BYTE: Final = 6
+"""The message as it came, as protobuf holds it, as texts, and what metrics make of them: words, windows, forms."""
 _PER_STRING: Final = 80
 """A string of a list, however short it is: in protobuf, as a text and its place in a tuple."""
 _PER_ITEM: Final = 1500

@@ -1,68 +1,90 @@
-"""What the system knows of this process's connections: how much each has received."""
+"""What the system knows of this process's connections: how much each has received.
 
+The C library is called without giving up the interpreter's lock: a thread that gave it up a thousand times would wait for
+the event loop as often, just when that is busiest.
+"""
+
+import ctypes
 import os
 import socket
-import stat
 import struct
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 _BYTES_RECEIVED: Final = struct.Struct("<Q")
 _BYTES_RECEIVED_AT: Final = 128
 """Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
 _TCP_INFO_BYTES: Final = 256
+_ADDRESS_BYTES: Final = 128
+_PORT: Final = struct.Struct(">H")
 
 
-def received_bytes(port: int) -> dict[str, int]:
-    """Bytes that have come in on each connection of a port, by the peer's address as gRPC writes it.
+class Received(NamedTuple):
+    """One connection.
 
-    Empty on systems other than Linux, which count them elsewhere.
+    Attributes:
+        descriptor: Its number in this process.
+        count: Bytes that have come in.
     """
-    return {peer: _received(connection) for peer, connection in _connections(port)}
+
+    descriptor: int
+    count: int
 
 
-def cut(port: int, peers: frozenset[str]) -> None:
-    """Ends connections at once."""
-    for peer, connection in _connections(port):
-        if peer in peers:
-            with suppress(OSError):  # it has ended by itself
-                connection.shutdown(socket.SHUT_RDWR)
+class Sockets:
+    """Connections to one port of this process; knows none on systems other than Linux, which count otherwise.
 
+    Args:
+        port: That callers connect to.
+    """
 
-def _received(connection: socket.socket) -> int:
-    try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-        count: int = _BYTES_RECEIVED.unpack_from(told, _BYTES_RECEIVED_AT)[0]
-    except (OSError, struct.error):  # it has just been closed, or the system is an old one
-        return 0
-    return count
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._libc = ctypes.PyDLL(None) if sys.platform == "linux" else None
+        self._info = ctypes.create_string_buffer(_TCP_INFO_BYTES)
+        self._address = ctypes.create_string_buffer(_ADDRESS_BYTES)
+        self._size = ctypes.c_uint32()
 
+    def received(self, least_bytes: int) -> dict[str, Received]:
+        """Connections on which at least so much has come in, by the peer's address as gRPC writes it."""
+        libc = self._libc
+        if libc is None:
+            return {}
+        found: dict[str, Received] = {}
+        size = ctypes.byref(self._size)
+        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths, and a thousand of them
+            descriptor = int(name)
+            self._size.value = _TCP_INFO_BYTES
+            if libc.getsockopt(descriptor, socket.IPPROTO_TCP, socket.TCP_INFO, self._info, size):
+                continue  # no connection
+            count = _BYTES_RECEIVED.unpack_from(self._info, _BYTES_RECEIVED_AT)[0]
+            if count >= least_bytes and self._port_of(descriptor, libc) == self._port:
+                peer = self._peer_of(descriptor, libc)
+                if peer:
+                    found[peer] = Received(descriptor, count)
+        return found
 
-def _connections(port: int) -> Iterator[tuple[str, socket.socket]]:
-    """Connections to a port with their peers; each is to be used until the next one."""
-    if sys.platform != "linux":
-        return
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths, and a thousand of them
-        try:
-            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                continue
-            descriptor = os.dup(int(name))
-        except OSError:  # closed since it was listed
-            continue
-        with socket.socket(fileno=descriptor) as connection:
-            try:
-                if connection.family not in {socket.AF_INET, socket.AF_INET6} or connection.getsockname()[1] != port:
-                    continue
-                peer = _written(connection.family, connection.getpeername())
-            except OSError:  # it listens, or has just been closed
-                continue
-            yield peer, connection
+    def cut(self, descriptor: int) -> None:
+        """Ends a connection at once."""
+        if self._libc is not None:
+            self._libc.shutdown(descriptor, socket.SHUT_RDWR)
 
+    def _port_of(self, descriptor: int, libc: ctypes.PyDLL) -> int:
+        self._size.value = _ADDRESS_BYTES
+        if libc.getsockname(descriptor, self._address, ctypes.byref(self._size)):
+            return 0
+        port: int = _PORT.unpack_from(self._address, 2)[0]
+        return port
 
-def _written(family: int, address: tuple[str, int]) -> str:
-    host, port = address[:2]
-    if family == socket.AF_INET6 and not host.startswith("::ffff:"):
+    def _peer_of(self, descriptor: int, libc: ctypes.PyDLL) -> str:
+        self._size.value = _ADDRESS_BYTES
+        if libc.getpeername(descriptor, self._address, ctypes.byref(self._size)):
+            return ""
+        raw = self._address.raw
+        port = _PORT.unpack_from(raw, 2)[0]
+        if int.from_bytes(raw[:2], sys.byteorder) == socket.AF_INET:
+            return f"ipv4:{socket.inet_ntop(socket.AF_INET, raw[4:8])}:{port}"
+        host = socket.inet_ntop(socket.AF_INET6, raw[8:24])
+        if host.startswith("::ffff:"):
+            return f"ipv4:{host.removeprefix('::ffff:')}:{port}"
         return f"ipv6:%5B{host}%5D:{port}"
-    return f"ipv4:{host.removeprefix('::ffff:')}:{port}"
