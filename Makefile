@@ -54,13 +54,13 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart,
 
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory -j 2 -Oline lint test-needs; \
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
 
 test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
-	@$(TIMED); $(BIN)/python -m pytest -q -m alone
+	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
 
 # TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)

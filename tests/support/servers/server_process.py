@@ -45,6 +45,11 @@ class ServerProcess:
         self.http_port = 0
 
     @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._running.pid
+
+    @property
     def address(self) -> str:
         """HOST:PORT of gRPC."""
         return f"127.0.0.1:{self.port}"

@@ -24,12 +24,14 @@ from gradewire_server.rpc.receiving.sockets import Sockets
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 0.025
+_LOOK_CLOSELY_EVERY_S: Final = 0.005
+"""While messages may be on their way that take too much."""
 _WATCHED_SHARE: Final = 0.4
 """Of the limit; below it nothing but the resident size is looked at."""
 _CUT_SHARE: Final = 0.5
 """Above it connections are cut, which waits for nobody."""
-_FULL_SHARE: Final = 0.75
-"""Above it large messages are refused."""
+_FULL_SHARE: Final = 0.65
+"""Above it large messages are refused, and nothing large may be on its way."""
 _ON_THEIR_WAY_DIVISOR: Final = 16
 """Messages that are on their way get this part of the limit."""
 _TRIM_EVERY_S: Final = 1.0
@@ -82,7 +84,8 @@ class MemoryGuard:
         if resident < self._limit * _WATCHED_SHARE:
             return
         received = self._sockets.received(_LEAST_BYTES)
-        at_fault = self.at_fault({peer: each.count for peer, each in received.items()})
+        allowed = 0 if resident > self._limit * _FULL_SHARE else self._limit // _ON_THEIR_WAY_DIVISOR
+        at_fault = self.at_fault({peer: each.count for peer, each in received.items()}, allowed)
         if at_fault and resident > self._limit * _CUT_SHARE:
             for peer in at_fault:
                 self._sockets.cut(received[peer].descriptor)
@@ -91,11 +94,12 @@ class MemoryGuard:
         elif at_fault:
             self._loop.call_soon_threadsafe(self.end, at_fault)
 
-    def at_fault(self, received: Mapping[str, int]) -> list[str]:
-        """Connections that have sent most without ending a message, until the rest is within its part of the limit.
+    def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
+        """Connections that have sent most without ending a message, so that the rest is no more than allowed.
 
         Args:
             received: Bytes by peer.
+            allowed: Bytes of all of them together.
         """
         delivered = dict(self._receiver.delivered)
         waiting = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
@@ -103,7 +107,7 @@ class MemoryGuard:
         total = sum(waiting.values())
         found = []
         for peer in sorted(waiting, key=waiting.__getitem__, reverse=True):
-            if total <= self._limit // _ON_THEIR_WAY_DIVISOR:
+            if total <= allowed:
                 break
             total -= waiting[peer]
             found.append(peer)
@@ -117,8 +121,10 @@ class MemoryGuard:
             _log.warning("%d calls were ended: their messages were on their way and took too much memory", count)
 
     def _run(self) -> None:
-        while not self._ended.wait(_LOOK_EVERY_S):
+        every_s = _LOOK_EVERY_S
+        while not self._ended.wait(every_s):
             resident = resident_bytes()
+            every_s = _LOOK_CLOSELY_EVERY_S if resident > self._limit * _WATCHED_SHARE else _LOOK_EVERY_S
             self.look(resident)
             if resident > self._limit * _WATCHED_SHARE and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S

@@ -1,7 +1,7 @@
 """What the system knows of this process's connections: how much each has received.
 
-The C library is called without giving up the interpreter's lock: a thread that gave it up a thousand times would wait for
-the event loop as often, just when that is busiest.
+The C library is called without giving up the interpreter's lock: a thread that gave it up a thousand times would wait
+for the event loop as often, just when that is busiest.
 """
 
 import ctypes
