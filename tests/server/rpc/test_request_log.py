@@ -74,3 +74,14 @@ def test_server_messages_are_json_too() -> None:
     fields = json.loads(line)
     assert (fields["level"], fields["event"], fields["logger"]) == ("error", "it broke\nso", "n")
     assert "ZeroDivisionError" in fields["traceback"]
+
+
+async def test_no_record_is_long() -> None:
+    stream = io.StringIO()
+    log = RequestLog(stream=stream)
+    log.add(CallRecord("i" * 9999, "method", "p" * 9999, metrics=["m" * 9999] * 100_000, code="OK", at="a" * 9999))
+    await log.close()
+    line = json.loads(stream.getvalue())
+    assert len(stream.getvalue()) < 32_768
+    assert len(line["metrics"]) == 64
+    assert line["peer"].endswith("…")

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
@@ -58,7 +59,7 @@ def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: R
     """What a message holds; raises InvalidRequestError where that is too much, or it cannot be parsed."""
     call.saw_request(len(data))
     try:
-        return count_fields(data, method.request_type.DESCRIPTOR, limits, path)
+        return count_fields(data, _descriptor(method), limits, path)
     except MalformedError:
         raise _unreadable(method) from None
 
@@ -66,7 +67,7 @@ def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: R
 async def measure(method: Method[RequestT], data: bytes, counts: Counts) -> int:
     """Bytes of memory that a message counts for; raises InvalidRequestError where it has too many texts."""
     try:
-        return await memory_bytes(data, counts, method.request_type.DESCRIPTOR)
+        return await memory_bytes(data, counts, _descriptor(method))
     except MalformedError:
         raise _unreadable(method) from None
 
@@ -149,6 +150,11 @@ async def _receive_next(incoming: Incoming, call: RpcCall, idle_s: float) -> byt
         raise DeadlineExceededError(
             f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
         ) from None
+
+
+def _descriptor(method: Method[RequestT]) -> Descriptor:
+    descriptor: Descriptor = method.request_type.DESCRIPTOR  # type: ignore[assignment] # the same class, by two names
+    return descriptor
 
 
 def _unreadable(method: Method[RequestT]) -> InvalidRequestError:

@@ -41,7 +41,8 @@ class _Slice(NamedTuple):
 
 
 def _slices(messages: Sequence[types_pb2.Item]) -> Iterator[_Slice]:
-    start, places = 0, []
+    start = 0
+    places: list[int] = []
     for index, message in enumerate(messages):
         wanted = min(1 + message.ByteSize() // _BYTES_PER_PLACE, _MOST_PLACES)
         if places and sum(places) + wanted > _ITEMS_PER_SLICE:

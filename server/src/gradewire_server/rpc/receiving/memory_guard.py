@@ -85,7 +85,7 @@ class MemoryGuard:
             return
         received = self._sockets.received(_LEAST_BYTES)
         allowed = 0 if resident > self._limit * _FULL_SHARE else self._limit // _ON_THEIR_WAY_DIVISOR
-        at_fault = self.at_fault({peer: each.count for peer, each in received.items()}, allowed)
+        at_fault = self.at_fault({peer: each.size_bytes for peer, each in received.items()}, allowed)
         if at_fault and resident > self._limit * _CUT_SHARE:
             for peer in at_fault:
                 self._sockets.cut(received[peer].descriptor)

@@ -20,6 +20,7 @@ class _Expected:
     """A message that is waited for."""
 
     limit: asyncio.Timeout | None = None
+    timer: asyncio.TimerHandle | None = None
     shed: bool = False
 
 
@@ -60,13 +61,12 @@ class Receiver:
         expected = _Expected()
 
         def look() -> None:
-            nonlocal timer
             if in_work():
-                timer = loop.call_later(within_s, look)
+                expected.timer = loop.call_later(within_s, look)
             elif expected.limit is not None:
                 expected.limit.reschedule(loop.time())
 
-        timer = loop.call_later(within_s, look)
+        expected.timer = loop.call_later(within_s, look)
         others = self._expected.setdefault(peer, set())
         others.add(expected)
         try:
@@ -77,18 +77,22 @@ class Receiver:
                 raise _memory_is_short() from None
             raise
         finally:
-            timer.cancel()
+            if expected.timer is not None:
+                expected.timer.cancel()
             others.discard(expected)
             if not others:
                 self._expected.pop(peer, None)
         if data is not None:
-            if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
-                # Of connections that are gone, most likely; one that is not counts as having sent more than it did.
-                self.delivered.pop(next(iter(self.delivered)))
-            self.delivered[peer] = self.delivered.pop(peer, 0) + len(data) + _CALL_OVERHEAD_BYTES
-            if self.memory_is_short and len(data) > _SMALL_BYTES:
-                raise _memory_is_short()
+            self._take(peer, len(data))
         return data
+
+    def _take(self, peer: str, size_bytes: int) -> None:
+        if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
+            # Of a connection that is gone, most likely; one that is not counts as having sent more than it did.
+            self.delivered.pop(next(iter(self.delivered)))
+        self.delivered[peer] = self.delivered.pop(peer, 0) + size_bytes + _CALL_OVERHEAD_BYTES
+        if self.memory_is_short and size_bytes > _SMALL_BYTES:
+            raise _memory_is_short()
 
     def shed(self, peer: str) -> int:
         """Ends the calls of a connection that wait for a message; returns how many."""

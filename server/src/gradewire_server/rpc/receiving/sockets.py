@@ -24,11 +24,11 @@ class Received(NamedTuple):
 
     Attributes:
         descriptor: Its number in this process.
-        count: Bytes that have come in.
+        size_bytes: What has come in.
     """
 
     descriptor: int
-    count: int
+    size_bytes: int
 
 
 class Sockets:
