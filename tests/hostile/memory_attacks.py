@@ -114,21 +114,21 @@ async def half_sent_streams(port: int) -> str:
 
 async def idle_connections(port: int, connections: int = 3000, wait_s: float = 2) -> str:
     """Connections that do nothing."""
-    opened: list[asyncio.StreamWriter] = []
+    opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     refused = 0
     try:
         for _ in range(connections):
             try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
             except OSError:
                 refused += 1
                 continue
             writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
-            opened.append(writer)
+            opened.append((reader, writer))
         await asyncio.sleep(wait_s)
-        closed = sum(writer.is_closing() or writer.transport.is_closing() for writer in opened)
+        closed = sum(reader.at_eof() or reader.exception() is not None for reader, _ in opened)
     finally:
-        for writer in opened:
+        for _, writer in opened:
             writer.close()
     return f"{len(opened)} opened, {refused + closed} refused"
 
