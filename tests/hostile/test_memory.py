@@ -103,8 +103,5 @@ async def test_an_attack_stays_inside_the_limit(server: ServerProcess, name: str
 
 
 @pytest.mark.hostile
-@pytest.mark.xfail(
-    reason="165 senders of 32 MB at the speed of loopback are cut too late: 1.2 to 1.5 GiB", strict=False
-)
 async def test_all_attacks_at_once_stay_inside_the_limit(server: ServerProcess) -> None:
     await attacked(server, tuple(ATTACKS))
