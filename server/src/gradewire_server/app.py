@@ -16,6 +16,7 @@ from typing import Final
 from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
+from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
 from gradewire_server.requests.admission.admission import Admission
@@ -24,9 +25,11 @@ from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
+from gradewire_server.rpc.descriptors import raise_descriptor_limit
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
+from gradewire_server.rpc.receiving.memory_guard import MemoryGuard, watch_lateness
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
 from gradewire_server.rpc.resets import ResetGuard, ServerConnections
 from gradewire_server.rpc.server import start_server
@@ -127,6 +130,7 @@ async def serve(
     stop = stop or Stop()
     tokens_file = await _read_tokens(settings)
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
+    raise_descriptor_limit()
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -161,19 +165,25 @@ async def serve(
             service_handlers(calls),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
+            connections=settings.connections,
             arrivals=telemetry.arrivals,
             tls=settings.listen.tls,
             authentication=authentication if settings.listen.auth_health else None,
         )
         stack.push_async_callback(server.stop, None)
-        guard = ResetGuard(
+        resets = ResetGuard(
             telemetry.arrivals,
             telemetry.resets,
             ServerConnections(port),
             max_per_s=settings.listen.max_resets_per_s,
         )
-        guard.start()
-        stack.push_async_callback(asyncio.to_thread, guard.stop)
+        resets.start()
+        stack.push_async_callback(asyncio.to_thread, resets.stop)
+        memory = MemoryGuard(calls.receiver, settings.memory.limit_bytes, port, shed=telemetry.messages_shed.inc)
+        memory.start()
+        stack.callback(memory.close)
+        watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
+        stack.callback(watching.cancel)
         _warn_if_open(settings)
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await _before_stop(loading, stop):
@@ -203,6 +213,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
+    return_large_blocks()
     flood = _configure_log(settings.log.level)
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -1,18 +1,24 @@
 """Token ids are the model's own, whatever the length; offsets point into the text."""
 
+import json
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from gradewire_models.repository.built import load_built
 from gradewire_server.encoders.tokenizer import TextTokenizer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNKNOWN: Final = "<unk>"
 _WORDS = st.sampled_from(["cat", "Zoë", "antidisestablishmentarianism", "7", "...", "日本", "\n", "e\u0301", "a" * 120])
 
 
@@ -76,3 +82,95 @@ def test_a_prefix_is_read_but_stands_for_no_text(path: Path) -> None:
     assert tokenized.kept is not None
     assert ["two cats"[start:end] for start, end in tokenized.offsets] == ["two", "cats"]
     assert tokenized.kept.tolist() == [3, 4]
+
+
+def byte_pairs(folder: Path) -> Path:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(_CORPUS, trainer)
+    tokenizer.save(str(folder / "byte_pairs.json"))
+    return folder / "byte_pairs.json"
+
+
+def unigrams(folder: Path) -> Path:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=200, unk_token=_UNKNOWN, special_tokens=[_UNKNOWN], show_progress=False
+    )
+    tokenizer.train_from_iterator(_CORPUS, trainer)
+    tokenizer.save(str(folder / "unigrams.json"))
+    return folder / "unigrams.json"
+
+
+_CORPUS = ["the cat sat on the mat", "antidisestablishmentarianism", "Zoë and 日本 cats 7 7 7", "aaaa aaaaaaaa aa"] * 20
+_PIECES = st.sampled_from(
+    ["cat", "the", "Zoë", "e\u0301", "\u0301", "日本", "\u200b", "\x1c", "\x85", "7", ".", " ", "\n", "🂡", "aaaa", "ﬁ"]
+)
+
+
+@pytest.fixture(scope="module", params=[byte_pairs, unigrams, None], ids=["byte pairs", "unigrams", "word pieces"])
+def any_path(request: pytest.FixtureRequest, path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    make: Callable[[Path], Path] | None = request.param
+    return path if make is None else make(tmp_path_factory.mktemp("tokenizers"))
+
+
+@settings(max_examples=example_count(60))
+@given(start=st.text(max_size=40), piece=st.lists(_PIECES, min_size=1, max_size=12), end=st.text(max_size=40))
+def test_a_text_without_blanks_gives_the_ids_of_the_whole_text(
+    any_path: Path, start: str, piece: list[str], end: str
+) -> None:
+    repeated = "".join(piece)
+    text = start + repeated * (20_000 // len(repeated)) + end
+    expected = plain(any_path, 24).encode(text)
+    for offsets in (False, True):
+        (tokenized,) = cut_at(any_path, 24).encode([text], offsets=offsets)
+        assert tokenized.ids.tolist() == expected.ids
+        assert tokenized.truncated == bool(expected.overflowing)
+
+
+@pytest.mark.parametrize(
+    ("blob", "truncated"), [("a" * 400_000, True), ("cat" + " " * 400_000, False), (" " * 400_000 + "cat", True)]
+)
+def test_what_is_behind_the_most_that_is_read_is_said_to_be_missing(path: Path, blob: str, truncated: bool) -> None:  # noqa: FBT001
+    (tokenized,) = TextTokenizer(path, max_tokens=8, prefix="").encode([blob])
+    assert tokenized.truncated is truncated
+    assert len(tokenized.ids) <= 8
+
+
+def test_few_characters_are_given_to_the_library_at_once(path: Path) -> None:
+    class Counting:
+        def __init__(self, tokenizer: Tokenizer) -> None:
+            self.tokenizer = tokenizer
+            self.given: list[int] = []
+
+        def encode(self, text: str) -> object:
+            self.given.append(len(text))
+            return self.tokenizer.encode(text)
+
+        def encode_batch_fast(self, texts: list[str]) -> object:
+            self.given.append(sum(map(len, texts)))
+            return self.tokenizer.encode_batch_fast(texts)
+
+    tokenizer = TextTokenizer(path, max_tokens=256, prefix="")
+    counting = tokenizer._tokenizer = Counting(tokenizer._tokenizer)  # type: ignore[assignment]
+    texts = ["a" * 3_000_000, "word " * 600_000, "日" * 1_000_000, *["a cat"] * 1000]
+    rows = tokenizer.encode(texts)
+    assert len(rows) == len(texts)
+    assert max(counting.given) <= 65_536
+    assert sum(counting.given) < 200_000
+
+
+def test_the_longest_token_of_the_vocabulary_fits_as_often_as_the_model_reads_tokens(tmp_path: Path) -> None:
+    long = "x" * 5000
+    tokenizer = Tokenizer(models.WordLevel({_UNKNOWN: 0, long: 1}, unk_token=_UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    (tmp_path / "long.json").write_text(json.dumps(json.loads(tokenizer.to_str())))
+    text = " ".join([long] * 40)
+    (tokenized,) = TextTokenizer(tmp_path / "long.json", max_tokens=20, prefix="").encode([text])
+    assert tokenized.ids.tolist() == [1] * 20
+    assert tokenized.truncated

@@ -93,3 +93,14 @@ async def test_a_flood_of_failures_is_a_few_lines_and_a_number() -> None:
     assert sum(line["calls"] for line in told) + len(failed) == 5000
     assert len(dropped) == 5000 - len(failed)
     assert len(text.getvalue()) < 64_000
+
+
+async def test_no_record_is_long() -> None:
+    stream = io.StringIO()
+    log = RequestLog(stream=stream)
+    log.add(CallRecord("i" * 9999, "method", "p" * 9999, metrics=["m" * 9999] * 100_000, code="OK", at="a" * 9999))
+    await log.close()
+    line = json.loads(stream.getvalue())
+    assert len(stream.getvalue()) < 32_768
+    assert len(line["metrics"]) == 64
+    assert line["peer"].endswith("…")

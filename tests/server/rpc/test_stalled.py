@@ -92,7 +92,7 @@ async def test_a_prepare_takes_permits_of_a_chunk_at_a_time(wire: Wire) -> None:
 async def test_streams_that_nobody_reads_leave_room_for_others_and_are_ended() -> None:
     async with (
         wire_server(
-            limits=Limits(stream_window_items=100),
+            limits=Limits(stream_window_items=1000),
             capacity=Capacity(max_bytes=300_000),
             deadlines=Deadlines(stall_s=1.0),
         ) as wire,

@@ -1,16 +1,28 @@
-"""Text to token ids, with the tokenizers library; releases the GIL while it works."""
+"""Text to token ids, with the tokenizers library; releases the GIL while it works.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+The library needs about 200 bytes of memory for each character that it is given, and a model reads a few hundred tokens:
+so it is given the beginning of a long text, as far as the model can read, and few characters at a time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-_HEAD_CHARACTERS_PER_TOKEN = 32
+_HEAD_CHARACTERS_PER_TOKEN: Final = 32
 """Of a text with more characters than this times the token limit, the beginning is tried first (words have about 5)."""
+_LONGEST_UNKNOWN_CHARACTERS: Final = 128
+"""More than a word has that WordPiece spells out (100): a longer one is unknown, wherever it is cut."""
+_WORD_ENDS: Final = " \n\t\r"
+"""No word goes on behind these; what else Python calls white space, a tokenizer may leave out without a trace."""
+_LEAST_READ_CHARACTERS: Final = 32_768
+"""Read of any text, however few tokens its model takes."""
+_CHARACTERS_AT_ONCE: Final = 65_536
+"""Given to the library together, unless a single text has more: about 13 MiB of its memory."""
 
 _ONE_BY_ONE = 64
 """Up to so many texts are tokenized one after another. A batch is spread over the library's threads, and where encoder
@@ -66,22 +78,53 @@ class TextTokenizer:
         self._tokenizer.enable_truncation(max_tokens)
         self._prefix = prefix
         self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens
+        # Of bytes or characters, and so never less than the characters that it stands for.
+        longest = max(map(len, self._tokenizer.get_vocab()), default=0)
+        self._read_characters = max(
+            max_tokens * max(longest + 1, _LONGEST_UNKNOWN_CHARACTERS), self._head_characters, _LEAST_READ_CHARACTERS
+        )
+        self._sure_tokens = max_tokens + _LONGEST_UNKNOWN_CHARACTERS
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenizes `texts`; about 9 µs for a short one, half as much again with offsets."""
-        inputs = [self._prefix + self._head(text) for text in texts]
+        """Tokenizes `texts`; about 9 µs for a short one, half as much again with offsets.
+
+        The ids are those of the whole text, as long as what the model reads of it lies within the first
+        `read_characters`; of what lies behind them nothing is read, and the text counts as truncated.
+        """
+        tokenized: list[Tokenized] = []
+        for part in _parts(texts, self._head_characters):
+            tokenized += self._encode_part(part, offsets=offsets)
+        return tokenized
+
+    @property
+    def read_characters(self) -> int:
+        """Characters of a text that are looked at, at the most."""
+        return self._read_characters
+
+    def _encode_part(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:
+        heads = [self._head(text) for text in texts]
+        inputs = [self._prefix + head for head in heads]
         if len(inputs) <= _ONE_BY_ONE:
             encodings = [self._tokenizer.encode(each) for each in inputs]
         else:
             encode_batch = self._tokenizer.encode_batch if offsets else self._tokenizer.encode_batch_fast
             encodings = encode_batch(inputs)
         tokenized = []
-        for text, encoding in zip(texts, encodings, strict=True):
-            exact = encoding
-            if len(text) > self._head_characters and not encoding.overflowing:
-                exact = self._tokenizer.encode(self._prefix + text)
-            tokenized.append(self._read(exact, offsets=offsets))
+        for text, head, encoding in zip(texts, heads, encodings, strict=True):
+            if len(head) < len(text) and not self._is_enough(text, head, encoding):
+                tokenized.append(self._encode_long(text, offsets=offsets))
+            else:
+                tokenized.append(self._read(encoding, offsets=offsets))
+        return tokenized
+
+    def _encode_long(self, text: str, *, offsets: bool) -> Tokenized:
+        """Tokenizes a text whose beginning was not enough."""
+        read = text[: self._read_characters]
+        tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
+        if len(read) < len(text) and not tokenized.truncated:
+            # Nobody misses blanks at the end.
+            return replace(tokenized, truncated=not text[len(read) :].isspace())
         return tokenized
 
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
@@ -106,14 +149,25 @@ class TextTokenizer:
         return TokenRows(positions, np.concatenate((tokenized.offsets, around))[order], ids)
 
     def _head(self, text: str) -> str:
-        # Tokenizing a megabyte to keep 256 tokens would block everyone else. Words never merge across white space, so
-        # a beginning that overflows the limit gives the same ids as the whole text; `encode` checks that it does.
+        # Tokenizing a megabyte to keep 256 tokens would block everyone else.
         if len(text) <= self._head_characters:
             return text
-        for end in range(self._head_characters, min(len(text), 2 * self._head_characters)):
-            if text[end].isspace():
+        for end in range(self._head_characters, min(len(text), self._head_characters + _LONGEST_UNKNOWN_CHARACTERS)):
+            if text[end] in _WORD_ENDS:
                 return text[:end]
-        return text
+        return text[: self._head_characters]
+
+    def _is_enough(self, text: str, head: str, encoding: Encoding) -> bool:
+        """Whether the beginning of a text gives the ids of the whole text.
+
+        Words never merge across white space: what is cut there and has too many tokens is like the whole text. What is
+        cut within a word may differ from it in the tokens of that word, and so must have that many more.
+        """
+        if not encoding.overflowing:
+            return False
+        if text[len(head)] in _WORD_ENDS:
+            return True
+        return len(encoding.ids) + sum(len(further.ids) for further in encoding.overflowing) >= self._sure_tokens
 
     def _read(self, encoding: Encoding, *, offsets: bool) -> Tokenized:
         ids, truncated = np.array(encoding.ids, np.int32), bool(encoding.overflowing)
@@ -126,3 +180,15 @@ class TextTokenizer:
         kept = np.flatnonzero(of_text).astype(np.int32)
         offsets_in_text = np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32)
         return Tokenized(ids, truncated, offsets_in_text, kept, np.flatnonzero(special).astype(np.int32))
+
+
+def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]]:
+    """The texts in order, in parts of which the beginnings have few enough characters together."""
+    start = characters = 0
+    for index, text in enumerate(texts):
+        size = min(len(text), head_characters)
+        if index > start and characters + size > _CHARACTERS_AT_ONCE:
+            yield texts[start:index]
+            start, characters = index, 0
+        characters += size
+    yield texts[start:]

@@ -10,6 +10,7 @@ import logging
 import re
 import secrets
 import time
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeVar
@@ -18,14 +19,27 @@ import grpc
 from google.protobuf.message import Message
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
+from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, RequestError
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.access.scopes import charge, check_scope, slowed
+from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
 from gradewire_server.rpc.errors import InternalError, WireStatus, to_wire
 from gradewire_server.rpc.lifecycle import Lifecycle
-from gradewire_server.rpc.messages import GrpcContext, read_message, read_messages, send_replies, write_message
+from gradewire_server.rpc.messages import (
+    GrpcContext,
+    Incoming,
+    count_message,
+    measure,
+    read_message,
+    read_messages,
+    receive_only,
+    send_replies,
+    write_message,
+)
+from gradewire_server.rpc.receiving.receiver import Receiver
+from gradewire_server.rpc.receiving.stream_memory import StreamMemory
 from gradewire_server.rpc.request_log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 
@@ -46,6 +60,9 @@ class Calls:
         telemetry: Prometheus metrics of calls.
         log: Told of each call that has ended.
         authentication: Knows the callers; None: every call is let in.
+
+    Attributes:
+        receiver: Receives the messages of all calls.
     """
 
     def __init__(
@@ -60,6 +77,7 @@ class Calls:
         self._telemetry = telemetry
         self._request_log = log
         self._authentication = authentication or Authentication()
+        self.receiver = Receiver()
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
@@ -86,18 +104,24 @@ class Calls:
         """Handler of a call with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(data: bytes, context: GrpcContext) -> bytes:
+        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
-                handlers.context.admission.check_arrival(call.caller, len(data), call.deadline_s)
+                served = handlers.context
+                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
+                served.admission.check_arrival(call.caller, len(data), call.deadline_s)
                 charge(call.caller, len(data))
-                with handlers.context.admission.bytes.hold(len(data)):
-                    reply = await run(handlers, read_message(method, data, call), call)
-                    return write_message(reply, handlers.context.limits.max_message_bytes, call)
+                counts = count_message(method, data, served.limits, call)
+                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
+                    request = await read_message(method, data)
+                    del data
+                    reply = await run(handlers, request, call)
+                    return await write_message(reply, served.limits.max_message_bytes, call)
 
             return await self._around(method.name, telemetry, context, body)
 
-        return grpc.unary_unary_rpc_method_handler(handle)
+        # To gRPC it is a stream of one message, which alone lets us ask for the token before the message is received.
+        return grpc.stream_unary_rpc_method_handler(handle)
 
     def server_stream(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], AsyncGenerator[Message]]
@@ -105,18 +129,21 @@ class Calls:
         """Handler of a call with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(data: bytes, context: GrpcContext) -> None:
+        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
+                served = handlers.context
+                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
-                with handlers.context.admission.bytes.hold(len(data)):
-                    await send_replies(
-                        handlers.context, run(handlers, read_message(method, data, call), call), call, context
-                    )
+                counts = count_message(method, data, served.limits, call)
+                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
+                    request = await read_message(method, data)
+                    del data
+                    await send_replies(served, run(handlers, request, call), call, context)
 
             await self._around(method.name, telemetry, context, body)
 
-        return grpc.unary_stream_rpc_method_handler(handle)
+        return grpc.stream_stream_rpc_method_handler(handle)  # as for `unary`
 
     def bidirectional(
         self,
@@ -129,9 +156,15 @@ class Calls:
         async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
-                paid = slowed(call.caller, messages)
-                async with aclosing(read_messages(handlers.context, method, paid, call)) as requests:
-                    await send_replies(handlers.context, run(handlers, requests, call), call, context)
+                served = handlers.context
+                with served.admission.streams.hold(1):
+                    held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
+                    try:
+                        incoming = Incoming(messages, self.receiver, held)
+                        async with aclosing(read_messages(served, method, incoming, call)) as requests:
+                            await send_replies(served, run(handlers, requests, call), call, context, held)
+                    finally:
+                        held.close()
 
             await self._around(method.name, telemetry, context, body)
 
@@ -172,6 +205,8 @@ class Calls:
                 raise asyncio.CancelledError from error
             status = _failed(error, call)
             code = status.code.name
+            # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
+            traceback.clear_frames(error.__traceback__)
             await _abort(context, status)
         else:
             return result
@@ -195,6 +230,11 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization
+
+
+def _leaving_room(context: RequestContext, size_bytes: int) -> int:
+    """What a request counts for: a quarter of the memory of requests is left to others, however large it is."""
+    return min(size_bytes, context.admission.bytes.limit * 3 // 4)
 
 
 async def _abort(context: GrpcContext, status: WireStatus) -> NoReturn:

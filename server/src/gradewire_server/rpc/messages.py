@@ -3,59 +3,128 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
+from gradewire_proto.v1 import scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
+from gradewire_server.rpc.access.scopes import charge_stream
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
+from gradewire_server.rpc.receiving.message_memory import memory_bytes
+from gradewire_server.rpc.receiving.parsing import parse
+from gradewire_server.rpc.receiving.receiver import Receiver
+from gradewire_server.rpc.receiving.stream_memory import StreamMemory
+from gradewire_server.rpc.receiving.wire_counts import Counts, MalformedError, count_fields
+from gradewire_server.rpc.serializing import serialize_score
+from gradewire_server.settings.limits import Limits
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 
 
-def read_message(method: Method[RequestT], data: bytes, call: RpcCall) -> RequestT:
-    """A request; raises InvalidRequestError where it cannot be parsed."""
+class Incoming(NamedTuple):
+    """What comes in on a stream.
+
+    Attributes:
+        messages: As gRPC hands them over.
+        receiver: Receives them.
+        held: What they hold of memory.
+    """
+
+    messages: AsyncIterator[bytes]
+    receiver: Receiver
+    held: StreamMemory
+
+
+async def receive_only(receiver: Receiver, messages: AsyncIterator[bytes], call: RpcCall, within_s: float) -> bytes:
+    """The one message of a call.
+
+    Raises:
+        DeadlineExceededError: It was not there in time.
+        InvalidRequestError: There is none.
+        OverloadedError: Memory is short.
+    """
+    try:
+        data = await receiver.receive(messages, call.record.peer, within_s=within_s)
+    except TimeoutError:
+        raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
+    if data is None:
+        raise InvalidRequestError("message", "is missing: the call ended without one")
+    return data
+
+
+def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: RpcCall, path: str = "") -> Counts:
+    """What a message holds; raises InvalidRequestError where that is too much, or it cannot be parsed."""
     call.saw_request(len(data))
     try:
-        return method.request_type.FromString(data)
+        return count_fields(data, _descriptor(method), limits, path)
+    except MalformedError:
+        raise _unreadable(method) from None
+
+
+async def measure(method: Method[RequestT], data: bytes, counts: Counts) -> int:
+    """Bytes of memory that a message counts for; raises InvalidRequestError where it has too many texts."""
+    try:
+        return await memory_bytes(data, counts, _descriptor(method))
+    except MalformedError:
+        raise _unreadable(method) from None
+
+
+async def read_message(method: Method[RequestT], data: bytes) -> RequestT:
+    """A request; raises InvalidRequestError where it cannot be parsed."""
+    try:
+        return await parse(method.request_type, data)
     except DecodeError:
-        name = method.request_type.DESCRIPTOR.full_name
-        raise InvalidRequestError("message", f"is no {name}, or a text in it is not UTF-8") from None
+        raise _unreadable(method) from None
 
 
 async def read_messages(
-    context: RequestContext, method: Method[RequestT], messages: AsyncIterator[bytes], call: RpcCall
+    context: RequestContext, method: Method[RequestT], incoming: Incoming, call: RpcCall
 ) -> AsyncGenerator[RequestT]:
-    """Messages of a stream; each holds permits for its bytes until it is parsed.
+    """Messages of a stream; each holds memory from before it is parsed until its last result is taken.
 
-    From then on the window of the stream bounds its memory: were the bytes held while a message waits for room in it, a
-    few streams whose results nobody reads would keep everybody else out.
+    Raises:
+        DeadlineExceededError: The stream is idle: nothing came of it and nothing of it was in work for `idle_stream_s`.
+        InvalidRequestError: A message holds too much, or cannot be parsed.
+        OverloadedError: Memory is short, or too much waits for other streams to be done.
     """
-    async for data in messages:
-        await context.admission.bytes.acquire(len(data))
-        try:
-            request = read_message(method, data, call)
-        finally:
-            context.admission.bytes.release(len(data))
+    metrics = index = 0
+    while (data := await _receive_next(incoming, call, context.deadlines.idle_stream_s)) is not None:
+        with context.admission.waiting_bytes.hold(len(data)):
+            counts = count_message(method, data, context.limits, call, f"requests[{index}]." if index else "")
+            metrics = counts.metrics = counts.metrics or metrics
+            await charge_stream(call.caller, len(data))
+            await incoming.held.take(await measure(method, data, counts), counts.items)
+        request = await read_message(method, data)
+        del data
         yield request
+        index += 1
 
 
-def write_message(reply: Message, max_bytes: int, call: RpcCall) -> bytes:
+async def write_message(reply: Message, max_bytes: int, call: RpcCall) -> bytes:
     """A reply; raises InvalidRequestError where it is larger than `max_bytes`."""
-    data = reply.SerializeToString()
+    if isinstance(reply, scoring_pb2.ScoreResponse):
+        data = await serialize_score(reply, max_bytes)
+    else:
+        data = reply.SerializeToString()
     if len(data) > max_bytes:
         raise InvalidRequestError(
             "items",
-            f"the reply would be {len(data)} bytes, at most {max_bytes} are allowed; send fewer at a time",
+            f"the reply would be {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer at a time",
         )
     call.saw_reply(len(data))
     return data
 
 
 async def send_replies(
-    context: RequestContext, replies: AsyncGenerator[Message], call: RpcCall, grpc_context: GrpcContext
+    context: RequestContext,
+    replies: AsyncGenerator[Message],
+    call: RpcCall,
+    grpc_context: GrpcContext,
+    held: StreamMemory | None = None,
 ) -> None:
     """Sends replies as they come; raises DeadlineExceededError where one is not read within `stall_s`."""
     # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
@@ -63,9 +132,33 @@ async def send_replies(
     stall_s = context.deadlines.stall_s
     async with aclosing(replies):
         async for reply in replies:
-            data = write_message(reply, context.limits.max_message_bytes, call)
+            data = await write_message(reply, context.limits.max_message_bytes, call)
             try:
                 async with asyncio.timeout(stall_s):
                     await grpc_context.write(data)
             except TimeoutError:
                 raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
+            if held is not None and isinstance(reply, scoring_pb2.ScoreStreamResponse):
+                held.done(sum(item.complete for item in reply.items))
+
+
+async def _receive_next(incoming: Incoming, call: RpcCall, idle_s: float) -> bytes | None:
+    """The next message of a stream; None at its end."""
+    try:
+        return await incoming.receiver.receive(
+            incoming.messages, call.record.peer, within_s=idle_s, in_work=incoming.held.in_work
+        )
+    except TimeoutError:
+        raise DeadlineExceededError(
+            f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
+        ) from None
+
+
+def _descriptor(method: Method[RequestT]) -> Descriptor:
+    descriptor: Descriptor = method.request_type.DESCRIPTOR  # type: ignore[assignment] # the same class, by two names
+    return descriptor
+
+
+def _unreadable(method: Method[RequestT]) -> InvalidRequestError:
+    name = method.request_type.DESCRIPTOR.full_name
+    return InvalidRequestError("message", f"is no {name}, or a text in it is not UTF-8")

@@ -21,8 +21,11 @@ _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
 _FAILED_PER_S: Final = 50
 """Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
-_MAX_EVENT_CHARS: Final = 4096
-_MAX_TRACEBACK_CHARS: Final = 8192
+_MAX_CHARACTERS: Final = 256
+"""Of each text of a record."""
+_MAX_LISTED: Final = 64
+_MAX_EVENT_CHARACTERS: Final = 4096
+_MAX_TRACEBACK_CHARACTERS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 
 
@@ -35,7 +38,7 @@ class CallRecord:
         method: ``gradewire.v1.Scoring/Score``.
         peer: Network address of the caller.
         items: Items or entries so far.
-        metrics: Names of the metrics asked for.
+        metrics: Names of the metrics asked for; the first of them are logged.
         code: gRPC code; empty while running.
         at: Path of the field at fault, for INVALID_ARGUMENT.
         request_bytes: All messages that came in.
@@ -138,19 +141,23 @@ def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
         "time": _iso(time_s),
         "level": logging.getLevelName(_level(record.code)).lower(),
         "event": "call",
-        "request_id": record.request_id,
+        "request_id": _cut(record.request_id),
         "method": record.method,
         "code": record.code,
         "duration_s": round(record.duration_s, 6),
         "items": record.items,
-        "metrics": record.metrics,
+        "metrics": [_cut(name) for name in record.metrics[:_MAX_LISTED]],
         "request_bytes": record.request_bytes,
         "reply_bytes": record.reply_bytes,
-        "peer": record.peer,
+        "peer": _cut(record.peer),
     }
     if record.at:
-        line["field"] = record.at
+        line["field"] = _cut(record.at)
     return line
+
+
+def _cut(text: str, most: int = _MAX_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _iso(time_s: float) -> str:
@@ -165,11 +172,11 @@ class JsonFormatter(logging.Formatter):
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),
-            "event": record.getMessage()[:_MAX_EVENT_CHARS],
+            "event": _cut(record.getMessage(), _MAX_EVENT_CHARACTERS),
             "logger": record.name,
         }
         if call := request_id.get():
             line["request_id"] = call
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARS:]  # the end says what
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # the end says what
         return json.dumps(line)

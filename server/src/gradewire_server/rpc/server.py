@@ -11,14 +11,22 @@ from grpc_reflection.v1alpha import reflection
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.rpc.descriptors import most_connections
 from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
 from gradewire_server.rpc.resets import OPTIONS as RESET_OPTIONS
 from gradewire_server.rpc.resets import Arrivals, CountedHandlers
+from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
 """Clients may ping this often to find out whether the connection still stands."""
+
+_PING_EVERY_MS: Final = 60_000
+_PING_TIMEOUT_MS: Final = 20_000
+_HANDSHAKE_TIMEOUT_MS: Final = 20_000
+_STREAM_WINDOW_BYTES: Final = 64 * 1024
+"""Of a message that nobody reads yet."""
 
 # Reflection finds services through the descriptors of these modules.
 _REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2)
@@ -35,6 +43,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
     *,
     max_message_bytes: int,
     arrivals: Arrivals,
+    connections: Connections | None = None,
     tls: Tls | None = None,
     authentication: Authentication | None = None,
 ) -> tuple[aio.Server, int]:
@@ -46,6 +55,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
         lifecycle: Says what health answers.
         max_message_bytes: Of requests and replies.
         arrivals: Counts calls that come and that are reset.
+        connections: How many there may be, and how long; None: the settings' defaults.
         tls: None: in the clear.
         authentication: Asked about calls of health and reflection; None: these are open to all.
 
@@ -53,9 +63,11 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
         BindError: The address is taken or not ours.
         OSError: A PEM file cannot be read.
     """
+    connections = connections or Connections()
     server = aio.server(
         interceptors=() if authentication is None else (HealthGate(authentication),),
         options=[
+            *_connection_options(connections),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
             # Without this two servers could share a port in silence, each with half of the calls.
@@ -76,6 +88,21 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
         raise BindError(f"cannot listen on {address}: {error}") from error
     await server.start()
     return server, port
+
+
+def _connection_options(connections: Connections) -> list[tuple[str, int]]:
+    """What bounds the memory and the descriptors that connections take."""
+    return [
+        ("grpc.max_allowed_incoming_connections", most_connections(connections.max_count)),
+        ("grpc.max_connection_idle_ms", round(connections.idle_s * 1000)),
+        # A peer that is gone says nothing: without pings its connection would never count as idle while a call is open.
+        ("grpc.keepalive_time_ms", _PING_EVERY_MS),
+        ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
+        # Else the window of a stream grows with the speed of its sender, read or not.
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
+    ]
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:

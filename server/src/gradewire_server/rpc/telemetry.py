@@ -10,6 +10,7 @@ from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.rpc.resets import Arrivals, ResetTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
+_LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
 """64 B to 64 MiB."""
 
@@ -145,6 +146,15 @@ class RpcTelemetry:
                 "Connections that were closed because their host resets too many calls.",
                 registry=registry,
             ),
+        )
+        self.messages_shed = Counter(
+            "gradewire_messages_shed", "Messages on their way that were ended for want of memory.", registry=registry
+        )
+        self.loop_late = Histogram(
+            "gradewire_event_loop_late_seconds",
+            "How late the event loop comes to what is due, looked at every 25 ms.",
+            registry=registry,
+            buckets=_LATE_BUCKETS_S,
         )
         Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
 

@@ -14,6 +14,7 @@ from gradewire_server.settings.types import (
     HIDDEN,
     MIB,
     Bytes,
+    BytesOrAuto,
     Count,
     Directory,
     OptionalDirectory,
@@ -100,8 +101,11 @@ class CacheConfig:
         "default"
     )
     """Letters, digits, ``_ . -``, at most 64."""
-    memory_max_bytes: Annotated[Bytes, Setting("memory_max_bytes", "In-process cache of vectors.")] = 256 * MIB
-    """Keys and overhead are counted."""
+    memory_max_bytes: Annotated[
+        BytesOrAuto,
+        Setting("memory_max_bytes", "In-process cache of vectors; 0: a share of memory_limit.", default=int),
+    ] = 256 * MIB
+    """Keys and overhead are counted. Of memory_limit 256 MiB at the most."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s", "How long vectors of predictions are kept.")] = (
         7 * 24 * 3600
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import MIB, Bytes, Count, PositiveSeconds
+from gradewire_server.settings.types import MIB, Bytes, BytesOrAuto, Count, PositiveSeconds
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
@@ -23,6 +23,10 @@ class Deadlines:
             "Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended.",
         ),
     ] = 60.0
+    idle_stream_s: Annotated[
+        PositiveSeconds,
+        Setting("idle_stream_s", "Time after which a stream ends that sends nothing and has nothing in work."),
+    ] = 600.0
     judge_s: Annotated[
         PositiveSeconds,
         Setting(
@@ -56,9 +60,43 @@ class Capacity:
 
     max_items: Annotated[Count, Setting("max_items_in_flight", "Items in work in the whole server.")] = 16384
     """Entries that are being prepared are counted."""
-    max_bytes: Annotated[Bytes, Setting("max_bytes_in_flight", "Request bytes held in the whole server.")] = 256 * MIB
+    max_bytes: Annotated[
+        BytesOrAuto,
+        Setting(
+            "max_bytes_in_flight",
+            "Memory of requests in the whole server, without streams; 0: a share of memory_limit.",
+            default=int,
+        ),
+    ] = 256 * MIB
+    """What a request takes is told from its bytes before it is parsed: six times as much, and more for many items,
+    metrics and references."""
+    max_stream_bytes: Annotated[
+        BytesOrAuto,
+        Setting(
+            "max_stream_bytes",
+            "Memory of what all streams together have in work; 0: a share of memory_limit.",
+            default=int,
+        ),
+    ] = 256 * MIB
+    """One stream gets an eighth of it at the most. A message counts until the last of its results is taken."""
+    max_streams: Annotated[Count, Setting("max_streams", "Streams that are open at a time.")] = 1024
+    """Further ones are refused with RESOURCE_EXHAUSTED."""
     max_wait_s: Annotated[
         PositiveSeconds,
         Setting("max_wait_s", "Longest wait for the work of others that a small request is let in for."),
     ] = 1.0
     """One that would wait longer, or beyond its deadline, is refused at once with RESOURCE_EXHAUSTED."""
+
+
+@dataclass(frozen=True, slots=True, config=GROUP)
+class Connections:
+    """How many connections there are, and how long."""
+
+    max_count: Annotated[Count, Setting("max_connections", "Connections to the gRPC port that are open at a time.")] = (
+        1000
+    )
+    """Further ones are closed at once. No more than there are file descriptors for."""
+    idle_s: Annotated[
+        PositiveSeconds, Setting("idle_connection_s", "Time after which a connection without calls is closed.")
+    ] = 900.0
+    """Clients open another by themselves when they call again."""

@@ -21,7 +21,8 @@ from gradewire_server.settings.engine import EngineConfig
 from gradewire_server.settings.fields import all_setting_fields
 from gradewire_server.settings.info import SettingInfo, setting_info, shown
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, RemoteJudgeConfig
-from gradewire_server.settings.limits import Capacity, Deadlines, Limits
+from gradewire_server.settings.limits import Capacity, Connections, Deadlines, Limits
+from gradewire_server.settings.memory import MemoryConfig, with_shares
 from gradewire_server.settings.setting import GROUP, Setting
 from gradewire_server.settings.surface import SettingsError, Values, read_values
 from gradewire_server.settings.transport import ListenConfig, LogConfig, ShutdownConfig, Tls
@@ -38,8 +39,10 @@ class Settings:
     log: LogConfig
     deadlines: Deadlines
     shutdown: ShutdownConfig
+    memory: MemoryConfig
     limits: Limits
     capacity: Capacity
+    connections: Connections
     engine: EngineConfig
     backend: Annotated[
         Literal["embedded", "triton"],
@@ -63,7 +66,7 @@ class Settings:
         Raises:
             SettingsError: One line that names the setting.
         """
-        given = read_values(cls, values)
+        given = with_shares(read_values(cls, values))
         _check(given)
         made = Values(given)
         return made.group(
@@ -73,7 +76,9 @@ class Settings:
             deadlines=made.group(Deadlines),
             shutdown=made.group(ShutdownConfig),
             limits=made.group(Limits),
+            memory=made.group(MemoryConfig),
             capacity=made.group(Capacity),
+            connections=made.group(Connections),
             engine=_engine(made),
             given=given,
         )

@@ -74,6 +74,9 @@ class Admission:
     def __init__(self, capacity: Capacity) -> None:
         self.items = Permits(capacity.max_items, "items")
         self.bytes = Permits(capacity.max_bytes, "bytes of requests")
+        self.stream_bytes = Permits(capacity.max_stream_bytes, "bytes of streams")
+        self.waiting_bytes = Permits(capacity.max_stream_bytes // 2, "bytes of messages that wait for others")
+        self.streams = Permits(capacity.max_streams, "streams")
         self._max_wait_s = capacity.max_wait_s
         self._rate = ServiceRate()
         self._costs = CostEstimates()

@@ -23,7 +23,7 @@ class Permits:
     """
 
     def __init__(self, limit: int, unit: str) -> None:
-        self._limit = limit
+        self.limit = limit
         self._unit = unit
         self._taken = 0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
@@ -41,7 +41,7 @@ class Permits:
         """Takes `count` permits for the block, at once; raises OverloadedError where there are not enough."""
         if not self._fits(count):
             raise OverloadedError(
-                f"{self._taken} {self._unit} are in flight, {count} more exceed the limit of {self._limit}; "
+                f"{self._taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; "
                 "come back later",
                 retry_after_s=self._retry_after_s(),
             )
@@ -73,7 +73,7 @@ class Permits:
         self._grant()
 
     def _fits(self, count: int) -> bool:
-        return self._taken == 0 or self._taken + count <= self._limit
+        return self._taken == 0 or self._taken + count <= self.limit
 
     def _grant(self) -> None:
         while self._waiting:

@@ -15,11 +15,12 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 @dataclass(slots=True)
 class OpenItem:
-    """An item, with how many of its results are not out yet."""
+    """An item, with how many of its results are not out yet, and how many places of the window it takes."""
 
     index: int
     id: str
     missing: int
+    places: int = 1
 
 
 class Outbox:
@@ -51,7 +52,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[scoring_pb2.ScoreStreamResponse, int] | None:
-        """The next message and how many items it completes; None at the end; raises the error given to `fail`."""
+        """The next message and how many places of the window it frees; None at the end; raises what `fail` took."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -89,7 +90,7 @@ class _Reply:
         item.missing -= 1
         if item.missing == 0:
             target.complete = True
-            self.completed += 1
+            self.completed += item.places
 
 
 def _text_chars(parts: Parts | None) -> int:

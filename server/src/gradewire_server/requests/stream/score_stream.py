@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
@@ -25,6 +25,35 @@ if TYPE_CHECKING:
 
 _ITEMS_PER_SLICE: Final = 64
 """Items handed to the scorer together: enough to share texts, few enough that results come early."""
+_BYTES_PER_PLACE: Final = 512
+"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
+_MOST_PLACES: Final = 10
+"""Of one item: no metric looks at more windows, however long a text is."""
+
+
+class _Slice(NamedTuple):
+    """Items that are scored together.
+
+    Attributes:
+        messages: As sent.
+        places: How many of the window each takes.
+    """
+
+    messages: Sequence[types_pb2.Item]
+    places: Sequence[int]
+
+
+def _slices(messages: Sequence[types_pb2.Item]) -> Iterator[_Slice]:
+    start = 0
+    places: list[int] = []
+    for index, message in enumerate(messages):
+        wanted = min(1 + message.ByteSize() // _BYTES_PER_PLACE, _MOST_PLACES)
+        if places and sum(places) + wanted > _ITEMS_PER_SLICE:
+            yield _Slice(messages[start:index], places)
+            start, places = index, []
+        places.append(wanted)
+    if places:
+        yield _Slice(messages[start:], places)
 
 
 class ScoreStream:
@@ -101,15 +130,15 @@ class ScoreStream:
             items = message.items.items
             self._context.planner.check_models(self._plans)
             self._context.check_count(len(items), f"{path}.items")
-            for start in range(0, len(items), _ITEMS_PER_SLICE):
-                await self._begin(items[start : start + _ITEMS_PER_SLICE])
+            for part in _slices(items):
+                await self._begin(part)
         while self._slices:
             await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _begin(self, messages: Sequence[types_pb2.Item]) -> None:
-        await self._window.acquire(len(messages))
-        task = asyncio.create_task(self._score(messages, self._index))
-        self._index += len(messages)
+    async def _begin(self, part: "_Slice") -> None:
+        await self._window.acquire(sum(part.places))
+        task = asyncio.create_task(self._score(part, self._index))
+        self._index += len(part.messages)
         self._slices.add(task)
         task.add_done_callback(self._slice_done)
 
@@ -118,14 +147,14 @@ class ScoreStream:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._out.fail(error)
 
-    async def _score(self, messages: Sequence[types_pb2.Item], first_index: int) -> None:
+    async def _score(self, part: "_Slice", first_index: int) -> None:
         items: list[Item] = []
         open_items: list[OpenItem] = []
         budget = YieldBudget()
-        for offset, message in enumerate(messages):
+        for offset, message in enumerate(part.messages):
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
-            target = OpenItem(first_index + offset, reply_id(message), len(self._requests))
+            target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
             item = read_item(message, self._context.limits, check_bytes=True)
             if isinstance(item, Item):
                 items.append(item)
@@ -139,7 +168,7 @@ class ScoreStream:
             self._put(open_items[item_index], metric_index, scored)
 
         if items:
-            work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in messages), len(items))
+            work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in part.messages), len(items))
             async with self._context.admission.bulk(work, source=self):
                 deadlines = self._context.deadlines
                 await self._context.scorer.score(

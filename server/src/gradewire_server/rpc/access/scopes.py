@@ -1,6 +1,6 @@
 """What a caller may do: the scopes of its token, and its tenant's quota of text."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from gradewire_proto.v1 import references_pb2
@@ -48,16 +48,10 @@ def charge(caller: Caller, size_bytes: int) -> None:
             )
 
 
-def slowed(caller: Caller, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Messages of a stream, each handed on as soon as the tenant's quota has room for it."""
-    return messages if caller.quota is None else _slowed(caller, messages)
-
-
-async def _slowed(caller: Caller, messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    async for data in messages:
-        if caller.quota is not None:
-            await caller.quota.wait(text_tokens(len(data)))
-        yield data
+async def charge_stream(caller: Caller, size_bytes: int) -> None:
+    """Draws a message of a stream from the tenant's quota, as soon as that has room for it."""
+    if caller.quota is not None:
+        await caller.quota.wait(text_tokens(size_bytes))
 
 
 def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:

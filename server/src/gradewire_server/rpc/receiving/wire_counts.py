@@ -1,0 +1,210 @@
+"""Counts what a message repeats before it is parsed: two bytes on the wire become hundreds in memory.
+
+Protobuf offers nothing for it: its parsers build every element first. Only the tags and lengths are read here, as far
+down as messages are repeated, and reading stops as soon as a bound is passed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.settings.limits import Limits
+
+_MAX_OTHER_FIELDS: Final = 1024
+"""Fields of a message beside its items, entries and metrics; far more than it has, and than later versions will."""
+_VARINT: Final = 0
+_FIXED_64: Final = 1
+_BYTES: Final = 2
+_FIXED_32: Final = 5
+_MAX_VARINT_BYTES: Final = 10
+
+
+class MalformedError(ValueError):
+    """The bytes are no protobuf message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What of a message is counted.
+
+    Attributes:
+        limits: By field number: which attribute of `Limits` bounds how often the field may stand there.
+        paths: Their names, for messages.
+        inner: By field number: messages in which something is counted too.
+    """
+
+    limits: Mapping[int, str] = field(default_factory=dict)
+    paths: Mapping[int, str] = field(default_factory=dict)
+    inner: Mapping[int, "Counted"] = field(default_factory=dict)
+
+
+_LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {"items": "max_items_per_request", "entries": "max_items_per_request", "metrics": "max_metrics_per_request"}
+)
+
+
+@dataclass(slots=True)
+class Counts:
+    """How much a message holds.
+
+    Attributes:
+        items: Items or entries.
+        metrics: Metrics asked for.
+    """
+
+    items: int = 0
+    metrics: int = 0
+
+
+@cache
+def counted_in(descriptor: Descriptor) -> Counted:
+    """What is counted of a message type: its items, entries and metrics, and those of messages in it."""
+    limits, paths, inner = {}, {}, {}
+    for each in descriptor.fields:
+        if each.type != FieldDescriptor.TYPE_MESSAGE:
+            continue
+        if each.is_repeated and each.name in _LIMIT_OF:
+            limits[each.number], paths[each.number] = _LIMIT_OF[each.name], each.name
+        elif not each.is_repeated and each.message_type is not None:
+            below = counted_in(each.message_type)
+            if below.limits or below.inner:
+                # A list in a message of its own has the same name twice, and once for people.
+                outer = {
+                    number: path if path == each.name else f"{each.name}.{path}" for number, path in below.paths.items()
+                }
+                inner[each.number] = replace(below, paths=outer)
+    return Counted(limits, paths, inner)
+
+
+def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
+    """Counts items, entries and metrics; about 0.3 µs for each.
+
+    Args:
+        data: A message of the type, as it came.
+        descriptor: Its type.
+        limits: How many are allowed.
+        path: What stands before the names of fields in errors.
+
+    Raises:
+        InvalidRequestError: There are more than allowed, or more other fields than any message has.
+        MalformedError: It cannot be parsed.
+    """
+    counts = Counts()
+    _count(data, 0, len(data), _Run(counted_in(descriptor), limits, counts, path))
+    return counts
+
+
+@dataclass(slots=True)
+class _Run:
+    """One pass over a message.
+
+    Attributes:
+        counted: What is counted at this level.
+        limits: See `count_fields`.
+        counts: So far, over all levels.
+        path: See `count_fields`.
+        others: Other fields so far.
+    """
+
+    counted: Counted
+    limits: Limits
+    counts: Counts
+    path: str
+    others: int = 0
+
+
+def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Fields of a message: number, where a text or message begins (else 0), where the field ends.
+
+    Raises:
+        MalformedError: While iterating.
+    """
+    position = start
+    while position < end:
+        tag, position = _varint(data, position, end)
+        if tag & 7 != _BYTES:
+            position = _skip(data, position, end, tag & 7)
+            yield tag >> 3, 0, position
+            continue
+        size, position = _varint(data, position, end)
+        stop = position + size
+        if stop > end:
+            raise MalformedError
+        yield tag >> 3, position, stop
+        position = stop
+
+
+def elements(data: bytes, descriptor: Descriptor) -> Iterator[tuple[int, int, str]]:
+    """Where each item, entry and metric of a message begins and ends, and the path of their list."""
+    yield from _elements(data, 0, len(data), counted_in(descriptor))
+
+
+def _elements(data: bytes, start: int, end: int, counted: Counted) -> Iterator[tuple[int, int, str]]:
+    for number, body, stop in fields_of(data, start, end):
+        if body and number in counted.limits:
+            yield body, stop, counted.paths[number]
+        elif body and number in counted.inner:
+            yield from _elements(data, body, stop, counted.inner[number])
+
+
+def _count(data: bytes, start: int, end: int, run: _Run) -> None:
+    counted = run.counted
+    for number, body, stop in fields_of(data, start, end):
+        limit = counted.limits.get(number) if body else None
+        if limit is not None:
+            _count_element(run, number, limit)
+            continue
+        run.others += 1
+        if run.others > _MAX_OTHER_FIELDS:
+            raise InvalidRequestError("message", f"has more than {_MAX_OTHER_FIELDS} fields beside items and metrics")
+        below = counted.inner.get(number) if body else None
+        if below is not None:
+            inside = replace(run, counted=below)
+            _count(data, body, stop, inside)
+            run.others = inside.others
+
+
+def _count_element(run: _Run, number: int, limit: str) -> None:
+    if limit == "max_metrics_per_request":
+        count = run.counts.metrics = run.counts.metrics + 1
+    else:
+        count = run.counts.items = run.counts.items + 1
+    most = getattr(run.limits, limit)
+    if count > most:
+        path = f"{run.path}{run.counted.paths[number]}"
+        raise InvalidRequestError(path, f"more than {most} of them; at most {most} are allowed in one message")
+
+
+def _skip(data: bytes, position: int, end: int, kind: int) -> int:
+    if kind == _VARINT:
+        return _varint(data, position, end)[1]
+    if kind == _FIXED_64:
+        position += 8
+    elif kind == _FIXED_32:
+        position += 4
+    else:  # a group, which no message of ours has
+        raise MalformedError
+    if position > end:
+        raise MalformedError
+    return position
+
+
+def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A number and where it ends."""
+    if position < end:
+        byte = data[position]
+        if byte < 0x80:
+            return byte, position + 1
+    value = shift = 0
+    for place in range(position, min(end, position + _MAX_VARINT_BYTES)):
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place + 1
+        shift += 7
+    raise MalformedError

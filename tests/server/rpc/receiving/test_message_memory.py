@@ -1,0 +1,57 @@
+"""What a message takes is told from its bytes: never less than a bound for what it holds."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import example_count
+
+from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
+from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.rpc.receiving.message_memory import memory_bytes
+from gradewire_server.rpc.receiving.wire_counts import Counts
+
+_SCORE = scoring_pb2.ScoreRequest.DESCRIPTOR
+_TEXTS = st.lists(st.text(max_size=8), max_size=200)
+
+
+@settings(max_examples=example_count(100))
+@given(references=_TEXTS, answers=_TEXTS, padding=st.sampled_from([0, 5000]))
+async def test_every_string_of_a_list_counts(references: list[str], answers: list[str], padding: int) -> None:
+    item = types_pb2.Item(references=references, synthetic_answers=answers, prediction="x" * padding)
+    entry = references_pb2.ReferenceEntry(references=references, synthetic_answers=answers, question="x" * padding)
+    for message in (scoring_pb2.ScoreRequest(items=[item]), references_pb2.PrepareRequest(entries=[entry])):
+        data = message.SerializeToString()
+        assert await memory_bytes(data, Counts(items=1), message.DESCRIPTOR) >= 6 * len(data) + 80 * (
+            len(references) + len(answers)
+        )
+
+
+async def test_a_plain_request_counts_little() -> None:
+    item = types_pb2.Item(question="what?", references=["a cat"] * 10, prediction="It was a big cat, I think.")
+    data = scoring_pb2.ScoreRequest(items=[item] * 64).SerializeToString()
+    assert await memory_bytes(data, Counts(items=64, metrics=1), _SCORE) < 64 * 5000
+
+
+async def test_results_count() -> None:
+    assert await memory_bytes(b"", Counts(items=4096, metrics=32), _SCORE) > 100 << 20
+
+
+async def test_millions_of_empty_references_are_refused() -> None:
+    item = types_pb2.Item(references=[""] * 600_000)
+    with pytest.raises(InvalidRequestError) as caught:
+        await memory_bytes(scoring_pb2.ScoreRequest(items=[item]).SerializeToString(), Counts(items=1), _SCORE)
+    assert caught.value.field == "items"
+
+
+@pytest.mark.parametrize("tag", [b"\x9a\x00", b"\x9a\x80\x00"])
+async def test_tags_that_are_longer_than_they_need_count_too(tag: bytes) -> None:
+    body = (tag + b"\x01x") * 5000
+    data = b"\x0a" + bytes((len(body) & 0x7F | 0x80, len(body) >> 7 & 0x7F | 0x80, len(body) >> 14)) + body
+    assert len(scoring_pb2.ScoreRequest.FromString(data).items[0].references) == 5000
+    assert await memory_bytes(data, Counts(items=1), _SCORE) >= 6 * len(data) + 80 * 5000
+
+
+async def test_text_that_is_full_of_stars_is_counted_as_what_it_is() -> None:
+    item = types_pb2.Item(references=["a"], prediction="*" * 1_000_000)
+    data = scoring_pb2.ScoreRequest(items=[item] * 2).SerializeToString()
+    assert await memory_bytes(data, Counts(items=2), _SCORE) < 7 * len(data)
