@@ -19,6 +19,7 @@ import grpc
 from google.protobuf.message import Message
 
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
+from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import InvalidRequestError, RequestError
 from gradewire_server.requests.handlers import Handlers
@@ -108,8 +109,9 @@ class Calls:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
                 served = handlers.context
+                if method.scope is Scope.SCORE:
+                    served.admission.check_arrival(call.caller, call.deadline_s)
                 data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
-                served.admission.check_arrival(call.caller, len(data), call.deadline_s)
                 charge(call.caller, len(data))
                 counts = count_message(method, data, served.limits, call)
                 with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):

@@ -81,6 +81,17 @@ class CountedHandlers(grpc.GenericRpcHandler):
         return None
 
 
+def counted(handler: "grpc.RpcMethodHandler[Any, Any]", arrivals: Arrivals) -> "grpc.RpcMethodHandler[Any, Any]":
+    """A handler of many requests and one reply whose calls are counted as they arrive."""
+    inner: Any = handler.stream_unary
+
+    async def handle(requests: object, context: object) -> object:
+        arrivals.arrived()
+        return await inner(requests, context)
+
+    return grpc.stream_unary_rpc_method_handler(handle)
+
+
 @dataclass(frozen=True, slots=True)
 class ResetTelemetry:
     """What the guard counts: calls that were reset while it looked, and connections that it closed for it."""

@@ -1,6 +1,5 @@
 """The gRPC server: our services, health and reflection on one port, with or without TLS."""
 
-from collections.abc import Iterable
 from typing import Final
 
 import grpc
@@ -8,14 +7,17 @@ from grpc import aio
 from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
+from gradewire_proto.conventions.services import SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.rpc.accepting import open_server, register
 from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.descriptors import most_connections
 from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
 from gradewire_server.rpc.resets import OPTIONS as RESET_OPTIONS
-from gradewire_server.rpc.resets import Arrivals, CountedHandlers
+from gradewire_server.rpc.resets import Arrivals, CountedHandlers, counted
+from gradewire_server.rpc.services import Services
 from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls
 
@@ -25,6 +27,10 @@ _MIN_PING_INTERVAL_MS: Final = 10_000
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
+_MAX_PENDING: Final = 256
+"""Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
+
+Taken in they are refused in due form, so this many are what a stall of a fraction of a second leaves waiting."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
 """Of a message that nobody reads yet."""
 
@@ -38,7 +44,7 @@ class BindError(OSError):
 
 async def start_server(  # noqa: PLR0913 - what a server is made of, all but two of it by name
     address: str,
-    handlers: Iterable[grpc.GenericRpcHandler],
+    services: Services,
     lifecycle: Lifecycle,
     *,
     max_message_bytes: int,
@@ -51,7 +57,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
 
     Args:
         address: Where to listen.
-        handlers: Of our services.
+        services: Ours.
         lifecycle: Says what health answers.
         max_message_bytes: Of requests and replies.
         arrivals: Counts calls that come and that are reset.
@@ -64,7 +70,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
         OSError: A PEM file cannot be read.
     """
     connections = connections or Connections()
-    server = aio.server(
+    server = open_server(
         interceptors=() if authentication is None else (HealthGate(authentication),),
         options=[
             *_connection_options(connections),
@@ -74,14 +80,16 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
             ("grpc.so_reuseport", 0),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.server.max_pending_requests", 64),
-            ("grpc.server.max_pending_requests_hard_limit", 96),
+            ("grpc.server.max_pending_requests", _MAX_PENDING),
+            ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
             *RESET_OPTIONS,
         ],
     )
     names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
     foreign = foreign_handlers(lifecycle.health, names, arrivals)
-    server.add_generic_rpc_handlers((CountedHandlers((*handlers, *foreign), arrivals),))
+    generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
+    server.add_generic_rpc_handlers((CountedHandlers((*generic, *foreign), arrivals),))
+    register(server, SCORING, {"Score": counted(services[SCORING]["Score"], arrivals)})
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:

@@ -2,9 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any
-
-import grpc
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
@@ -14,10 +12,16 @@ from gradewire_server.rpc.access.scopes import check_generation, check_judges
 from gradewire_server.rpc.call import Method, RpcCall
 from gradewire_server.rpc.calls import Calls
 
+if TYPE_CHECKING:
+    import grpc
 
-def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
-    """The method handlers of all our services, as gRPC wants them."""
-    services: Mapping[str, Mapping[str, grpc.RpcMethodHandler[Any, Any]]] = {
+Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
+"""Handlers by service and method."""
+
+
+def service_handlers(calls: Calls) -> Services:
+    """The method handlers of all our services."""
+    return {
         SCORING: {
             "Score": calls.unary(Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE), _score),
             "ScoreStream": calls.bidirectional(
@@ -31,7 +35,6 @@ def service_handlers(calls: Calls) -> list[grpc.GenericRpcHandler]:
         },
         MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), _list)},
     }
-    return [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
 
 
 async def _score(handlers: Handlers, request: scoring_pb2.ScoreRequest, call: RpcCall) -> scoring_pb2.ScoreResponse:

@@ -85,7 +85,7 @@ async def test_a_request_that_has_too_little_time_is_refused_where_others_are_no
         with pytest.raises(OverloadedError), admission.interactive(work(), left_s=0.05):
             pass
         with pytest.raises(OverloadedError):
-            admission.check_arrival(Caller("a"), 100, 0.05)
+            admission.check_arrival(Caller("a"), 0.05)
 
 
 async def test_what_is_in_the_cache_is_let_in_however_much_is_in_work() -> None:
@@ -94,7 +94,7 @@ async def test_what_is_in_the_cache_is_let_in_however_much_is_in_work() -> None:
         assert admission.wait_s > 0.5
         with contextlib.ExitStack() as stack:
             for _ in range(200):
-                admission.check_arrival(Caller("nobody knows yet"), 0, 100)
+                admission.check_arrival(Caller("nobody knows yet"), 100)
                 stack.enter_context(admission.interactive(work(kind="warm"), left_s=100))
             assert admission.items.taken == 224
 

@@ -113,14 +113,13 @@ class Admission:
         with self.items.hold(work.items), self._working(Lane.INTERACTIVE, work, tokens):
             yield
 
-    def check_arrival(self, caller: Caller, size_bytes: int, left_s: float | None) -> None:
-        """Refuses a request before it is read, where those of its caller cost too much now; errors as `interactive`.
+    def check_arrival(self, caller: Caller, left_s: float | None) -> None:
+        """Refuses a call before its request is received, where those of its caller cost too much now.
 
-        What a caller's requests cost is known from those before; one whose answers are all in the cache is let pass.
+        What a caller's small requests cost is known from those before; one whose answers are all in the cache is let
+        pass. Errors as `interactive`.
         """
-        tokens = self._costs.tokens(caller.key, size_bytes)
-        if self.is_small(tokens):
-            self._refuse_late(tokens, math.inf if left_s is None else left_s)
+        self._refuse_late(self._costs.tokens(caller.key, 1), math.inf if left_s is None else left_s)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -202,8 +201,9 @@ class Admission:
         try:
             yield
         finally:
-            for kind in (work.caller.key, (work.caller.key, work.kind)):
-                self._costs.learn(kind, work.size_bytes, turn.tokens)
+            self._costs.learn((work.caller.key, work.kind), work.size_bytes, turn.tokens)
+            if lane is Lane.INTERACTIVE:
+                self._costs.learn(work.caller.key, 1, turn.tokens)
             self._rate.finished(turn.tokens, saturated=self._is_saturated())
             self._leave(lane, tokens)
 
