@@ -65,8 +65,7 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
 
 async def measure(server: Server, options: argparse.Namespace) -> None:
     """All counts of streams, each with calls beside it and without."""
-    channel = grpc.aio.insecure_channel(server.address)
-    generator = Generator([channel], options.deadline_s)
+    generator = await Generator.open(server.address, 1, options.deadline_s)
     await generator.closed_loop(3.0, 8)
     print(f"| streams | calls p50 / p99 ms | ends | bulk items/s beside calls | without | load |\n{'|---' * 6}|")
     for count in (0, *options.streams):
@@ -83,7 +82,7 @@ async def measure(server: Server, options: argparse.Namespace) -> None:
             f"| {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
-    await channel.close()
+    generator.close()
 
 
 def main() -> None:

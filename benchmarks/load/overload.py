@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import grpc
 import numpy as np
 from benchmarks.common.servers import Server, start_engine
+from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
 
-from gradewire_proto.conventions.metadata import PUSHBACK_KEY
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _SCORE: Final = "/gradewire.v1.Scoring/Score"
@@ -68,34 +67,44 @@ class Tally:
     ends: Counter[str] = field(default_factory=Counter)
     sent: int = 0
 
+    def count(self, ended: Ended, due_s: float, left_s: float) -> None:
+        """Counts one that was due and left at these times."""
+        if ended.code != "OK":
+            self.ends[ended.code] += 1
+            if ended.code == "RESOURCE_EXHAUSTED":
+                self.refused_s.append(time.monotonic() - left_s)
+                self.hinted += ended.hinted
+            return
+        status = scoring_pb2.ScoreResponse.FromString(ended.data).items[0].results[0].status
+        self.ends[types_pb2.Status.Name(status)] += 1
+        if status == _OK:
+            self.scored_s.append(time.monotonic() - due_s)
+
 
 class Generator:
-    """Sends calls over a few channels, without retries."""
+    """Sends calls over a few connections, without retries."""
 
-    def __init__(self, channels: Sequence[grpc.aio.Channel], deadline_s: float) -> None:
-        self._calls: list[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = [
-            channel.unary_unary(_SCORE) for channel in channels
-        ]
-        self._deadline_s = deadline_s
+    def __init__(self, connections: Sequence[FramedConnection]) -> None:
+        self._connections = connections
         self._texts = Texts(seed=os.getpid())
 
-    async def send(self, tally: Tally, due_s: float) -> None:
-        """One call."""
-        request = self._texts.next()
+    @classmethod
+    async def open(cls, address: str, connections: int, deadline_s: float) -> "Generator":
+        """Connects."""
+        return cls([await FramedConnection.open(_SCORE, address, deadline_s) for _ in range(connections)])
+
+    def close(self) -> None:
+        """Ends the connections."""
+        for connection in self._connections:
+            connection.close()
+
+    def send(self, tally: Tally, due_s: float) -> asyncio.Future[Ended]:
+        """One call; done when it is counted."""
         tally.sent += 1
         left_s = time.monotonic()
-        try:
-            data = await self._calls[tally.sent % len(self._calls)](request, timeout=self._deadline_s)
-        except grpc.aio.AioRpcError as error:
-            tally.ends[error.code().name] += 1
-            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
-                tally.refused_s.append(time.monotonic() - left_s)
-                tally.hinted += any(key == PUSHBACK_KEY for key, _ in error.trailing_metadata() or ())
-            return
-        status = scoring_pb2.ScoreResponse.FromString(data).items[0].results[0].status
-        tally.ends[types_pb2.Status.Name(status)] += 1
-        if status == _OK:
-            tally.scored_s.append(time.monotonic() - due_s)
+        answer = self._connections[tally.sent % len(self._connections)].call(self._texts.next())
+        answer.add_done_callback(lambda done: tally.count(done.result(), due_s, left_s))
+        return answer
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
         """`in_flight` calls at any time."""
@@ -111,15 +120,15 @@ class Generator:
     async def open_loop(self, duration_s: float, calls_per_s: float) -> Tally:
         """Calls on a schedule, however many are open."""
         tally, due_s = Tally(), time.monotonic()
-        pending: set[asyncio.Task[None]] = set()
+        pending: set[asyncio.Future[Ended]] = set()
         end_s = due_s + duration_s
         while due_s < end_s:
             ahead_s = due_s - time.monotonic()
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)
-            task = asyncio.create_task(self.send(tally, due_s))
-            pending.add(task)
-            task.add_done_callback(pending.discard)
+            call = self.send(tally, due_s)
+            pending.add(call)
+            call.add_done_callback(pending.discard)
             due_s += 1 / calls_per_s
         self.ended_s = time.monotonic()
         if pending:
@@ -144,9 +153,7 @@ def percentiles_ms(seconds: Sequence[float]) -> str:
 
 async def measure(server: Server, options: argparse.Namespace) -> None:
     """All phases."""
-    channel_options = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(server.address, options=channel_options) for _ in range(options.channels)]
-    generator = Generator(channels, options.deadline_s)
+    generator = await Generator.open(server.address, options.connections, options.deadline_s)
     await generator.closed_loop(3.0, _IN_FLIGHT)
     alone = await generator.closed_loop(1.0, 1)
     usual_s = float(np.median(alone.scored_s))
@@ -171,8 +178,7 @@ async def measure(server: Server, options: argparse.Namespace) -> None:
             f"| {(now.user + now.system - cpu.user - cpu.system) / took_s:.0%} | {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
-    for channel in channels:
-        await channel.close()
+    generator.close()
 
 
 def main() -> None:
@@ -181,7 +187,7 @@ def main() -> None:
     parser.add_argument("--duration-s", type=float, default=60)
     parser.add_argument("--capacity-s", type=float, default=10)
     parser.add_argument("--deadline-s", type=float, default=5)
-    parser.add_argument("--channels", type=int, default=4, help="connections that the calls are spread over")
+    parser.add_argument("--connections", type=int, default=8, help="connections that the calls are spread over")
     parser.add_argument("--multiples", type=float, nargs="+", default=[2, 5])
     parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
     options = parser.parse_args()

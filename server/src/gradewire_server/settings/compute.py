@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.cores import usable_cores
@@ -31,6 +32,12 @@ class ComputeConfig:
         Setting("allow_spinning", "Let idle encoder threads spin: quicker to wake, but they keep their cores busy."),
     ] = False
     """Slower on a machine that does other work too."""
+    nice: Annotated[
+        int,
+        Field(ge=0, le=19),
+        Setting("encoder_nice", "Nice level of the threads that run encoders, so that calls are taken in first."),
+    ] = 4
+    """Only against other programs does it cost anything: they go first too. Linux."""
     max_batch_tokens: Annotated[Count, Setting("max_batch_tokens", "Padded tokens of one encoder run.")] = 256
     """More gain nothing and make others wait."""
     max_batch_texts: Annotated[Count, Setting("max_batch_texts", "Texts of one encoder run.")] = 128

@@ -34,7 +34,7 @@ class EmbeddedJudgeConfig:
         int,
         Field(ge=0, le=19),
         Setting("judge_nice", "Nice level of the judge's process, so that encoders go first."),
-    ] = 5
+    ] = 10
     max_item_tokens: Annotated[
         Count,
         Setting(

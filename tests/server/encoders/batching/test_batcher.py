@@ -12,6 +12,7 @@ from tests.server.encoders.batching.ends import EndingJob, ended, watch
 from tests.support.examples import example_count
 
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.domain.turn import Lane, Turn, take_turn
 from gradewire_server.encoders.batching.batcher import Batcher
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.submission import Queued
@@ -154,6 +155,19 @@ async def test_where_calls_compete_batches_are_half_as_large() -> None:
     assert len(batcher.batches[1]) == 5
     assert small[0] in batcher.batches[1] + batcher.batches[2]
     assert len(batcher.batches[3]) == 10
+    await batcher.close(CLOSING)
+
+
+async def test_beside_interactive_calls_batches_of_bulk_ones_are_a_quarter_as_large() -> None:
+    handler = Recorder()
+    batcher = Watched(handler, ComputeConfig(workers=1, max_batch_tokens=100))
+    small, huge = Job(10), [Job(10) for _ in range(20)]
+    batcher.give([small])
+    take_turn(Turn(Lane.BULK))
+    batcher.give(huge)
+    handler.gate.set()
+    await ended([small, *huge])
+    assert [len(batch) for batch in batcher.batches] == [1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
     await batcher.close(CLOSING)
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from gradewire_server.domain.result import Failure
-from gradewire_server.domain.turn import current_turn
+from gradewire_server.domain.turn import Lane, current_turn
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.fair_queue import plan_runs
 from gradewire_server.encoders.batching.lane_queue import LaneQueue
@@ -17,6 +18,11 @@ from gradewire_server.settings.compute import ComputeConfig
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64
 _SMALLEST_SHARE_TOKENS: Final = 12
+_PARTS_OF_COMPETING_CALLS: Final = 2
+_PARTS_BESIDE_INTERACTIVE: Final = 4
+"""Of the largest batch, what bulk work gets at a time while interactive calls come: they wait for what is at work."""
+_INTERACTIVE_FOR_S: Final = 1.0
+"""Seconds after an interactive call for which another one is expected."""
 
 J_contra = TypeVar("J_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -44,8 +50,9 @@ class Batcher(Generic[J, R]):
         self._idle = compute.worker_count
         self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         pinned = compute.pin_workers and compute.intra_op_threads == 1
-        self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned)
+        self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
         self._loop = asyncio.get_running_loop()
+        self._interactive_s = -math.inf
         self._closed: Failure | None = None
 
     def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
@@ -58,6 +65,8 @@ class Batcher(Generic[J, R]):
         if self._queue.tokens >= self._compute.max_queue_tokens:
             raise QueueFullError
         submission: Submission[J, R] = Submission(jobs, current_turn().lane)
+        if submission.lane is Lane.INTERACTIVE:
+            self._interactive_s = self._loop.time()
         self._queue.push(submission.queued, submission.lane)
         self._dispatch()
         return submission
@@ -76,7 +85,7 @@ class Batcher(Generic[J, R]):
             # One call on several idle workers: equal tokens for each, unless a run's overhead would eat the gain.
             share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
             taken, dropped = self._queue.take(
-                max_tokens=min(self._budget_tokens(), share),
+                max_tokens=min(self._budget_tokens(now_s), share),
                 max_jobs=self._compute.max_batch_texts,
                 wanted=lambda queued: queued.wanted(now_s),
             )
@@ -87,9 +96,12 @@ class Batcher(Generic[J, R]):
                 self._idle -= 1
                 self._pool.submit(self._work, runs, exclusive=exclusive)
 
-    def _budget_tokens(self) -> int:
+    def _budget_tokens(self, now_s: float) -> int:
         # Where calls compete, a smaller batch: it costs some 3 % of throughput and halves what one waits for another.
-        return self._compute.max_batch_tokens if self._queue.calls == 1 else -(-self._compute.max_batch_tokens // 2)
+        parts = 1 if self._queue.calls == 1 else _PARTS_OF_COMPETING_CALLS
+        if self._queue.bulk_jobs and now_s - self._interactive_s < _INTERACTIVE_FOR_S:
+            parts = _PARTS_BESIDE_INTERACTIVE
+        return -(-self._compute.max_batch_tokens // parts)
 
     def _work(self, runs: Sequence[Sequence[Queued[J, R]]], *, exclusive: bool) -> None:
         # In a worker thread. Each run is delivered at once: a short call in the batch need not wait for the rest.

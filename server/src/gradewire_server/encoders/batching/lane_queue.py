@@ -33,6 +33,11 @@ class LaneQueue(Generic[J]):
         return sum(lane.jobs for lane in self._lanes.values())
 
     @property
+    def bulk_jobs(self) -> int:
+        """How many of them are bulk ones."""
+        return self._lanes[Lane.BULK].jobs
+
+    @property
     def calls(self) -> int:
         """Calls that have jobs here."""
         return sum(lane.calls for lane in self._lanes.values())

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from typing_extensions import override
@@ -10,6 +11,7 @@ from typing_extensions import override
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.batcher import Batcher
+from gradewire_server.encoders.batching.workers import go_behind
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
 from gradewire_server.encoders.local.session import EncoderSession
 from gradewire_server.encoders.run_reader import RunReader, token_ids
@@ -45,7 +47,13 @@ class SessionSource(ModelSource):
 
     @override
     async def open(self, name: str, *, namespace: str) -> Encoder:
-        model, tokenizer, session = await asyncio.to_thread(self._open, name)
+        loop = asyncio.get_running_loop()
+        # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
+        opening = ThreadPoolExecutor(1, initializer=go_behind, initargs=(self._compute.nice,))
+        try:
+            model, tokenizer, session = await loop.run_in_executor(opening, self._open, name)
+        finally:
+            opening.shutdown(wait=False)
         telemetry = ModelTelemetry(self._telemetry, model.name)
         runs = _SessionRuns(session, RunReader(tokenizer, model.token_layers, telemetry))
         queue = Batcher(runs, self._compute, name=model.name)
