@@ -12,6 +12,7 @@ from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.turn import Lane, Turn, take_turn
 from gradewire_server.requests.admission.costs import CostEstimates
 from gradewire_server.requests.admission.fair_waiting import FairWaiting, Waiter
+from gradewire_server.requests.admission.overload import OverloadWatch
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.admission.service_rate import ServiceRate
 from gradewire_server.requests.errors import OverloadedError
@@ -84,8 +85,24 @@ class Admission:
         self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
         self._calm_s = time.monotonic()
         self._waiting = FairWaiting()
+        self._overload = OverloadWatch()
         self._promised_tokens = 0.0
         self._promised_since_s = time.monotonic()
+
+    @property
+    def overload_s(self) -> float:
+        """Seconds for which small requests have been refused; 0 while there is no overload. Any thread may ask."""
+        return self._overload.lasts_s
+
+    @property
+    def tokens_per_s(self) -> float:
+        """What the server gets through, as measured; 0 before anything was."""
+        return self._rate.tokens_per_s
+
+    @property
+    def waiting_tokens(self) -> float:
+        """Tokens of bulk work that waits for its turns."""
+        return self._waiting.tokens
 
     @property
     def wait_s(self) -> float:
@@ -171,6 +188,7 @@ class Admission:
         standing = time.monotonic() - self._calm_s > _BURST_S
         longest_s = min(_STANDING_WAIT_S, self._max_wait_s) if standing else self._max_wait_s
         if wait_s > longest_s or wait_s + tokens / rate > left_s:
+            self._overload.refused()
             raise OverloadedError(
                 f"{wait_s:.2g} s of work are before this; come back later", retry_after_s=self._promise(tokens, wait_s)
             )
