@@ -129,6 +129,9 @@ async def test_a_large_request_that_cannot_be_done_in_time_is_refused() -> None:
         pass
     with admission.large(large, left_s=1000):
         pass
+    unknown = Work(Caller("a"), "without an encoder", 100_000, 1000)
+    with admission.large(unknown, left_s=1):
+        pass
 
 
 @given(

@@ -65,6 +65,11 @@ def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items:
     return Work(caller, tuple(plan.provenance.name for plan in plans), 0 if judged else size_bytes, items)
 
 
+def _kind(work: Work) -> Hashable:
+    """What costs alike: requests of one caller with the same metrics."""
+    return work.caller.key, work.kind
+
+
 class Admission:
     """All permits of a server. Lives on one event loop.
 
@@ -140,9 +145,12 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above."""
+        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above.
+
+        One of a kind that was never done before is always let in: it may cost nothing.
+        """
         rate = self._rate.tokens_per_s
-        if rate:
+        if rate and self._costs.is_known(_kind(work)):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
             needed_s = min(self._waiting.tokens + tokens, tokens * (1 + self._waiting.callers)) / rate
@@ -219,14 +227,14 @@ class Admission:
         try:
             yield
         finally:
-            self._costs.learn((work.caller.key, work.kind), work.size_bytes, turn.tokens)
+            self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
             if lane is Lane.INTERACTIVE:
                 self._costs.learn(work.caller.key, 1, turn.tokens)
             self._rate.finished(turn.tokens, saturated=self._is_saturated())
             self._leave(lane, tokens)
 
     def _tokens(self, work: Work) -> float:
-        return self._costs.tokens((work.caller.key, work.kind), work.size_bytes)
+        return self._costs.tokens(_kind(work), work.size_bytes)
 
     def _is_saturated(self) -> bool:
         return sum(self._in_work.values()) > _SATURATED_S * self._rate.tokens_per_s

@@ -20,6 +20,10 @@ class CostEstimates:
         """What a request of so many bytes will probably cost."""
         return size_bytes * self._tokens_per_byte.get(kind, _UNKNOWN_TOKENS_PER_BYTE)
 
+    def is_known(self, kind: Hashable) -> bool:
+        """Whether one of the kind was done before."""
+        return kind in self._tokens_per_byte
+
     def learn(self, kind: Hashable, size_bytes: int, tokens: int) -> None:
         """Takes note of what one has cost."""
         if size_bytes <= 0:
