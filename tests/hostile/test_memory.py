@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -84,11 +83,9 @@ def peak_mib(server: ServerProcess) -> int:
 
 def late_s(server: ServerProcess) -> float:
     """How late the event loop was at worst, as its histogram tells: the bound of the last bucket that has any."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/metrics", timeout=30) as reply:
-        lines = reply.read().decode().splitlines()
-    buckets = [line.split('le="')[1].split('"} ') for line in lines if line.startswith(f"{_LATE}_bucket{{")]
-    total = max(float(count) for _, count in buckets)
-    return next(float(bound) for bound, count in buckets if float(count) == total)
+    buckets = {name: count for name, count in server.samples().items() if name.startswith(f"{_LATE}_bucket{{")}
+    least = next(name for name, count in buckets.items() if count == max(buckets.values()))
+    return float(least.partition('le="')[2].partition('"')[0])
 
 
 async def attacked(server: ServerProcess, names: tuple[str, ...], figure: TakeFigure) -> None:

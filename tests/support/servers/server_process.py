@@ -121,6 +121,13 @@ class ServerProcess:
             with error:
                 return error.code, json.load(error)
 
+    def samples(self) -> Mapping[str, float]:
+        """What /metrics says, by name with labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=30) as reply:
+            lines = reply.read().decode().splitlines()
+        pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, _, value in pairs}
+
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
