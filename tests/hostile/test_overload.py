@@ -54,11 +54,11 @@ async def flood(server: ServerProcess, figure: TakeFigure, multiple: int, durati
     generator.close()
 
     load = f"{multiple}x for {duration_s:g} s"
-    figure(f"{load}: calls scored, of capacity", len(tally.scored_s) / took_s / per_s, bound=">= 0.85")
-    figure(f"{load}: p99 of scored calls", float(np.percentile(tally.scored_s, 99)) * 1e3, "ms", bound="<= 1500")
+    figure(f"{load}: calls scored, of capacity", 100 * len(tally.scored_s) / took_s / per_s, "%")
+    figure(f"{load}: p99 of scored calls", float(np.percentile(tally.scored_s, 99)) * 1e3, "ms")
     refused = tally.ends["RESOURCE_EXHAUSTED"]
     if refused:
-        figure(f"{load}: p99 of refusals", float(np.percentile(tally.refused_s, 99)) * 1e3, "ms", bound="<= 50")
+        figure(f"{load}: p99 of refusals", float(np.percentile(tally.refused_s, 99)) * 1e3, "ms")
     otherwise = tally.sent - tally.ends["STATUS_OK"] - refused
     assert figure(f"{load}: ended otherwise than OK or RESOURCE_EXHAUSTED", otherwise, bound="== 0").holds, tally.ends
     assert figure(f"{load}: refused without a hint", refused - tally.hinted, bound="== 0").holds
