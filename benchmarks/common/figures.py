@@ -70,7 +70,9 @@ class Figure:
     @property
     def measured(self) -> str:
         """Value and unit."""
-        value = f"{self.value:.0f}" if float(self.value).is_integer() or abs(self.value) >= 1000 else f"{self.value:.3g}"
+        value = (
+            f"{self.value:.0f}" if float(self.value).is_integer() or abs(self.value) >= 1000 else f"{self.value:.3g}"
+        )
         return f"{value} {self.unit}".rstrip()
 
     def line(self) -> str:

@@ -29,7 +29,9 @@ def server(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
 
 async def wrong(server: ServerProcess, streams: Sequence[Stream]) -> int:
     """Scores of streams that differ by more than 2e-4 from what a quiet server gives."""
-    pairs = [(each.sent[number], each.scores[number]) for each in streams for number in sorted(each.scores)[-_COMPARED:]]
+    pairs = [
+        (each.sent[number], each.scores[number]) for each in streams for number in sorted(each.scores)[-_COMPARED:]
+    ]
     found = await scored(server.address, [item for item, _ in pairs])
     return sum(abs(score - again) > 2e-4 for (_, score), again in zip(pairs, found, strict=True))
 

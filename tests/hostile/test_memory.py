@@ -109,9 +109,7 @@ async def test_quick_attacks_stay_inside_the_limit(server: ServerProcess, figure
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("name", [name for name in ATTACKS if name not in _QUICK])
-async def test_an_attack_stays_inside_the_limit(
-    server: ServerProcess, name: str, figure: TakeFigure
-) -> None:
+async def test_an_attack_stays_inside_the_limit(server: ServerProcess, name: str, figure: TakeFigure) -> None:
     await attacked(server, (name,), figure)
 
 

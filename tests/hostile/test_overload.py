@@ -66,7 +66,9 @@ async def flood(server: ServerProcess, figure: TakeFigure, multiple: int, durati
     # Of what was refused nothing was computed: whatever the server scored has gone out.
     assert figure(f"{load}: scored on the server and not answered", results - len(tally.scored_s), bound="== 0").holds
     assert figure(f"{load}: replies about another call's item", generator.foreign, bound="== 0").holds
-    assert figure(f"{load}: scores that a quiet server gives otherwise", await generator.wrong(server.address), bound="== 0").holds
+    assert figure(
+        f"{load}: scores that a quiet server gives otherwise", await generator.wrong(server.address), bound="== 0"
+    ).holds
     assert figure(f"{load}: next call scored", afterwards.ends["STATUS_OK"], bound="== 1").holds, afterwards.ends
 
 
@@ -109,7 +111,9 @@ async def burst(server: ServerProcess, figure: TakeFigure, duration_s: float) ->
         await asyncio.gather(*calls)
     share = ends.count(Status.OK.name) / len(ends)
     figure(f"burst of {duration_s:g} s at 2x: time until the last was scored", time.monotonic() - began_s, "s")
-    assert figure(f"burst of {duration_s:g} s at 2x: scored for the Python client", share * 100, "%", bound=">= 99").holds
+    assert figure(
+        f"burst of {duration_s:g} s at 2x: scored for the Python client", share * 100, "%", bound=">= 99"
+    ).holds
 
 
 async def test_the_client_outlasts_a_burst(server: ServerProcess, figure: TakeFigure) -> None:

@@ -59,7 +59,9 @@ def _held(reports: Iterable[pytest.TestReport]) -> list[Figure]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    reports = [each for stats in terminalreporter.stats.values() for each in stats if getattr(each, "when", "") == "call"]
+    reports = [
+        each for stats in terminalreporter.stats.values() for each in stats if getattr(each, "when", "") == "call"
+    ]
     figures = [Figure(**value) for report in reports for name, value in report.user_properties if name == _PROPERTY]
     figures += _held(report for report in reports if report.nodeid.startswith(HOSTILE))
     if not figures:

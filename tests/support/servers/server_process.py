@@ -95,8 +95,12 @@ class ServerProcess:
 
     def log(self) -> list[dict[str, Any]]:
         """All lines written so far, a torn last one and those of gRPC's C++ core left out."""
-        text = self._log.read_text()
+        text = self.log_text()
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines() if line.startswith("{")]
+
+    def log_text(self) -> str:
+        """All that it has written so far to its log, its standard output and its standard error."""
+        return self._log.read_text()
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal."""
