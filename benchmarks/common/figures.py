@@ -87,6 +87,15 @@ def append(path: Path, figures: Iterable[Figure]) -> None:
         lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in figures)
 
 
+def show(figures: Iterable[Figure], path: Path | None) -> None:
+    """Prints a line for each, and adds them to a file where one is given."""
+    figures = list(figures)
+    for each in figures:
+        print(each.line(), flush=True)
+    if path is not None:
+        append(path, figures)
+
+
 def read(path: Path) -> Sequence[Figure]:
     """The figures of a file; of those with one source and name the last."""
     figures = [Figure(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]

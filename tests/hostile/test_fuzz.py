@@ -2,10 +2,12 @@
 
 import logging
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from benchmarks.load.frames import FramedConnection
 from grpc import aio
 from tests.hostile.callers import Answers, send_drawn
 from tests.hostile.payloads import METHODS
@@ -13,7 +15,7 @@ from tests.support.figures import TakeFigure
 from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.wire import EXACT, SMILE, item, request, wire_server
 
-from gradewire_proto.v1 import scoring_pb2_grpc
+from gradewire_proto.v1 import models_pb2, models_pb2_grpc, scoring_pb2_grpc
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _QUICK: Final = 1_000
@@ -72,6 +74,39 @@ async def attack_engine(caplog: pytest.LogCaptureFixture, figure: TakeFigure, *,
     errors = [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
     assert figure(f"{count} payloads to {name}: tracebacks in the log", len(errors), bound="== 0").holds, errors[:3]
     assert [line for line in lines if line["code"] in {"INTERNAL", "UNKNOWN"}] == []
+
+
+def header(name: bytes, value: bytes) -> bytes:
+    """As HTTP/2 carries one that is in no table."""
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+BROKEN_HEADERS: Final = (
+    (b"x-a", b"\xff\xfe"), (b"authorization", b"Bearer secret\xff"), (b"x-request-id", b"\x80"), (b"x\xff", b"a"),
+    (b"x-b-bin", b"!!!"), (b"X-Upper", b"a"), (b"x-a", b"\0"), (b"x-a", b"a\r\nb"), (b"", b"a"),
+    (b"grpc-timeout", b"\xff"),
+    (b"grpc-encoding", b"\xff"), (b"grpc-encoding", b"gzip"), (b"content-type", b"\xff"), (b"user-agent", b"\xff"),
+    (b"te", b"x"), (b":path", b"/x"), (b":method", b"GET"), (b":unknown", b"x"), (b"host", b"\xff"),
+)  # fmt: skip
+
+
+async def test_headers_that_no_client_library_sends_are_no_defect(tmp_path: Path, figure: TakeFigure) -> None:
+    with ServerProcess(tmp_path, default_model="", auth_tokens="secret") as server:
+        codes: Counter[str] = Counter()
+        for name, value in BROKEN_HEADERS:
+            connection = await FramedConnection.open("/gradewire.v1.Models/List", server.address, deadline_s=5)
+            connection._headers += header(name, value)
+            codes[(await connection.call(b"")).code] += 1
+            connection.close()
+        async with aio.insecure_channel(server.address) as channel:
+            stub: Any = models_pb2_grpc.ModelsStub(channel)
+            await stub.List(models_pb2.ListModelsRequest(), metadata=(("authorization", "Bearer secret"),), timeout=30)
+        lines, text = server.log(), server.log_text()
+    assert codes["OK"] == 0, "none of them has the token"
+    tracebacks = text.count("Traceback") + sum(line.get("code") in {"INTERNAL", "UNKNOWN"} for line in lines)
+    name = f"{len(BROKEN_HEADERS)} broken headers"
+    assert figure(f"{name}: tracebacks, INTERNAL or UNKNOWN in the log", tracebacks, bound="== 0").holds, text
+    assert figure(f"{name}: tokens in the log", text.count("secret"), bound="== 0").holds
 
 
 async def test_a_thousand_payloads_meet_the_default_encoder(tmp_path: Path, minilm: Path, figure: TakeFigure) -> None:
