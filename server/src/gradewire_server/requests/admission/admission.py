@@ -132,8 +132,13 @@ class Admission:
         """
         tokens = self._tokens(work)
         self._refuse_late(tokens, left_s)
-        with self.items.hold(work.items), self._working(Lane.INTERACTIVE, work, tokens):
-            yield
+        with self.items.hold(work.items):
+            self._enter(Lane.INTERACTIVE, tokens)
+            turn = take_turn(Turn(Lane.INTERACTIVE))
+            try:
+                yield
+            finally:
+                self._done(turn, work, tokens)
 
     def check_arrival(self, caller: Caller, left_s: float | None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
@@ -177,10 +182,11 @@ class Admission:
         except BaseException:
             self._leave(Lane.BULK, tokens)
             raise
+        turn = take_turn(Turn(Lane.BULK))
         try:
-            with self._counted(Lane.BULK, work, tokens):
-                yield
+            yield
         finally:
+            self._done(turn, work, tokens)
             self.items.release(work.items)
 
     def is_small(self, tokens: float) -> bool:
@@ -214,24 +220,13 @@ class Admission:
                 self._leave(Lane.BULK, tokens)
             raise
 
-    @contextmanager
-    def _working(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
-        self._enter(lane, tokens)
-        with self._counted(lane, work, tokens):
-            yield
-
-    @contextmanager
-    def _counted(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
-        turn = Turn(lane)
-        take_turn(turn)
-        try:
-            yield
-        finally:
-            self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
-            if lane is Lane.INTERACTIVE:
-                self._costs.learn(work.caller.key, 1, turn.tokens)
-            self._rate.finished(turn.tokens, saturated=self._is_saturated())
-            self._leave(lane, tokens)
+    def _done(self, turn: Turn, work: Work, tokens: float) -> None:
+        """Takes note of what work has cost that was thought to cost `tokens`."""
+        self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
+        if turn.lane is Lane.INTERACTIVE:
+            self._costs.learn(work.caller.key, 1, turn.tokens)
+        self._rate.finished(turn.tokens, saturated=self._is_saturated())
+        self._leave(turn.lane, tokens)
 
     def _tokens(self, work: Work) -> float:
         return self._costs.tokens(_kind(work), work.size_bytes)

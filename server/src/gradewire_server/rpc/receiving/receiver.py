@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from gradewire_server.requests.errors import OverloadedError
 
@@ -15,18 +15,35 @@ _SMALL_BYTES: Final = 64 * 1024
 _RETRY_AFTER_S: Final = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class _Expected:
-    """A message that is waited for."""
-
-    limit: asyncio.Timeout | None = None
-    timer: asyncio.TimerHandle | None = None
-    shed: bool = False
-
-
 def never() -> bool:
     """Nothing else is in work."""
     return False
+
+
+@dataclass(slots=True, eq=False)
+class _Expected:
+    """A message that is waited for.
+
+    Attributes:
+        task: Waits for it.
+        peer: Address of the connection.
+        within_s: How long it may take.
+        in_work: See `Receiver.receive`.
+        due_s: When that time is over, by the loop's clock.
+        ends: Raised in the task's place once it was ended.
+    """
+
+    task: asyncio.Task[Any]
+    peer: str
+    within_s: float
+    in_work: Callable[[], bool]
+    due_s: float
+    ends: Exception | None = None
+
+    def end(self, error: Exception) -> None:
+        """Has its task stop waiting."""
+        self.ends = error
+        self.task.cancel()
 
 
 class Receiver:
@@ -40,7 +57,9 @@ class Receiver:
     def __init__(self) -> None:
         self.memory_is_short = False
         self.delivered: dict[str, int] = {}
-        self._expected: dict[str, set[_Expected]] = {}
+        self._expected: set[_Expected] = set()
+        # One for all: nearly every message is there before a timer of its own would be worth its while.
+        self._timer: asyncio.TimerHandle | None = None
 
     async def receive(
         self, messages: AsyncIterator[bytes], peer: str, *, within_s: float, in_work: Callable[[], bool] = never
@@ -58,33 +77,29 @@ class Receiver:
             OverloadedError: Memory is short.
         """
         loop = asyncio.get_running_loop()
-        expected = _Expected()
-
-        def look() -> None:
-            if in_work():
-                expected.timer = loop.call_later(within_s, look)
-            elif expected.limit is not None:
-                expected.limit.reschedule(loop.time())
-
-        expected.timer = loop.call_later(within_s, look)
-        others = self._expected.setdefault(peer, set())
-        others.add(expected)
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        expected = _Expected(task, peer, within_s, in_work, loop.time() + within_s)
+        self._expected.add(expected)
+        if self._timer is None or self._timer.when() > expected.due_s:
+            self._look_at(loop, expected.due_s)
         try:
-            async with asyncio.timeout(None) as expected.limit:
-                data = await anext(messages, None)
-        except TimeoutError:
-            if expected.shed:
-                raise _memory_is_short() from None
-            raise
+            data = await anext(messages, None)
+        except asyncio.CancelledError:
+            if expected.ends is None or task.uncancel() > 0:
+                raise
+            raise expected.ends from None
         finally:
-            if expected.timer is not None:
-                expected.timer.cancel()
-            others.discard(expected)
-            if not others:
-                self._expected.pop(peer, None)
+            self._expected.discard(expected)
         if data is not None:
             self._take(peer, len(data))
         return data
+
+    def shed(self, peer: str) -> int:
+        """Ends the calls of a connection that wait for a message; returns how many."""
+        waiting = [each for each in self._expected if each.peer == peer and each.ends is None]
+        for each in waiting:
+            each.end(_memory_is_short())
+        return len(waiting)
 
     def _take(self, peer: str, size_bytes: int) -> None:
         if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
@@ -94,16 +109,23 @@ class Receiver:
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
             raise _memory_is_short()
 
-    def shed(self, peer: str) -> int:
-        """Ends the calls of a connection that wait for a message; returns how many."""
-        loop = asyncio.get_running_loop()
-        count = 0
-        for expected in self._expected.get(peer, ()):
-            if expected.limit is not None and not expected.shed:
-                expected.shed = True
-                expected.limit.reschedule(loop.time())
-                count += 1
-        return count
+    def _look_at(self, loop: asyncio.AbstractEventLoop, due_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(due_s, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends what is due, unless something is in work, and looks again when the next one is."""
+        self._timer = None
+        now_s = loop.time()
+        for each in [each for each in self._expected if each.due_s <= now_s and each.ends is None]:
+            if each.in_work():
+                each.due_s = now_s + each.within_s
+            else:
+                each.end(TimeoutError())
+        waiting = [each.due_s for each in self._expected if each.ends is None]
+        if waiting:
+            self._look_at(loop, min(waiting))
 
 
 def _memory_is_short() -> OverloadedError:
