@@ -152,10 +152,12 @@ class Admission:
     def large(self, work: Work, left_s: float) -> Iterator[None]:
         """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above.
 
-        One of a kind that was never done before is always let in: it may cost nothing.
+        One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
+        refused of whose kind nothing is known yet.
         """
         rate = self._rate.tokens_per_s
-        if rate and self._costs.is_known(_kind(work)):
+        alone = not self._waiting and not any(self._parts.values())
+        if rate and not alone and self._costs.knows(_kind(work)):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
             needed_s = min(self._waiting.tokens + tokens, tokens * (1 + self._waiting.callers)) / rate
@@ -225,7 +227,7 @@ class Admission:
         self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
         if turn.lane is Lane.INTERACTIVE:
             self._costs.learn(work.caller.key, 1, turn.tokens)
-        self._rate.finished(turn.tokens, saturated=self._is_saturated())
+        self._rate.finished(turn.tokens, tokens, saturated=self._is_saturated())
         self._leave(turn.lane, tokens)
 
     def _tokens(self, work: Work) -> float:
@@ -240,7 +242,7 @@ class Admission:
         return self._in_work[Lane.BULK] + tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
 
     def _enter(self, lane: Lane, tokens: float) -> None:
-        if not any(self._in_work.values()):
+        if not any(self._parts.values()):
             self._rate.began()
         self._in_work[lane] += tokens
         self._parts[lane] += 1

@@ -1,9 +1,10 @@
 """Receives the messages of all calls; knows which are on their way, and can end those."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 from gradewire_server.requests.errors import OverloadedError
 
@@ -13,11 +14,8 @@ _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
 """A message of this size is taken even while memory is short."""
 _RETRY_AFTER_S: Final = 1.0
-
-
-def never() -> bool:
-    """Nothing else is in work."""
-    return False
+_CLOCK_S: Final = 0.001
+"""The loop calls a timer up to so much before its time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,24 +24,31 @@ class _Expected:
 
     Attributes:
         task: Waits for it.
-        peer: Address of the connection.
+        peer: Where it comes from.
         within_s: How long it may take.
-        in_work: See `Receiver.receive`.
-        due_s: When that time is over, by the loop's clock.
-        ends: Raised in the task's place once it was ended.
+        due_s: When that is over, by the loop's clock.
+        in_work: Asked then.
+        ended: Whether the task was told to wait no longer.
+        shed: Whether that was for want of memory.
     """
 
-    task: asyncio.Task[Any]
+    task: "asyncio.Task[object]"
     peer: str
     within_s: float
-    in_work: Callable[[], bool]
     due_s: float
-    ends: Exception | None = None
+    in_work: Callable[[], bool]
+    ended: bool = False
+    shed: bool = False
 
-    def end(self, error: Exception) -> None:
-        """Has its task stop waiting."""
-        self.ends = error
+    def end(self) -> None:
+        """Has the task wait no longer."""
+        self.ended = True
         self.task.cancel()
+
+
+def never() -> bool:
+    """Nothing else is in work."""
+    return False
 
 
 class Receiver:
@@ -58,8 +63,8 @@ class Receiver:
         self.memory_is_short = False
         self.delivered: dict[str, int] = {}
         self._expected: set[_Expected] = set()
-        # One for all: nearly every message is there before a timer of its own would be worth its while.
-        self._timer: asyncio.TimerHandle | None = None
+        self._look_at_s = math.inf
+        self._looking: asyncio.TimerHandle | None = None
 
     async def receive(
         self, messages: AsyncIterator[bytes], peer: str, *, within_s: float, in_work: Callable[[], bool] = never
@@ -76,30 +81,29 @@ class Receiver:
             TimeoutError: It did not come in time.
             OverloadedError: Memory is short.
         """
-        loop = asyncio.get_running_loop()
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        expected = _Expected(task, peer, within_s, in_work, loop.time() + within_s)
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("messages are received in tasks")
+        loop = task.get_loop()
+        expected = _Expected(task, peer, within_s, loop.time() + within_s, in_work)
+        cancelling = task.cancelling()
         self._expected.add(expected)
-        if self._timer is None or self._timer.when() > expected.due_s:
-            self._look_at(loop, expected.due_s)
+        if expected.due_s < self._look_at_s:
+            self._look_then(loop, expected.due_s)
         try:
             data = await anext(messages, None)
         except asyncio.CancelledError:
-            if expected.ends is None or task.uncancel() > 0:
+            # As `asyncio.timeout` does it, without a timer for each message: nearly all are there at once.
+            if not expected.ended or task.uncancel() > cancelling:
                 raise
-            raise expected.ends from None
+            if expected.shed:
+                raise _memory_is_short() from None
+            raise TimeoutError from None
         finally:
             self._expected.discard(expected)
         if data is not None:
             self._take(peer, len(data))
         return data
-
-    def shed(self, peer: str) -> int:
-        """Ends the calls of a connection that wait for a message; returns how many."""
-        waiting = [each for each in self._expected if each.peer == peer and each.ends is None]
-        for each in waiting:
-            each.end(_memory_is_short())
-        return len(waiting)
 
     def _take(self, peer: str, size_bytes: int) -> None:
         if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
@@ -109,23 +113,34 @@ class Receiver:
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
             raise _memory_is_short()
 
-    def _look_at(self, loop: asyncio.AbstractEventLoop, due_s: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = loop.call_at(due_s, self._look, loop)
+    def shed(self, peer: str) -> int:
+        """Ends the calls of a connection that wait for a message; returns how many."""
+        found = [each for each in self._expected if each.peer == peer and not each.ended]
+        for each in found:
+            each.shed = True
+            each.end()
+        return len(found)
+
+    def _look_then(self, loop: asyncio.AbstractEventLoop, at_s: float) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._look_at_s = at_s
+        self._looking = loop.call_at(at_s, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ends what is due, unless something is in work, and looks again when the next one is."""
-        self._timer = None
-        now_s = loop.time()
-        for each in [each for each in self._expected if each.due_s <= now_s and each.ends is None]:
+        """Ends those that have waited too long; one look does for all that begin to wait before the next is due."""
+        self._looking, self._look_at_s = None, math.inf
+        now_s = loop.time() + _CLOCK_S
+        for each in self._expected:
+            if each.ended or each.due_s > now_s:
+                continue
             if each.in_work():
                 each.due_s = now_s + each.within_s
             else:
-                each.end(TimeoutError())
-        waiting = [each.due_s for each in self._expected if each.ends is None]
+                each.end()
+        waiting = [each.due_s for each in self._expected if not each.ended]
         if waiting:
-            self._look_at(loop, min(waiting))
+            self._look_then(loop, min(waiting))
 
 
 def _memory_is_short() -> OverloadedError:
