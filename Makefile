@@ -63,9 +63,6 @@ test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed # what tak
 test-alone: $(VENV)/.dev-installed $(MODEL) # mostly waiting; beside it only one thread of test-export
 	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile"
 
-test-hostile: $(VENV)/.dev-installed $(MODEL) ## every promise under attack: overload, fairness, memory, isolation, payloads, faults (about 35 minutes)
-	@$(TIMED); $(BIN)/python -m pytest -q tests/hostile
-
 # TORCH as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@echo "installing torch and transformers into $(VENV)-export …"

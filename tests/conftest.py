@@ -7,7 +7,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 from tests.support.examples import USUAL
-from tests.support.figures import figure, pytest_terminal_summary  # noqa: F401 - fixture and hook
 from tests.support.processes import (  # noqa: F401 - hooks
     hear_ctrl_c,
     pytest_runtest_call,

@@ -10,7 +10,6 @@ from typing import Any
 import grpc
 import pytest
 import redis
-from tests.support.figures import Figure
 from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.valkey import ValkeyServer
 
@@ -78,7 +77,7 @@ def folder(tmp_path: Path, name: str) -> Path:
     return tmp_path / name
 
 
-def test_of_a_thousand_forged_values_none_is_used(tmp_path: Path, valkey: ValkeyServer, figure: Figure) -> None:
+def test_of_a_thousand_forged_values_none_is_used(tmp_path: Path, valkey: ValkeyServer) -> None:
     store = redis.Redis.from_url(valkey.url)
     with ServerProcess(folder(tmp_path, "honest"), **settings(valkey)) as server:
         honest = score(server)
@@ -103,7 +102,6 @@ def test_of_a_thousand_forged_values_none_is_used(tmp_path: Path, valkey: Valkey
         assert from_redis == 0, name
         assert len(told) == 1  # at most once a minute
         forged += int(refused)
-    figure(f"{forged} forged values: 0 used")
     assert forged >= 1000
     store.close()
 
