@@ -50,41 +50,6 @@ def test_a_store_that_is_cut_short_under_the_server_is_made_anew(tmp_path: Path,
         assert server.http("/healthz")[1]["degraded"] == []
 
 
-def test_resets_of_one_connection_cancel_nobody_else(tmp_path: Path) -> None:
-    with (
-        ServerProcess(tmp_path, max_resets_per_s=200) as server,
-        grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel,
-    ):
-        stub = scoring_pb2_grpc.ScoringStub(channel)
-        before = score(stub)
-        closed, stop = threading.Event(), threading.Event()
-
-        def reset() -> None:
-            while not stop.is_set():
-                with Http2Peer(server.port) as peer:
-                    while peer.open and not stop.is_set():
-                        peer.open_and_reset("/gradewire.v1.Scoring/Score", 640)
-                    if not peer.open:
-                        closed.set()
-
-        resetting = threading.Thread(target=reset)
-        resetting.start()
-        try:
-            for _ in range(20):  # any code but OK raises
-                assert score(stub) == pytest.approx(before, abs=2e-4)
-            assert closed.wait(30)
-        finally:
-            stop.set()
-            resetting.join()
-        told = [line for line in server.log() if line["event"].startswith("127.0.0.1 opened calls and reset them")]
-        assert len(told) == 1  # at most once in ten seconds
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/metrics", timeout=5) as reply:
-            metrics = reply.read().decode().splitlines()
-        counts = {name: float(value) for name, _, value in (line.partition(" ") for line in metrics if line[0] != "#")}
-        assert counts["gradewire_reset_connections_closed_total"] >= 1
-        assert counts["gradewire_reset_calls_total"] >= 50
-
-
 @pytest.mark.parametrize(
     "method",
     ["grpc.health.v1.Health/Check", "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"],
