@@ -3,13 +3,10 @@
 import contextlib
 import os
 import socket
-import threading
-import urllib.request
 from pathlib import Path
 
 import grpc
 import pytest
-from tests.support.fakes.http2_peer import Http2Peer
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2

@@ -14,11 +14,11 @@ from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.item_scoring import ItemScoring
 from gradewire_server.requests.plan import MetricPlan
-from gradewire_server.requests.replies import ItemReplies
-from gradewire_server.requests.reply_size import ReplySize
 from gradewire_server.requests.sets.named import find_set
+from gradewire_server.requests.unary.item_scoring import ItemScoring
+from gradewire_server.requests.unary.replies import ItemReplies
+from gradewire_server.requests.unary.reply_size import ReplySize
 from gradewire_server.requests.yield_budget import YieldBudget
 
 _log = logging.getLogger(__name__)
