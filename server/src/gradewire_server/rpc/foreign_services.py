@@ -13,9 +13,9 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from gradewire_server.rpc.connections.resets import Arrivals
 from gradewire_server.rpc.health import HealthService
 from gradewire_server.rpc.messages import GrpcContext
-from gradewire_server.rpc.resets import Arrivals
 
 _log = logging.getLogger(__name__)
 

@@ -87,8 +87,8 @@ class FloodFilter(logging.Filter):
     """Of a log's handler: bounds what one place in the code says, and knows gRPC's lost calls.
 
     A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
-    level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception of
-    a handler is logged as it was.
+    level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
+    of a handler is logged as it was.
 
     Attributes:
         on_left_out: Called for each message that is left out.

@@ -9,14 +9,14 @@ from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.conventions.services import SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.rpc.accepting import open_server, register
 from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.descriptors import most_connections
+from gradewire_server.rpc.connections.accepting import open_server, register
+from gradewire_server.rpc.connections.descriptors import most_connections
+from gradewire_server.rpc.connections.resets import OPTIONS as RESET_OPTIONS
+from gradewire_server.rpc.connections.resets import Arrivals, CountedHandlers, counted
 from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
-from gradewire_server.rpc.resets import OPTIONS as RESET_OPTIONS
-from gradewire_server.rpc.resets import Arrivals, CountedHandlers, counted
 from gradewire_server.rpc.services import Services
 from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls

@@ -132,8 +132,13 @@ class Admission:
         """
         tokens = self._tokens(work)
         self._refuse_late(tokens, left_s)
-        with self.items.hold(work.items), self._working(Lane.INTERACTIVE, work, tokens):
-            yield
+        with self.items.hold(work.items):
+            self._enter(Lane.INTERACTIVE, tokens)
+            turn = take_turn(Turn(Lane.INTERACTIVE))
+            try:
+                yield
+            finally:
+                self._done(turn, work, tokens)
 
     def check_arrival(self, caller: Caller, left_s: float | None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
@@ -147,10 +152,12 @@ class Admission:
     def large(self, work: Work, left_s: float) -> Iterator[None]:
         """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above.
 
-        One of a kind that was never done before is always let in: it may cost nothing.
+        One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
+        refused of whose kind nothing is known yet.
         """
         rate = self._rate.tokens_per_s
-        if rate and self._costs.is_known(_kind(work)):
+        alone = not self._waiting and not any(self._parts.values())
+        if rate and not alone and self._costs.knows(_kind(work)):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
             needed_s = min(self._waiting.tokens + tokens, tokens * (1 + self._waiting.callers)) / rate
@@ -177,10 +184,11 @@ class Admission:
         except BaseException:
             self._leave(Lane.BULK, tokens)
             raise
+        turn = take_turn(Turn(Lane.BULK))
         try:
-            with self._counted(Lane.BULK, work, tokens):
-                yield
+            yield
         finally:
+            self._done(turn, work, tokens)
             self.items.release(work.items)
 
     def is_small(self, tokens: float) -> bool:
@@ -214,24 +222,13 @@ class Admission:
                 self._leave(Lane.BULK, tokens)
             raise
 
-    @contextmanager
-    def _working(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
-        self._enter(lane, tokens)
-        with self._counted(lane, work, tokens):
-            yield
-
-    @contextmanager
-    def _counted(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
-        turn = Turn(lane)
-        take_turn(turn)
-        try:
-            yield
-        finally:
-            self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
-            if lane is Lane.INTERACTIVE:
-                self._costs.learn(work.caller.key, 1, turn.tokens)
-            self._rate.finished(turn.tokens, saturated=self._is_saturated())
-            self._leave(lane, tokens)
+    def _done(self, turn: Turn, work: Work, tokens: float) -> None:
+        """Takes note of what work has cost that was thought to cost `tokens`."""
+        self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
+        if turn.lane is Lane.INTERACTIVE:
+            self._costs.learn(work.caller.key, 1, turn.tokens)
+        self._rate.finished(turn.tokens, tokens, saturated=self._is_saturated())
+        self._leave(turn.lane, tokens)
 
     def _tokens(self, work: Work) -> float:
         return self._costs.tokens(_kind(work), work.size_bytes)
@@ -245,7 +242,7 @@ class Admission:
         return self._in_work[Lane.BULK] + tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
 
     def _enter(self, lane: Lane, tokens: float) -> None:
-        if not any(self._in_work.values()):
+        if not any(self._parts.values()):
             self._rate.began()
         self._in_work[lane] += tokens
         self._parts[lane] += 1

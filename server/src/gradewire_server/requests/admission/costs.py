@@ -16,13 +16,13 @@ class CostEstimates:
     def __init__(self) -> None:
         self._tokens_per_byte: OrderedDict[Hashable, float] = OrderedDict()
 
+    def knows(self, kind: Hashable) -> bool:
+        """Whether one of the kind was done lately."""
+        return kind in self._tokens_per_byte
+
     def tokens(self, kind: Hashable, size_bytes: int) -> float:
         """What a request of so many bytes will probably cost."""
         return size_bytes * self._tokens_per_byte.get(kind, _UNKNOWN_TOKENS_PER_BYTE)
-
-    def is_known(self, kind: Hashable) -> bool:
-        """Whether one of the kind was done before."""
-        return kind in self._tokens_per_byte
 
     def learn(self, kind: Hashable, size_bytes: int, tokens: int) -> None:
         """Takes note of what one has cost."""

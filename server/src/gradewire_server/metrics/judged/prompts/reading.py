@@ -80,11 +80,11 @@ def _parse(data: bytes) -> dict[str, Any]:
         if line.count(".") > MAX_DOTS_IN_LINE:
             raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}; break the line")
     depth = 0
-    for found in _NESTING.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+    for bracket in _NESTING.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
         if depth > _MAX_DEPTH:
-            line = text.count("\n", 0, found.start()) + 1
-            raise PromptError("", f"is nested too deeply in line {line}: {_MAX_DEPTH} arrays and tables at most")
+            at = text.count("\n", 0, bracket.start()) + 1
+            raise PromptError("", f"is nested too deeply in line {at}: {_MAX_DEPTH} arrays and tables at most")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and what int() says of a number with thousands of digits

@@ -14,14 +14,15 @@ from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.item_scoring import ItemScoring
 from gradewire_server.requests.plan import MetricPlan
-from gradewire_server.requests.replies import ItemReplies
-from gradewire_server.requests.reply_size import ReplySize
 from gradewire_server.requests.sets.named import find_set
+from gradewire_server.requests.unary.item_scoring import ItemScoring
+from gradewire_server.requests.unary.replies import ItemReplies
+from gradewire_server.requests.unary.reply_size import ReplySize
 from gradewire_server.requests.yield_budget import YieldBudget
 
 _log = logging.getLogger(__name__)
+_PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
 _LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
 _LEAST_MARGIN_S: Final = 0.05
@@ -143,7 +144,7 @@ class ScoreHandler:
 
 def _is_urgent(request: scoring_pb2.ScoreRequest) -> bool:
     """Whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
-    if request.priority not in scoring_pb2.Priority.values():
+    if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK
 

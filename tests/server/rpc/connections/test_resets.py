@@ -5,7 +5,7 @@ import logging
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.rpc.resets import Arrivals, ResetGuard, ServerConnections, _peer
+from gradewire_server.rpc.connections.resets import Arrivals, ResetGuard, ServerConnections, _peer
 from gradewire_server.rpc.telemetry import RpcTelemetry
 
 _RESETTER, _OTHER = ("10.0.0.1", 1), ("10.0.0.2", 2)

@@ -1,0 +1,1 @@
+"""What bounds connections: how calls are taken in, how many there are, who resets too many."""
