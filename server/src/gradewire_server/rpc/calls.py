@@ -31,8 +31,7 @@ from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
-    count_message,
-    measure,
+    look_at,
     read_message,
     read_messages,
     receive_only,
@@ -113,9 +112,10 @@ class Calls:
                     served.admission.check_arrival(call.caller, call.deadline_s)
                 data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
-                counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
-                    request = await read_message(method, data)
+                request, size_bytes = await look_at(method, data, served.limits, call)
+                with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
+                    if request is None:
+                        request = await read_message(method, data)
                     del data
                     reply = await run(handlers, request, call)
                     return await write_message(reply, served.limits.max_message_bytes, call)
@@ -137,9 +137,10 @@ class Calls:
                 served = handlers.context
                 data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
-                counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
-                    request = await read_message(method, data)
+                request, size_bytes = await look_at(method, data, served.limits, call)
+                with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
+                    if request is None:
+                        request = await read_message(method, data)
                     del data
                     await send_replies(served, run(handlers, request, call), call, context)
 
