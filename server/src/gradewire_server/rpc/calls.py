@@ -104,13 +104,13 @@ class Calls:
         """Handler of a call with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
+        async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
                 served = handlers.context
                 if method.scope is Scope.SCORE:
                     served.admission.check_arrival(call.caller, call.deadline_s)
-                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
+                data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
                 request, size_bytes = await look_at(method, data, served.limits, call)
                 with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
@@ -131,11 +131,11 @@ class Calls:
         """Handler of a call with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
+        async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
                 served = handlers.context
-                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
+                data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
                 request, size_bytes = await look_at(method, data, served.limits, call)
                 with served.admission.bytes.hold(_leaving_room(served, size_bytes)):

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
+from typing_extensions import override
 
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_server.requests.context import RequestContext
@@ -42,7 +43,27 @@ class Incoming(NamedTuple):
     held: StreamMemory
 
 
-async def receive_only(receiver: Receiver, messages: AsyncIterator[bytes], call: RpcCall, within_s: float) -> bytes:
+class _Read(AsyncIterator[bytes]):
+    """Messages of a call, read by hand.
+
+    gRPC's own iterator is a generator, which costs a task and a wake-up of the event loop to be closed where it was not
+    read to its end.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: GrpcContext) -> None:
+        self._context = context
+
+    @override
+    async def __anext__(self) -> bytes:
+        data = await self._context.read()
+        if data is aio.EOF:
+            raise StopAsyncIteration
+        return data
+
+
+async def receive_only(receiver: Receiver, context: GrpcContext, call: RpcCall, within_s: float) -> bytes:
     """The one message of a call.
 
     Raises:
@@ -51,7 +72,7 @@ async def receive_only(receiver: Receiver, messages: AsyncIterator[bytes], call:
         OverloadedError: Memory is short.
     """
     try:
-        data = await receiver.receive(messages, call.record.peer, within_s=within_s)
+        data = await receiver.receive(_Read(context), call.record.peer, within_s=within_s)
     except TimeoutError:
         raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
     if data is None:
