@@ -4,9 +4,11 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
+
+from typing_extensions import override
 
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.turn import Lane, Turn, take_turn
@@ -119,8 +121,7 @@ class Admission:
         """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
         return self.is_small(self._tokens(work)) if self._rate.tokens_per_s else work.items <= _SMALL_ITEMS
 
-    @contextmanager
-    def interactive(self, work: Work, left_s: float) -> Iterator[None]:
+    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
         """Lets a small request in for the block.
 
         Args:
@@ -130,15 +131,7 @@ class Admission:
         Raises:
             OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
         """
-        tokens = self._tokens(work)
-        self._refuse_late(tokens, left_s)
-        with self.items.hold(work.items):
-            self._enter(Lane.INTERACTIVE, tokens)
-            turn = take_turn(Turn(Lane.INTERACTIVE))
-            try:
-                yield
-            finally:
-                self._done(turn, work, tokens)
+        return _Interactive(self, work, left_s)
 
     def check_arrival(self, caller: Caller, left_s: float | None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
@@ -188,8 +181,7 @@ class Admission:
         try:
             yield
         finally:
-            self._done(turn, work, tokens)
-            self.items.release(work.items)
+            self.leave(work, tokens, turn)
 
     def is_small(self, tokens: float) -> bool:
         """Whether so many tokens are soon done."""
@@ -222,19 +214,29 @@ class Admission:
                 self._leave(Lane.BULK, tokens)
             raise
 
-    def _done(self, turn: Turn, work: Work, tokens: float) -> None:
-        """Takes note of what work has cost that was thought to cost `tokens`."""
+    def enter(self, work: Work, left_s: float) -> tuple[float, Turn]:
+        """Begins what `interactive` does for a block; returns what `leave` wants."""
+        tokens = self._tokens(work)
+        self._refuse_late(tokens, left_s)
+        self.items.take(work.items)
+        self._enter(Lane.INTERACTIVE, tokens)
+        return tokens, take_turn(Turn(Lane.INTERACTIVE))
+
+    def leave(self, work: Work, tokens: float, turn: Turn) -> None:
+        """Work is done: learns what it has cost, and makes room for others."""
         self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
         if turn.lane is Lane.INTERACTIVE:
             self._costs.learn(work.caller.key, 1, turn.tokens)
         self._rate.finished(turn.tokens, tokens, saturated=self._is_saturated())
         self._leave(turn.lane, tokens)
+        self.items.release(work.items)
 
     def _tokens(self, work: Work) -> float:
         return self._costs.tokens(_kind(work), work.size_bytes)
 
     def _is_saturated(self) -> bool:
-        return sum(self._in_work.values()) > _SATURATED_S * self._rate.tokens_per_s
+        in_work = self._in_work
+        return in_work[Lane.INTERACTIVE] + in_work[Lane.BULK] > _SATURATED_S * self._rate.tokens_per_s
 
     def _has_room(self, tokens: float) -> bool:
         if self._parts[Lane.BULK] < _MIN_BULK_PARTS:
@@ -265,3 +267,22 @@ class Admission:
         self._promised_tokens = max(0.0, self._promised_tokens - done) + tokens
         self._promised_since_s = now_s
         return min(_MAX_RETRY_S, max(_MIN_RETRY_S, self._promised_tokens / rate + wait_s - self._max_wait_s / 2))
+
+
+class _Interactive(AbstractContextManager[None]):
+    """A small request in work; no generator, for it stands around every call."""
+
+    __slots__ = ("_admission", "_left_s", "_tokens", "_turn", "_work")
+
+    def __init__(self, admission: Admission, work: Work, left_s: float) -> None:
+        self._admission = admission
+        self._work = work
+        self._left_s = left_s
+
+    @override
+    def __enter__(self) -> None:
+        self._tokens, self._turn = self._admission.enter(self._work, self._left_s)
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        self._admission.leave(self._work, self._tokens, self._turn)
