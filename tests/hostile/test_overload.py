@@ -25,7 +25,7 @@ _IN_FLIGHT: Final = 24
 _RESULTS: Final = 'gradewire_results_total{metric="smile",status="OK"}'
 _LONG_S: Final = 60.0
 _MAX_LATE_SHARE: Final = 0.05
-"""Of the calls of a flood; 0 on a machine that does nothing else."""
+"""Of the calls of a flood; none is promised."""
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 
