@@ -79,7 +79,9 @@ test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (
 # Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
 	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile --figures $(FIGURES) || failed=1; \
-	for program in overload fairness; do $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) || failed=1; done; \
+	for program in overload fairness; do \
+	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
+	done; \
 	echo "into docs/operate/promises.md: $(BIN)/python -m benchmarks.load.promises $(FIGURES)"; exit $$failed
 
 test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
@@ -140,4 +142,4 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

@@ -97,6 +97,6 @@ def show(figures: Iterable[Figure], path: Path | None) -> None:
 
 
 def read(path: Path) -> Sequence[Figure]:
-    """The figures of a file; of those with one source and name the last."""
+    """The figures of a file; of those of one promise and name the last."""
     figures = [Figure(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
-    return list({(each.source, each.name): each for each in figures}.values())
+    return list({(each.promise, each.name): each for each in figures}.values())

@@ -1,6 +1,7 @@
 """Writes what was measured of each promise into docs/operate/promises.md.
 
-Reads the JSON lines that `make test-hostile` leaves. Of a figure that was taken several times the last one stands.
+Reads the JSON lines that `make test-hostile` leaves. Of a figure that was taken several times the last one stands; one
+without a bound only informs, and is left out.
 """
 
 import argparse
@@ -17,7 +18,8 @@ _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Markdown: when and where, then a row for each figure, promise by promise in the order of the file."""
+    """Markdown: when and where, then a row for each figure that has a bound, promise by promise as in the file."""
+    figures = [each for each in figures if each.bound]
     if not figures:
         raise ValueError("there are no figures: run `make test-hostile`")
     order = list(dict.fromkeys(each.promise for each in figures))

@@ -53,7 +53,14 @@ def _held(reports: Iterable[pytest.TestReport]) -> list[Figure]:
     for report in reports:
         by_file[report.nodeid.partition("::")[0]].append(report.passed)
     return [
-        Figure(_promise(Path(file)), "tests that held", sum(passed), f"of {len(passed)}", f"== {len(passed)}", file)
+        Figure(
+            _promise(Path(file)),
+            f"{Path(file).name}, tests that held",
+            sum(passed),
+            f"of {len(passed)}",
+            f"== {len(passed)}",
+            file,
+        )
         for file, passed in by_file.items()
     ]
 
