@@ -57,10 +57,10 @@ class _Read(AsyncIterator[bytes]):
 
     @override
     async def __anext__(self) -> bytes:
-        data = await self._context.read()
-        if data is aio.EOF:
-            raise StopAsyncIteration
-        return data
+        data: object = await self._context.read()
+        if isinstance(data, bytes):
+            return data
+        raise StopAsyncIteration
 
 
 async def receive_only(receiver: Receiver, context: GrpcContext, call: RpcCall, within_s: float) -> bytes:

@@ -139,6 +139,7 @@ class MemoryGuard:
 async def watch_lateness(late: Callable[[float], None]) -> None:
     """Tells how late the event loop comes to what is due, every 25 ms, in seconds."""
     loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
     def look(wanted_s: float) -> None:
         nonlocal timer
