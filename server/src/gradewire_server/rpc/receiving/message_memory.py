@@ -19,7 +19,7 @@ _PER_RESULT: Final = 1200
 _MAX_STRINGS: Final = 500_000
 """Of one message: far more than people send, and 40 MB."""
 _SMALL_BYTES: Final = 4096
-_SLICE_BYTES: Final = 4 << 20
+_SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x00)
 """Tags of lists of strings in items and entries, and the last byte of a tag that is written longer than it needs."""
 _STRINGS_AT_ONCE: Final = 16_384
