@@ -112,8 +112,8 @@ MUTANTS = {
     "bin": ("smile/formula.py", "math.floor(6 * score)", "math.floor(5 * score)", "v1"),
     "correct": ("smile/formula.py", "CORRECT_BIN = 4", "CORRECT_BIN = 3", "v1"),
     "lemma": ("text/smile_normalise.py", "tuple(map(lemmatizer(), bare, bare))", "tuple(bare)", "v1"),
-    "lower case": ("text/smile_normalise.py", "text.lower()).split()", "text).split()", "v1"),
-    "punctuation": ("text/smile_normalise.py", '_NEITHER_WORD_NOR_SPACE.sub("", text.lower())', "text.lower()", "v1"),
+    "lower case": ("text/smile_normalise.py", "lowered = text.lower()\n    if", "lowered = text\n    if", "v1"),
+    "punctuation": ("text/smile_normalise.py", "lowered.translate(_NEITHER_IN_ASCII).split()", "lowered.split()", "v1"),
     "raw text where no word is left": (
         "text/smile_normalise.py",
         "return Normalised(lowered,",
