@@ -73,6 +73,7 @@ def latencies(name: str, tally: Tally, figure: TakeFigure) -> None:
         figure(f"{name}: p{percent} of calls", float(np.percentile(tally.scored_s, percent)) * 1e3, "ms")
 
 
+@pytest.mark.hostile  # takes three quarters of a minute
 async def test_calls_beside_streams_are_scored(server: ServerProcess, figure: TakeFigure) -> None:
     await beside(server, figure, (1, 33), 2.0)
 

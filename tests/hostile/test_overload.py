@@ -81,7 +81,7 @@ async def flood(server: ServerProcess, figure: TakeFigure, multiple: int, durati
     assert figure(f"{load}: next call scored", afterwards.ends["STATUS_OK"], bound="== 1").holds, afterwards.ends
 
 
-@pytest.mark.parametrize("multiple", [2, 5])
+@pytest.mark.parametrize("multiple", [2, pytest.param(5, marks=pytest.mark.hostile)])
 async def test_every_call_is_scored_or_refused_with_a_hint(
     server: ServerProcess, figure: TakeFigure, multiple: int
 ) -> None:
@@ -125,6 +125,7 @@ async def burst(server: ServerProcess, figure: TakeFigure, duration_s: float) ->
     ).holds
 
 
+@pytest.mark.hostile
 async def test_the_client_outlasts_a_burst(server: ServerProcess, figure: TakeFigure) -> None:
     await burst(server, figure, 2.0)
 
