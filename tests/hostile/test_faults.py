@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 import threading
-import urllib.request
 from pathlib import Path
 
 import grpc
@@ -78,11 +77,48 @@ def test_resets_of_one_connection_cancel_nobody_else(tmp_path: Path) -> None:
             resetting.join()
         told = [line for line in server.log() if line["event"].startswith("127.0.0.1 opened calls and reset them")]
         assert len(told) == 1  # at most once in ten seconds
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/metrics", timeout=5) as reply:
-            metrics = reply.read().decode().splitlines()
-        counts = {name: float(value) for name, _, value in (line.partition(" ") for line in metrics if line[0] != "#")}
+        counts = server.metrics()
         assert counts["gradewire_reset_connections_closed_total"] >= 1
         assert counts["gradewire_reset_calls_total"] >= 50
+
+
+@pytest.mark.hostile
+def test_a_host_that_resets_on_many_connections_is_kept_out(tmp_path: Path) -> None:
+    host = "127.0.0.2"
+    with (
+        ServerProcess(tmp_path) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel,
+    ):
+        stub = scoring_pb2_grpc.ScoringStub(channel)
+        score(stub)
+        stop = threading.Event()
+
+        def reset() -> None:
+            while not stop.is_set():
+                with contextlib.suppress(OSError), Http2Peer(server.port, source=host, timeout_s=1) as peer:
+                    while peer.open and not stop.is_set():
+                        peer.open_and_reset("/gradewire.v1.Scoring/Score", 640)
+
+        resetting = [threading.Thread(target=reset) for _ in range(20)]
+        for each in resetting:
+            each.start()
+        scored = 0
+        try:
+            for number in range(200):
+                with contextlib.suppress(
+                    grpc.RpcError
+                ):  # CANCELLED by gRPC until it is kept out
+                    score(stub)
+                    scored += 1
+                if number == 100:
+                    assert server.metrics()["gradewire_reset_hosts_kept_out_total"] >= 1
+        finally:
+            stop.set()
+            for each in resetting:
+                each.join()
+        print(f"{scored} of 200 calls were scored while 20 connections opened calls and reset them")  # noqa: T201
+        assert scored >= 100  # 4 of 36 before the host was kept out
+        assert score(stub)
 
 
 @pytest.mark.parametrize(

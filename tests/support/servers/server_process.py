@@ -112,6 +112,12 @@ class ServerProcess:
             self._process.kill()
             self._process.wait()
 
+    def metrics(self) -> dict[str, float]:
+        """What /metrics says, by name with labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=10) as reply:
+            lines = reply.read().decode().splitlines()
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
+
     def http(self, path: str) -> tuple[int, Mapping[str, Any]]:
         """GET of a JSON page."""
         try:

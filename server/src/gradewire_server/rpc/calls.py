@@ -190,7 +190,6 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
-        self._telemetry.arrivals.taken()
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
@@ -199,11 +198,9 @@ class Calls:
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
                 code = "DEADLINE_EXCEEDED"
-            self._telemetry.arrivals.cancelled()
             raise
         except Exception as error:  # the error table answers them all
             if context.cancelled():  # whatever failed: nobody waits for it, and gRPC raises where it cannot be sent
-                self._telemetry.arrivals.cancelled()
                 raise asyncio.CancelledError from error
             status = _failed(error, call)
             code = status.code.name

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission.admission import Admission
-from gradewire_server.rpc.resets import Arrivals, ResetTelemetry
+from gradewire_server.rpc.connections.reset_guard import ResetTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -134,7 +134,6 @@ class RpcTelemetry:
         self.lost_replies = Counter(
             "gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.", registry=registry
         )
-        self.arrivals = Arrivals()
         self.resets = ResetTelemetry(
             calls=Counter(
                 "gradewire_reset_calls",
@@ -144,6 +143,11 @@ class RpcTelemetry:
             connections=Counter(
                 "gradewire_reset_connections_closed",
                 "Connections that were closed because their host resets too many calls.",
+                registry=registry,
+            ),
+            kept_out=Counter(
+                "gradewire_reset_hosts_kept_out",
+                "Times that a host was kept from connecting because it resets too many calls.",
                 registry=registry,
             ),
         )

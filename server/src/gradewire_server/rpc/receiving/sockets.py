@@ -19,6 +19,9 @@ _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
 
 
+_NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
+
+
 class Received(NamedTuple):
     """One connection.
 
@@ -65,9 +68,9 @@ class Sockets:
         return found
 
     def cut(self, descriptor: int) -> None:
-        """Ends a connection at once."""
+        """Ends a connection at once; what has come in on it and was not read is thrown away."""
         if self._libc is not None:
-            self._libc.shutdown(descriptor, socket.SHUT_RDWR)
+            end_connection(descriptor, self._libc)
 
     def _port_of(self, descriptor: int, libc: ctypes.PyDLL) -> int:
         self._size.value = _ADDRESS_BYTES
@@ -88,3 +91,21 @@ class Sockets:
         if host.startswith("::ffff:"):
             return f"ipv4:{host.removeprefix('::ffff:')}:{port}"
         return f"ipv6:%5B{host}%5D:{port}"
+
+
+def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
+    """Ends a connection of TCP at once, without waiting for anybody.
+
+    A socket that is only shut down goes on handing over what has come in, which can be megabytes. One that is connected
+    to no address is reset by Linux, and what it holds is thrown away.
+
+    Args:
+        descriptor: Its number in this process.
+        libc: The C library, where it is at hand.
+
+    Raises:
+        OSError: It is no connection any more.
+    """
+    if (libc or ctypes.PyDLL(None)).connect(descriptor, _NO_ADDRESS, len(_NO_ADDRESS)):
+        with socket.socket(fileno=os.dup(descriptor)) as ours:
+            ours.shutdown(socket.SHUT_RDWR)

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from gradewire_server.rpc.descriptors import most_connections, raise_descriptor_limit
+from gradewire_server.rpc.connections.descriptors import most_connections, raise_descriptor_limit
 
 
 def test_the_limit_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
