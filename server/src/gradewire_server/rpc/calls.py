@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.errors import InvalidRequestError, RequestError
+from gradewire_server.requests.errors import InvalidRequestError, QuotaExceededError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
@@ -193,6 +193,7 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
+            call.record.tenant = call.caller.tenant
             result = await body(call)
             code = "OK"
         except asyncio.CancelledError:
@@ -202,6 +203,8 @@ class Calls:
         except Exception as error:  # the error table answers them all
             if context.cancelled():  # whatever failed: nobody waits for it, and gRPC raises where it cannot be sent
                 raise asyncio.CancelledError from error
+            if isinstance(error, QuotaExceededError):
+                self._telemetry.quota_refusals.labels(call.caller.tenant).inc()
             status = _failed(error, call)
             code = status.code.name
             # Else its traceback keeps the message, which may be large, until the collector looks at old objects.

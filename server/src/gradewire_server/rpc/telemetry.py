@@ -74,7 +74,7 @@ class SyntheticTelemetry:
 
 
 class RpcTelemetry:
-    """Registers all metrics of this room; labels are bounded: methods, codes, metrics and statuses."""
+    """Registers all metrics of this room; labels are bounded: methods, codes, metrics, statuses, tenants."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.calls = Counter(
@@ -103,6 +103,12 @@ class RpcTelemetry:
             buckets=_SIZE_BUCKETS_BYTES,
         )
         self.items = Counter("gradewire_items", "Items and entries that have come in.", ("method",), registry=registry)
+        self.quota_refusals = Counter(
+            "gradewire_quota_refusals",
+            "Calls that were refused because their tenant's quota of text is used up.",
+            ("tenant",),
+            registry=registry,
+        )
         self._results = Counter(
             "gradewire_results", "Results by metric and status.", ("metric", "status"), registry=registry
         )

@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -166,7 +166,7 @@ class ResetGuard:
         }
         self._addresses.keep_out(self._hosts_out(now_s))
 
-    def _hosts_out(self, now_s: float) -> Iterable[str]:
+    def _hosts_out(self, now_s: float) -> list[str]:
         out = [(each.until_s, host) for host, each in self._kept_out.items() if now_s < each.until_s]
         return [host for _, host in sorted(out, reverse=True)]
 
