@@ -105,9 +105,7 @@ def test_a_host_that_resets_on_many_connections_is_kept_out(tmp_path: Path) -> N
         scored = 0
         try:
             for number in range(200):
-                with contextlib.suppress(
-                    grpc.RpcError
-                ):  # CANCELLED by gRPC until it is kept out
+                with contextlib.suppress(grpc.RpcError):  # CANCELLED by gRPC until it is kept out
                     score(stub)
                     scored += 1
                 if number == 100:
