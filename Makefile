@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 DATA ?= ../shared/data
+FIGURES ?= .figures.jsonl
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
@@ -19,7 +20,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-needs test-alone test-export test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help demo up down validate-deploy test test-needs test-alone test-export test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -50,7 +51,7 @@ down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
 	@$(BIN)/python -m deploy.local.up --down $(ARGS)
 
 validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart, alerts and dashboard through hadolint, Compose, Helm, schemas, promtool
-	@$(TIMED); $(BIN)/python -m pytest -q tests/deploy
+	@$(TIMED); $(BIN)/python -m pytest -q -m "not hostile" tests/deploy
 
 # Three workers on two cores: a third of a test's time is waiting.
 test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
@@ -75,12 +76,20 @@ $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
+# Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
+test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
+	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile --figures $(FIGURES) || failed=1; \
+	for program in overload fairness; do \
+	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
+	done; \
+	echo "into docs/operate/promises.md: $(BIN)/python -m benchmarks.load.promises $(FIGURES)"; exit $$failed
+
 test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
 	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
-	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed --timeout=900; done
+	$(BIN)/python -m pytest -q -n 2 -m "hypothesis and not hostile" --hypothesis-profile=search --hypothesis-seed=$$seed --timeout=900; done
 
 quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges and browsers: what to run while writing
-	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone" tests/client tests/server/metrics tests/server/requests \
+	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile" tests/client tests/server/metrics tests/server/requests \
 	    tests/server/scoring tests/server/settings tests/models tests/proto tests/oracle --deselect tests/client/report/test_chromium.py
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), at most 16 Python files a folder
@@ -133,4 +142,4 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	$$compile $(PYPROJECTS) requirements/export.in --extra export -o requirements/export.lock $$unemitted
 
 clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
-	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

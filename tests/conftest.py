@@ -7,6 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from tests.support.examples import USUAL
+from tests.support.figures import figure, pytest_addoption, pytest_terminal_summary  # noqa: F401 - hooks, a fixture
 from tests.support.processes import (  # noqa: F401 - hooks
     hear_ctrl_c,
     pytest_runtest_call,

@@ -10,11 +10,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
+import numpy as np
+from benchmarks.common.figures import Figure, show
 from benchmarks.common.servers import Server, start_engine
-from benchmarks.load.overload import Generator, Texts, percentiles_ms
+from benchmarks.load.overload import Generator, Tally, Texts, percentiles_ms
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
 
@@ -63,8 +66,35 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
                 scored.value += sum(item.complete for item in reply.items)
 
 
-async def measure(server: Server, options: argparse.Namespace) -> None:
-    """All counts of streams, each with calls beside it and without."""
+def figures_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Figure]:
+    """What is promised of calls beside `count` streams and of the streams, and what was measured of it.
+
+    Args:
+        count: Streams.
+        tally: Of the calls.
+        alone_s: p99 of calls without streams.
+        throughput: Of the streams beside the calls, over that without.
+    """
+
+    def figure(name: str, value: float, unit: str, bound: str) -> Figure:
+        name = f"{count} stream{'s' * (count > 1)}: {name}"
+        return Figure("fairness", name, value, unit, bound, "python -m benchmarks.load.fairness")
+
+    found = [
+        figure("calls that were not scored", tally.sent - tally.ends["STATUS_OK"], f"of {tally.sent}", "== 0"),
+        figure("throughput of the streams beside the calls, of alone", throughput * 100, "%", ">= 90"),
+    ]
+    if tally.scored_s:
+        p99_s = float(np.percentile(tally.scored_s, 99))
+        found.append(figure("p99 of calls", p99_s * 1e3, "ms", ""))
+        found.append(figure("p99 of calls, of that alone", p99_s / alone_s, "x", "<= 3"))
+    return found
+
+
+async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
+    """All counts of streams, each with calls beside it and without; returns what was measured of what is promised."""
+    figures: list[Figure] = []
+    alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)
     await generator.closed_loop(3.0, 8)
     print(f"| streams | calls p50 / p99 ms | ends | bulk items/s beside calls | without | load |\n{'|---' * 6}|")
@@ -82,7 +112,14 @@ async def measure(server: Server, options: argparse.Namespace) -> None:
             f"| {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
+        if count:
+            figures += figures_of(count, tally, alone_s, beside / alone)
+        else:
+            alone_s = float(np.percentile(tally.scored_s, 99))
+            source = "python -m benchmarks.load.fairness"
+            figures.append(Figure("fairness", "no stream: p99 of calls", alone_s * 1e3, "ms", "", source))
     generator.close()
+    return figures
 
 
 def main() -> None:
@@ -93,9 +130,11 @@ def main() -> None:
     parser.add_argument("--deadline-s", type=float, default=20)
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 33])
     parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="append what is promised to FILE, as JSON lines")
     options = parser.parse_args()
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:
-        asyncio.run(measure(server, options))
+        figures = asyncio.run(measure(server, options))
+    show(figures, options.figures)
 
 
 if __name__ == "__main__":

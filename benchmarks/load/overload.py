@@ -14,9 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+from benchmarks.common.figures import Figure, show
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
@@ -151,8 +153,29 @@ def percentiles_ms(seconds: Sequence[float]) -> str:
     return " / ".join(f"{np.percentile(seconds, q) * 1e3:.0f}" for q in (50, 99)) if seconds else "-"
 
 
-async def measure(server: Server, options: argparse.Namespace) -> None:
-    """All phases."""
+def figures_of(multiple: float, tally: Tally, share: float, recovery_s: float) -> list[Figure]:
+    """What is promised of overload, and what was measured of it."""
+
+    def figure(name: str, value: float, unit: str, bound: str) -> Figure:
+        return Figure("overload", f"{multiple:g}x: {name}", value, unit, bound, "python -m benchmarks.load.overload")
+
+    otherwise = tally.sent - tally.ends["STATUS_OK"] - len(tally.refused_s)
+    found = [
+        figure("scored within the deadline, of capacity", share * 100, "%", ">= 85"),
+        figure("ended otherwise than OK or RESOURCE_EXHAUSTED", otherwise, f"of {tally.sent} calls", "== 0"),
+        figure("refused without a hint", len(tally.refused_s) - tally.hinted, "", "== 0"),
+        figure("until a single call is as fast as before", recovery_s, "s", "< 1"),
+    ]
+    if tally.scored_s:
+        found.append(figure("p99 of scored calls", float(np.percentile(tally.scored_s, 99)) * 1e3, "ms", "<= 1500"))
+    if tally.refused_s:
+        found.append(figure("p99 of refusals", float(np.percentile(tally.refused_s, 99)) * 1e3, "ms", "<= 50"))
+    return found
+
+
+async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
+    """All phases; returns what was measured of what is promised."""
+    figures: list[Figure] = []
     generator = await Generator.open(server.address, options.connections, options.deadline_s)
     await generator.closed_loop(3.0, _IN_FLIGHT)
     alone = await generator.closed_loop(1.0, 1)
@@ -178,7 +201,9 @@ async def measure(server: Server, options: argparse.Namespace) -> None:
             f"| {(now.user + now.system - cpu.user - cpu.system) / took_s:.0%} | {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
+        figures += figures_of(multiple, tally, share, recovery_s)
     generator.close()
+    return figures
 
 
 def main() -> None:
@@ -190,9 +215,11 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=8, help="connections that the calls are spread over")
     parser.add_argument("--multiples", type=float, nargs="+", default=[2, 5])
     parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="append what is promised to FILE, as JSON lines")
     options = parser.parse_args()
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:
-        asyncio.run(measure(server, options))
+        figures = asyncio.run(measure(server, options))
+    show(figures, options.figures)
 
 
 if __name__ == "__main__":

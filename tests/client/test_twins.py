@@ -48,7 +48,9 @@ def test_everything_public_is_explained(name: str) -> None:
 def test_the_options_are_the_same_everywhere(kind: type, name: str) -> None:
     shared = {"preset", "synthetic", "model", "deadline_s"}
     (options,) = typing.get_args(typing.get_type_hints(public_methods(kind)[name])["options"])
-    assert options.__optional_keys__ == (shared if name == "prepare" else shared | {"judge", "reference_set"})
+    assert options.__optional_keys__ == (
+        shared if name == "prepare" else shared | {"judge", "priority", "reference_set"}
+    )
     assert not options.__required_keys__
 
 

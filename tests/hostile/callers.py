@@ -15,10 +15,12 @@ from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 _CALLS_AT_A_TIME: Final = 16
 _TIMEOUT_S: Final = 60.0
+_STREAMS: Final = ("ScoreStream", "ServerReflectionInfo")
+_UNARY: Final = ("Score", "List", "Check", "Judge")
 _REPLIES: Final[dict[str, Any]] = {
-    "Scoring/Score": scoring_pb2.ScoreResponse,
-    "Scoring/ScoreStream": scoring_pb2.ScoreStreamResponse,
-    "References/Prepare": references_pb2.PrepareProgress,
+    "gradewire.v1.Scoring/Score": scoring_pb2.ScoreResponse,
+    "gradewire.v1.Scoring/ScoreStream": scoring_pb2.ScoreStreamResponse,
+    "gradewire.v1.References/Prepare": references_pb2.PrepareProgress,
 }
 
 
@@ -28,12 +30,14 @@ class Answers:
 
     Attributes:
         codes: Calls by gRPC code.
+        methods: Calls by method.
         defects: Payloads, by number, that were answered INTERNAL or UNKNOWN, or with a result that is INTERNAL.
         leaks: Those whose answer holds one of the words that must not leave the server.
         most_details: Characters of the longest message of a failed call.
     """
 
     codes: Counter[str] = field(default_factory=Counter)
+    methods: Counter[str] = field(default_factory=Counter)
     defects: list[tuple[int, str]] = field(default_factory=list)
     leaks: list[tuple[int, str]] = field(default_factory=list)
     most_details: int = 0
@@ -55,10 +59,11 @@ async def send_drawn(port: int, *, seed: int, count: int, secrets: Sequence[str]
 
     async def send_all(channel: aio.Channel, blocking: grpc.Channel) -> None:
         for number, payload in numbered:
-            streams = payload.method == "Scoring/ScoreStream"
+            streams = payload.method.endswith(_STREAMS)
             sending = asyncio.to_thread(_stream, blocking, payload) if streams else _send(channel, payload)
             code, replies, details = await sending
             answers.codes[code] += 1
+            answers.methods[payload.method] += 1
             answers.most_details = max(answers.most_details, len(details))
             if code in {"INTERNAL", "UNKNOWN"} or _has_internal(payload.method, replies):
                 answers.defects.append((number, f"{payload.method} {code} {details[:200]}"))
@@ -71,13 +76,18 @@ async def send_drawn(port: int, *, seed: int, count: int, secrets: Sequence[str]
 
 
 async def _send(channel: aio.Channel, payload: Payload) -> tuple[str, list[bytes], str]:
-    path = f"/gradewire.v1.{payload.method}"
+    path, given = f"/{payload.method}", {"timeout": _TIMEOUT_S, "metadata": payload.metadata}
     replies: list[bytes] = []
     try:
-        if payload.method in {"Scoring/Score", "Models/List"}:
-            replies.append(await channel.unary_unary(path)(payload.messages[0], timeout=_TIMEOUT_S))
+        if payload.method.endswith(_UNARY):
+            replies.append(await channel.unary_unary(path)(payload.messages[0], **given))
         else:
-            replies += [each async for each in channel.unary_stream(path)(payload.messages[0], timeout=_TIMEOUT_S)]
+            call = channel.unary_stream(path)(payload.messages[0], **given)
+            async for each in call:
+                replies.append(each)
+                if payload.method.endswith("Watch"):  # it would go on for good
+                    call.cancel()
+                    break
     except aio.AioRpcError as error:
         return error.code().name, replies, error.details() or ""
     return "OK", replies, ""
@@ -86,10 +96,9 @@ async def _send(channel: aio.Channel, payload: Payload) -> tuple[str, list[bytes
 def _stream(channel: grpc.Channel, payload: Payload) -> tuple[str, list[bytes], str]:
     """A stream, on a thread: asyncio's client says INTERNAL where the server ended a call that it still wrote to."""
     replies: list[bytes] = []
+    call = channel.stream_stream(f"/{payload.method}")
     try:
-        replies.extend(
-            channel.stream_stream(f"/gradewire.v1.{payload.method}")(iter(payload.messages), timeout=_TIMEOUT_S)
-        )
+        replies.extend(call(iter(payload.messages), timeout=_TIMEOUT_S, metadata=payload.metadata))
     except grpc.RpcError as error:
         if not isinstance(error, grpc.Call):
             raise

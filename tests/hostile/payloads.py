@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 
@@ -53,7 +55,45 @@ NUMBERS: Final = (0.0, -0.0, 0.3, 0.5, 0.9, 1.0, 2.0, -1.0, 1e308, 5e-324, float
 COUNTS: Final = (0, 1, 1, 2, 2, 3, 4, 5, 12, 1 << 16, (1 << 31) - 1, (1 << 32) - 1)
 ENUMS: Final = (6, 77, -1, (1 << 31) - 1, -(1 << 31))
 """Numbers that most enums do not have."""
-_BY_NAME: Final = {"model": MODELS, "prompt": PROMPTS, "fit": FITS, "reference_set": SETS}
+SERVICES: Final = (
+    "", "gradewire.v1.Scoring", "gradewire.v1.Judging", "grpc.health.v1.Health", "gradewire.v1.Nobody",
+    "gradewire.v1.Scoring.Score", "gradewire/v1/scoring.proto", "gradewire.v1.MetricSpec", "/etc/passwd",
+    "../../etc/passwd", ".", "\0", "é" * 200, "x" * 5000, "google.protobuf.Any",
+)  # fmt: skip
+_BY_NAME: Final = {
+    "model": MODELS,
+    "prompt": PROMPTS,
+    "fit": FITS,
+    "reference_set": SETS,
+    "service": SERVICES,
+    **dict.fromkeys(("file_by_filename", "file_containing_symbol", "containing_type", "list_services"), SERVICES),
+    "all_extension_numbers_of_type": SERVICES,
+}
+METADATA: Final[tuple[tuple[str, str | bytes], ...]] = (
+    ("authorization", ""), ("authorization", "Bearer "), ("authorization", "Bearer x"), ("authorization", "x" * 2000),
+    ("authorization", "Basic eDp5"), ("authorization", "Bearer a,Bearer b"), ("authorization", "bearer %s"),
+    ("x-request-id", ""), ("x-request-id", "x" * 3000), ("x-request-id", '{"a": "b"}'), ("x-request-id", "../../x"),
+    ("x-request-id", "%s%n{question}"), ("x-request-id-bin", b"\0\xff\n"), ("traceparent", "00-0-0-0"),
+    ("grpc-previous-rpc-attempts", "-1"), ("grpc-previous-rpc-attempts", "999999999999"), ("priority", "u=9"),
+    ("grpc-retry-pushback-ms", "-1"), ("content-length", "-1"), ("accept-encoding", "gzip,br,x"),
+    ("a-bin", b"x" * 3000),
+    ("cookie", "a=b; " * 200), ("x-forwarded-for", "127.0.0.1, ::1"), ("grpc-tags-bin", b"\xff" * 50),
+    ("grpc-trace-bin", b"\x00\x01"), ("k" * 300, "v"), ("x-large", "v" * 7000), ("x-larger", "v" * 20_000),
+)  # fmt: skip
+_WEIGHTS: Final = {
+    "gradewire.v1.Scoring/Score": 12,
+    "gradewire.v1.Scoring/ScoreStream": 5,
+    "gradewire.v1.References/Prepare": 5,
+    "gradewire.v1.Models/List": 1,
+    "grpc.health.v1.Health/Check": 1,
+    "grpc.health.v1.Health/Watch": 1,
+    "grpc.health.v1.Health/List": 1,
+    "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": 2,
+    "gradewire.v1.Judging/Judge": 0.5,
+}
+"""How often which method is drawn; of the last there is a service's name, for health, and no service."""
+METHODS: Final = tuple(_WEIGHTS)
+_MOST_INT32: Final = (1 << 31) - 1
 _MANY: Final = {"items": (5000, 4097), "entries": (4097,), "metrics": (33, 32), "references": (1025, 40)}
 """Elements of which a list has so many now and then: about as many as a limit allows, or one more."""
 
@@ -63,32 +103,43 @@ class Payload:
     """One call.
 
     Attributes:
-        method: `Service/Method`, without the package.
+        method: `package.Service/Method`.
         messages: Encoded requests; one but for streams.
+        metadata: Beside those that gRPC sends itself.
     """
 
     method: str
     messages: tuple[bytes, ...]
+    metadata: tuple[tuple[str, str | bytes], ...] = ()
 
 
 def draw(rng: random.Random) -> Payload:
-    """One call with drawn fields; every third is bent as bytes too."""
-    method = rng.choices(("Scoring/Score", "Scoring/ScoreStream", "References/Prepare", "Models/List"), (12, 5, 5, 1))[
-        0
-    ]
-    if method == "Scoring/Score":
-        drawn = [_score(rng)]
-    elif method == "Scoring/ScoreStream":
-        drawn = _stream(rng)
-    elif method == "References/Prepare":
-        drawn = [_fill(rng, references_pb2.PrepareRequest(), 0)]
-    else:
-        drawn = [models_pb2.ListModelsRequest()]
-    encoded = [message.SerializeToString() for message in drawn]
+    """One call with drawn fields; every third is bent as bytes too, every fifth has metadata that nobody expects."""
+    (method,) = rng.choices(METHODS, tuple(_WEIGHTS.values()))
+    encoded = [message.SerializeToString() for message in _messages(rng, method)]
     if rng.random() < 0.33:
         index = rng.randrange(len(encoded))
         encoded[index] = _bent(rng, encoded[index])
-    return Payload(method, tuple(encoded))
+    metadata = rng.sample(METADATA, rng.choice((1, 1, 2, 5))) if rng.random() < 0.2 else []
+    return Payload(method, tuple(encoded), tuple(metadata))
+
+
+def _messages(rng: random.Random, method: str) -> list[Message]:
+    name = method.partition("/")[2]
+    if name == "Score":
+        return [_score(rng)]
+    if name == "ScoreStream":
+        return _stream(rng)
+    if name == "ServerReflectionInfo":
+        return [_fill(rng, reflection_pb2.ServerReflectionRequest(), 0) for _ in range(rng.choice((1, 2, 5)))]
+    one: Message = (
+        references_pb2.PrepareRequest()
+        if name == "Prepare"
+        else models_pb2.ListModelsRequest()
+        if method.endswith("Models/List")
+        else health_pb2.HealthCheckRequest()
+    )
+    return [_fill(rng, one, 0)]
 
 
 def _score(rng: random.Random) -> Message:
@@ -149,7 +200,9 @@ def _value(rng: random.Random, field: FieldDescriptor) -> Any:
         return rng.choice(ENUMS if rng.random() < 0.03 else tuple(field.enum_type.values_by_number))
     if field.type == FieldDescriptor.TYPE_DOUBLE:
         return rng.choice(NUMBERS)
-    return rng.random() < 0.5 if field.type == FieldDescriptor.TYPE_BOOL else rng.choice(COUNTS)
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return rng.random() < 0.5
+    return min(rng.choice(COUNTS), _MOST_INT32 if field.type == FieldDescriptor.TYPE_INT32 else COUNTS[-1])
 
 
 def _bent(rng: random.Random, data: bytes) -> bytes:

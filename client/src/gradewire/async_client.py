@@ -92,8 +92,8 @@ class AsyncClient(ClientBase):
             metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
             **options: As `gradewire.call_options.ScoreOptions` says: `preset`, `synthetic`, `model`, `judge`,
-                `reference_set`, `deadline_s` (for the whole call; else the client's, an hour where a metric asks a
-                judge).
+                `priority`, `reference_set`, `deadline_s` (for the whole call; else the client's, an hour where a metric
+                asks a judge).
 
         Raises:
             InvalidRequest: The message names the argument.

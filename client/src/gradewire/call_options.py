@@ -1,8 +1,11 @@
 """Types of the keyword arguments that the methods of both clients share."""
 
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from gradewire.metric_types.encoders import Preset, Synthetic
+
+Priority: TypeAlias = Literal["normal", "bulk"]
+"""Of a call that scores."""
 
 
 class PrepareOptions(TypedDict, total=False):
@@ -22,12 +25,15 @@ class PrepareOptions(TypedDict, total=False):
 
 
 class ScoreOptions(PrepareOptions, total=False):
-    """Keyword arguments of calls that score: those of all calls, and two more.
+    """Keyword arguments of calls that score: those of all calls, and three more.
 
     Attributes:
         judge: As `model`, for metrics that ask a judge.
+        priority: "bulk" lets the requests of others go first where a server has more work than it can do at once;
+            streams always do.
         reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
     """
 
     judge: str | None
+    priority: Priority | None
     reference_set: str | None

@@ -45,6 +45,8 @@ from gradewire_server.tenants.tokens_file import TokensFile
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
+_LASTING_S: Final = 5.0
+"""Overload that is no burst."""
 """Less than a judge's process takes to restart, so that health shows each restart."""
 _QUIET_S: Final = 0.2
 """Seconds without a call after which all callers are taken to know that the server stops."""
@@ -194,7 +196,9 @@ async def serve(
         stack.push_async_callback(server.stop, None)
         await _observe_once(backends, lifecycle)
         await lifecycle.serving(handlers)
-        observing = asyncio.create_task(_observe(backends, lifecycle, flood))
+        observing = asyncio.create_task(
+            _observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s)
+        )
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
         if started is not None:
@@ -271,23 +275,33 @@ async def _before_stop(loading: asyncio.Task[tuple[Handlers, Backends]], stop: S
     return not stop.requested.is_set()
 
 
-async def _observe(backends: Backends, lifecycle: Lifecycle, flood: FloodFilter) -> None:
+async def _observe(
+    backends: Backends, lifecycle: Lifecycle, flood: FloodFilter, context: RequestContext, unready_overload_s: float
+) -> None:
     """Shows the backends' state in health and metrics, again and again."""
     while True:
-        await _observe_once(backends, lifecycle)
+        await _observe_once(backends, lifecycle, context.admission.overload_s, unready_overload_s)
         flood.tell()
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
-async def _observe_once(backends: Backends, lifecycle: Lifecycle) -> None:
+async def _observe_once(
+    backends: Backends, lifecycle: Lifecycle, overload_s: float = 0.0, unready_overload_s: float = 0.0
+) -> None:
     health = backends.health()
     broken = [
         health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
     ]
     unloaded = () if any(health.models.values()) else ("no model is loaded",)
     judge = health.judge
-    degraded = (*unloaded, *health.degraded, *([f"judge: {judge.trouble}"] if judge.trouble else ()))
-    await lifecycle.observe(degraded=degraded, broken=broken, judging=judge.ready if judge.configured else None)
+    overload = [f"overload: small requests are refused since {overload_s:.0f} s"] if overload_s > _LASTING_S else []
+    degraded = (*unloaded, *health.degraded, *([f"judge: {judge.trouble}"] if judge.trouble else ()), *overload)
+    await lifecycle.observe(
+        degraded=degraded,
+        broken=broken,
+        judging=judge.ready if judge.configured else None,
+        overloaded=0 < unready_overload_s <= overload_s,
+    )
 
 
 async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, settings: Settings, stop: Stop) -> None:

@@ -11,7 +11,7 @@ from tests.client.small_server import Fault, SmallServer
 
 import gradewire
 from gradewire import AsyncClient, Client, Status
-from gradewire_proto.v1 import models_pb2, types_pb2
+from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
 RIGHT = {"references": ["a"], "prediction": "a"}
 WRONG = {"references": ["a"], "prediction": "b"}
@@ -149,10 +149,34 @@ def test_codes_become_typed_errors(
 
 
 def test_overload_says_when_to_come_back(client: Client, small_server: SmallServer) -> None:
-    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", pushback_ms=10)] * 5
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", pushback_ms=10)] * 50
     with pytest.raises(gradewire.Overloaded, match="full") as caught:
         client.score([RIGHT])
     assert caught.value.retry_after_s == 0.01
+    assert len(small_server.script.requests) == 25, "five times what gRPC itself tries"
+
+
+def test_a_client_outlasts_overload(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", pushback_ms=10)] * 12
+    assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+
+
+def test_a_call_that_the_server_drops_is_made_again(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.CANCELLED, pushback_ms=1)] * 7
+    assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+    small_server.script.faults = [Fault(grpc.StatusCode.CANCELLED, pushback_ms=1)] * 50
+    with pytest.raises(gradewire.Overloaded, match="more calls than it can take in"):
+        client.score([RIGHT])
+
+
+def test_a_call_may_let_others_go_first(client: Client, small_server: SmallServer) -> None:
+    client.score([RIGHT])
+    client.score([RIGHT], priority="bulk")
+    client.submit([RIGHT], priority="bulk").result(10)
+    sent = [request.priority for request in small_server.script.requests]
+    assert sent == [scoring_pb2.PRIORITY_UNSPECIFIED, scoring_pb2.PRIORITY_BULK, scoring_pb2.PRIORITY_BULK]
+    with pytest.raises(gradewire.InvalidRequest, match="priority must be one of normal, bulk, not 'urgent'"):
+        client.score([RIGHT], priority="urgent")  # type: ignore[arg-type] # as a caller without types may
 
 
 def test_nobody_there() -> None:

@@ -98,5 +98,5 @@ def test_grpc_repeats_what_was_not_answered_by_the_same_policy() -> None:
         "initialBackoff": "0.1s",
         "maxBackoff": "2s",
         "backoffMultiplier": 2,
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
     }

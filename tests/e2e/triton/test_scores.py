@@ -115,6 +115,8 @@ async def test_what_one_has_computed_is_a_hit_for_the_other(
             server.signal(signal.SIGTERM)
             assert server.wait() == 0
     assert sources(replies[0])["computed"] > 0
-    assert set(sources(replies[1])) == {"disk"}
+    # Parts of a large request come one after the other: later ones find in memory what the first read from the disk.
+    assert "disk" in sources(replies[1])
+    assert set(sources(replies[1])) <= {"disk", "memory"}
     for one, other in zip(*(reply.items for reply in replies), strict=True):
         assert one.results[0].score == other.results[0].score

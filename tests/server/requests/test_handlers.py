@@ -23,7 +23,7 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
 )
-from gradewire_server.requests.score import reply_margin_s
+from gradewire_server.requests.unary.score import reply_margin_s
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

@@ -13,9 +13,9 @@ from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests import prepare as preparation
-from gradewire_server.requests import score as scoring
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.stream import score_stream as streaming
+from gradewire_server.requests.unary import score as scoring
 from gradewire_server.requests.yield_budget import BYTES_PER_TURN, ITEMS_PER_TURN, YieldBudget
 from gradewire_server.settings.limits import Limits
 

@@ -71,3 +71,14 @@ def test_with_level_debug_a_lost_reply_is_one_line(monkeypatch: pytest.MonkeyPat
     said = record("grpc._cython.cygrpc", error=type("ExecuteBatchError", (Exception,), {})())
     assert FloodFilter().filter(said)
     assert (said.levelname, said.exc_info) == ("DEBUG", None)
+
+
+def test_metadata_that_are_not_utf_8_are_one_line_without_their_value() -> None:
+    error = UnicodeDecodeError("utf-8", b"Bearer \xff", 7, 8, "invalid start byte")
+    broken = logging.LogRecord(
+        "grpc._cython.cygrpc", logging.ERROR, "file", 1, "Invalid encoding on %s", (b"Bearer \xff",), None
+    )
+    broken.exc_info = (type(error), error, None)
+    assert FloodFilter().filter(broken)
+    assert (broken.getMessage(), broken.levelname) == ("a caller sent metadata that are not UTF-8", "WARNING")
+    assert broken.exc_info is None

@@ -95,8 +95,12 @@ class ServerProcess:
 
     def log(self) -> list[dict[str, Any]]:
         """All lines written so far, a torn last one and those of gRPC's C++ core left out."""
-        text = self._log.read_text()
+        text = self.log_text()
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines() if line.startswith("{")]
+
+    def log_text(self) -> str:
+        """All that it has written so far to its log, its standard output and its standard error."""
+        return self._log.read_text()
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal."""
@@ -112,12 +116,6 @@ class ServerProcess:
             self._process.kill()
             self._process.wait()
 
-    def metrics(self) -> dict[str, float]:
-        """What /metrics says, by name with labels."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=10) as reply:
-            lines = reply.read().decode().splitlines()
-        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}
-
     def http(self, path: str) -> tuple[int, Mapping[str, Any]]:
         """GET of a JSON page."""
         try:
@@ -126,6 +124,13 @@ class ServerProcess:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.load(error)
+
+    def samples(self) -> Mapping[str, float]:
+        """What /metrics says, by name with labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=30) as reply:
+            lines = reply.read().decode().splitlines()
+        pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, _, value in pairs}
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:

@@ -59,7 +59,7 @@ class ClientCalls:
         deadline_s = options.deadline_s
         if deadline_s is None and choice.asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-        batch = Batch(self._transport, choice, items, self._deadline(deadline_s), progress)
+        batch = Batch(self._transport, choice, items, self._deadline(deadline_s), progress, options.priority)
         return await batch.run(self._known_limits)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> Stream:

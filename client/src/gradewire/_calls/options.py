@@ -1,10 +1,11 @@
 """The options of one call, read from what its caller named."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from gradewire._calls.arguments import check_metrics, check_text
-from gradewire.call_options import PrepareOptions, ScoreOptions
+from gradewire.call_options import PrepareOptions, Priority, ScoreOptions
+from gradewire.errors import InvalidRequest
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics
 
 
@@ -16,11 +17,13 @@ class CallOptions:
         metrics: The metrics, as written.
         defaults: For metrics that do not say it themselves; not checked yet.
         deadline_s: Seconds; None where the caller said nothing.
+        priority: Whether others go first; not checked yet.
     """
 
     metrics: MetricsLike
     defaults: MetricDefaults
     deadline_s: float | None = None
+    priority: Priority = "normal"
 
     @classmethod
     def of(cls, method: str, metrics: MetricsLike, options: PrepareOptions) -> Self:
@@ -34,7 +37,8 @@ class CallOptions:
             raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
         said: dict[str, Any] = {**options}
         deadline_s = said.pop("deadline_s", None)
-        return cls(metrics, MetricDefaults(**said), deadline_s)
+        priority: Priority = said.pop("priority", None) or "normal"
+        return cls(metrics, MetricDefaults(**said), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
         """The metrics, with what the call says for all of them.
@@ -43,6 +47,8 @@ class CallOptions:
             InvalidRequest: An option is of a wrong type, or does not fit the metrics.
         """
         check_metrics(self.metrics)
+        if self.priority not in get_args(Priority):
+            raise InvalidRequest(f"priority must be one of {', '.join(get_args(Priority))}, not {self.priority!r}")
         for name in ("preset", "synthetic", "model", "judge", "reference_set"):
             check_text(name, getattr(self.defaults, name))
         return choose_metrics(self.metrics, self.defaults)

@@ -1,7 +1,7 @@
 """One call of `score`: cuts it into requests, keeps a few in flight, puts the answers in order."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 from gradewire._calls.chunks import (
     CHUNK_ITEMS,
@@ -17,7 +17,9 @@ from gradewire._calls.chunks import (
 )
 from gradewire._calls.corpus import counting_over_request, too_many
 from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
-from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
+from gradewire._transport.retries import Retries
+from gradewire.call_options import Priority
+from gradewire.errors import DeadlineExceeded, Overloaded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits
@@ -30,6 +32,11 @@ CHUNKS_IN_FLIGHT = 4
 # So many failures without an answer between them say that the server is gone; the rest is not tried.
 _GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
 
+_PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
+    "normal": scoring_pb2.PRIORITY_UNSPECIFIED,
+    "bulk": scoring_pb2.PRIORITY_BULK,
+}
+
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -41,22 +48,25 @@ class Batch:
         choice: The metrics.
         items: The caller's items.
         deadline: Of the whole call.
+        priority: Whether the requests of others go first.
         progress: Told (items done, items in all) after every request; an exception from it ends the call.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what the caller has said
         self,
         transport: Transport,
         choice: MetricChoice,
         items: Sequence[ItemLike],
         deadline: Deadline,
         progress: ProgressCallback | None,
+        priority: Priority = "normal",
     ) -> None:
         self._transport = transport
         self._choice = choice
         self._items = items
         self._deadline = deadline
         self._progress = progress
+        self._priority = _PRIORITIES[priority]
         self._results: list[ItemScores | None] = [None] * len(items)
         self._provenance: dict[str, Provenance] = {}
         self._done = 0
@@ -158,7 +168,7 @@ class Batch:
 
     async def _send(self, chunk: Chunk[types_pb2.Item]) -> None:
         request = self._request(chunk.messages)
-        reply = await self._transport.score(request, timeout_s=self._deadline.remaining_s())
+        reply = await self._answer(request)
         provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)
         self._provenance = self._provenance or provenance
         if len(reply.items) != len(chunk.indices):
@@ -169,9 +179,20 @@ class Batch:
         self._answered += 1
         self._failed_in_a_row = 0
 
+    async def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        """The reply; a server that has too much to do is asked again when it says so, beyond gRPC's own retries."""
+        retries = Retries(self._deadline.remaining_s)
+        while True:
+            try:
+                return await self._transport.score(request, timeout_s=self._deadline.remaining_s())
+            except Overloaded as error:
+                await retries.wait_after(error)
+
     def _request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
         choice = self._choice
-        return scoring_pb2.ScoreRequest(items=messages, metrics=choice.specs, reference_set=choice.reference_set)
+        return scoring_pb2.ScoreRequest(
+            items=messages, metrics=choice.specs, reference_set=choice.reference_set, priority=self._priority
+        )
 
     def _fail(self, chunk: Chunk[types_pb2.Item], error: TransportError) -> None:
         status = Status.TIMEOUT if isinstance(error, DeadlineExceeded) else Status.UNAVAILABLE

@@ -30,7 +30,7 @@ def grpc_method_config(services: Sequence[str]) -> dict[str, object]:
             "initialBackoff": f"{_FIRST_WAIT_S:g}s",
             "maxBackoff": f"{_LONGEST_WAIT_S:g}s",
             "backoffMultiplier": _GROWTH,
-            "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+            "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
         },
     }
 

@@ -15,6 +15,10 @@ _TRANSPORT: dict[str, tuple[type[errors.TransportError], str]] = {
         errors.Overloaded,
         "{at} takes no more work now{said}. Try again later, or send fewer calls at a time",
     ),
+    "CANCELLED": (
+        errors.Overloaded,
+        "{at} dropped the call before reading it{said}: it has more calls than it can take in. Try again later",
+    ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
         "{at} does not know this call{said}. Is it a gradewire server, and new enough?",

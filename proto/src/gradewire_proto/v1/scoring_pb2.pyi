@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from gradewire_proto.v1 import types_pb2 as _types_pb2
 import builtins as _builtins
 import sys
@@ -19,6 +20,26 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Priority:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
+    """By size: a small request before bulk work, a large one in turns with it."""
+    PRIORITY_BULK: _Priority.ValueType  # 1
+    """In turns with bulk work, however small: for what nobody waits for."""
+
+class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
+    """What goes first where there is more work than can be done at once."""
+
+PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
+"""By size: a small request before bulk work, a large one in turns with it."""
+PRIORITY_BULK: Priority.ValueType  # 1
+"""In turns with bulk work, however small: for what nobody waits for."""
+Global___Priority: _TypeAlias = Priority  # noqa: Y015
+
 @_typing.final
 class ScoreRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -27,6 +48,7 @@ class ScoreRequest(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
     """Needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED: what References.Prepare returned, at most 256 bytes. NAME@DIGEST (8 to
     32 of the hex digits of Provenance.corpus_digest): INVALID_ARGUMENT where the set's corpus is another one. A call
@@ -34,6 +56,10 @@ class ScoreRequest(_message.Message):
     """
     omit_diagnostics: _builtins.bool
     """Leaves timing and cache_hits out of the reply when true."""
+    priority: Global___Priority.ValueType
+    """Only lowers: a small request goes before bulk work (streams, preparations, large requests) unless it says that it
+    can wait.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Item]:
         """At most Limits.max_items_per_request. May be empty: the reply is then empty too."""
@@ -49,10 +75,11 @@ class ScoreRequest(_message.Message):
         metrics: _abc.Iterable[_types_pb2.MetricSpec] | None = ...,
         reference_set: _builtins.str = ...,
         omit_diagnostics: _builtins.bool = ...,
+        priority: Global___Priority.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "metrics", b"metrics", "omit_diagnostics", b"omit_diagnostics", "reference_set", b"reference_set"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "metrics", b"metrics", "omit_diagnostics", b"omit_diagnostics", "priority", b"priority", "reference_set", b"reference_set"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

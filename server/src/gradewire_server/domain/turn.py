@@ -39,6 +39,7 @@ def current_turn() -> Turn:
     return _turn.get()
 
 
-def take_turn(turn: Turn) -> None:
-    """Makes this the turn of the current task and of the tasks that it starts from now on."""
+def take_turn(turn: Turn) -> Turn:
+    """Makes this the turn of the current task and of the tasks that it starts from now on; gives it back."""
     _turn.set(turn)
+    return turn

@@ -9,8 +9,8 @@ from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.list_models import list_models
 from gradewire_server.requests.prepare import prepare
-from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream.score_stream import ScoreStream
+from gradewire_server.requests.unary.score import ScoreHandler
 
 _MAX_VIEWS: Final = 4096
 """Namespaces whose handlers are kept; each takes a few kilobytes."""

@@ -20,7 +20,7 @@ from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.model_states import USABLE_STATES, why_unusable
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
-from gradewire_server.requests.string_bounds import check_strings
+from gradewire_server.requests.string_bounds import LEAST_BOUND_BYTES, check_strings
 from gradewire_server.scoring import MetricRequest
 
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
@@ -160,11 +160,13 @@ class Planner:
             raise InvalidRequestError(path, f"no metric is set, or one that is not known here; this server has {known}")
         message: Message = getattr(spec, name)
         path = f"{path}.{name}"
-        try:
-            check_strings(message)
-        except ParameterError as error:
-            return _failed(error, path, types_pb2.MetricSpec(), metric)
-        if (size := spec.ByteSize()) > MAX_SPEC_BYTES:
+        size = spec.ByteSize()
+        if size > LEAST_BOUND_BYTES:  # else none of its strings can be too long
+            try:
+                check_strings(message)
+            except ParameterError as error:
+                return _failed(error, path, types_pb2.MetricSpec(), metric)
+        if size > MAX_SPEC_BYTES:
             raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
         try:
             model = self._model(message, metric.info, f"{path}.model")

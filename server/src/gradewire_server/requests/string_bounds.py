@@ -9,6 +9,8 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.string_bounds import PARAMETER_BYTES, byte_count
 from gradewire_server.domain.metric import ParameterError
 
+LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
+"""In a message of no more than this nothing is too long."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
 

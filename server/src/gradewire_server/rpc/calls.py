@@ -31,8 +31,7 @@ from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
-    count_message,
-    measure,
+    look_at,
     read_message,
     read_messages,
     receive_only,
@@ -105,17 +104,18 @@ class Calls:
         """Handler of a call with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
+        async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
                 served = handlers.context
                 if method.scope is Scope.SCORE:
                     served.admission.check_arrival(call.caller, call.deadline_s)
-                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
+                data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
-                counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
-                    request = await read_message(method, data)
+                request, size_bytes = await look_at(method, data, served.limits, call)
+                with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
+                    if request is None:
+                        request = await read_message(method, data)
                     del data
                     reply = await run(handlers, request, call)
                     return await write_message(reply, served.limits.max_message_bytes, call)
@@ -131,15 +131,16 @@ class Calls:
         """Handler of a call with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
+        async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
                 served = handlers.context
-                data = await receive_only(self.receiver, messages, call, served.deadlines.stall_s)
+                data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
                 charge(call.caller, len(data))
-                counts = count_message(method, data, served.limits, call)
-                with served.admission.bytes.hold(_leaving_room(served, await measure(method, data, counts))):
-                    request = await read_message(method, data)
+                request, size_bytes = await look_at(method, data, served.limits, call)
+                with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
+                    if request is None:
+                        request = await read_message(method, data)
                     del data
                     await send_replies(served, run(handlers, request, call), call, context)
 

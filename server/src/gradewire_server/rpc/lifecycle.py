@@ -39,6 +39,7 @@ class Lifecycle:
         self._handlers: Handlers | None = None
         self._degraded: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
+        self._overloaded = False
         self._judging: bool | None = None
         self._beat_s = time.monotonic()
 
@@ -68,15 +69,19 @@ class Lifecycle:
         """Takes no more calls."""
         self._phase = Phase.STOPPING
 
-    async def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
+    async def observe(
+        self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None, overloaded: bool = False
+    ) -> None:
         """Notes the state of models, judges and stores, and shows it.
 
         Args:
             degraded: What works less well; scoring goes on.
             broken: What keeps the engine from computing; flips the services that need it.
             judging: Whether judges can be asked, which flips the service of that name alone; None: there are none.
+            overloaded: Whether overload has lasted so long that other replicas are to be asked; health says SERVING.
         """
         self._beat_s = time.monotonic()
+        self._overloaded = overloaded
         changed = (tuple(broken), judging) != (self._broken, self._judging)
         self._judging = judging
         self._degraded, self._broken = tuple(degraded), tuple(broken)
@@ -104,7 +109,7 @@ class Lifecycle:
     @property
     def ready(self) -> bool:
         """Whether new callers are welcome; may be asked from any thread."""
-        return self._phase is Phase.SERVING and not self._broken
+        return self._phase is Phase.SERVING and not self._broken and not self._overloaded
 
     async def _show(self) -> None:
         status = health_pb2.HealthCheckResponse

@@ -22,6 +22,8 @@ _WINDOW_S: Final = 1.0
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
 """What gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
+_BROKEN_METADATA: Final = "Invalid encoding on "
+"""How gRPC begins what it logs of metadata that are not UTF-8, twice for each, with their value and a traceback."""
 
 
 class RateBound(Generic[KeyT]):
@@ -85,7 +87,8 @@ class FloodFilter(logging.Filter):
     """Of a log's handler: bounds what one place in the code says, and knows gRPC's lost calls.
 
     A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
-    level DEBUG. Any other exception of a handler is logged as it was.
+    level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
+    of a handler is logged as it was.
 
     Attributes:
         on_left_out: Called for each message that is left out.
@@ -105,6 +108,9 @@ class FloodFilter(logging.Filter):
             if not logging.getLogger().isEnabledFor(logging.DEBUG):
                 return False
             record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
+        elif record.name == _GRPC_LOGGER and str(record.msg).startswith(_BROKEN_METADATA):
+            record.msg, record.args, record.exc_info = "a caller sent metadata that are not UTF-8", (), None
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
         if self._bound.admit((record.name, record.pathname, record.lineno)):
             return True
         self.on_left_out()

@@ -3,24 +3,28 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
+from typing_extensions import override
 
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.rpc.access.scopes import charge_stream
 from gradewire_server.rpc.call import Method, RequestT, RpcCall
-from gradewire_server.rpc.receiving.message_memory import memory_bytes
+from gradewire_server.rpc.receiving.message_memory import memory_bytes, small_memory_bytes
 from gradewire_server.rpc.receiving.parsing import parse
 from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.receiving.stream_memory import StreamMemory
-from gradewire_server.rpc.receiving.wire_counts import Counts, MalformedError, count_fields
+from gradewire_server.rpc.receiving.wire_counts import Counts, MalformedError, count_fields, counts_in
 from gradewire_server.rpc.serializing import serialize_score
 from gradewire_server.settings.limits import Limits
+
+_SMALL_BYTES: Final = 2048
+"""At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 
@@ -39,7 +43,27 @@ class Incoming(NamedTuple):
     held: StreamMemory
 
 
-async def receive_only(receiver: Receiver, messages: AsyncIterator[bytes], call: RpcCall, within_s: float) -> bytes:
+class _Read(AsyncIterator[bytes]):
+    """Messages of a call, read by hand.
+
+    gRPC's own iterator is a generator, which costs a task and a wake-up of the event loop to be closed where it was not
+    read to its end.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: GrpcContext) -> None:
+        self._context = context
+
+    @override
+    async def __anext__(self) -> bytes:
+        data: object = await self._context.read()
+        if not isinstance(data, bytes):  # the end, which gRPC gives as an object of its own
+            raise StopAsyncIteration
+        return data
+
+
+async def receive_only(receiver: Receiver, context: GrpcContext, call: RpcCall, within_s: float) -> bytes:
     """The one message of a call.
 
     Raises:
@@ -48,12 +72,28 @@ async def receive_only(receiver: Receiver, messages: AsyncIterator[bytes], call:
         OverloadedError: Memory is short.
     """
     try:
-        data = await receiver.receive(messages, call.record.peer, within_s=within_s)
+        data = await receiver.receive(_Read(context), call.record.peer, within_s=within_s)
     except TimeoutError:
         raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
     if data is None:
         raise InvalidRequestError("message", "is missing: the call ended without one")
     return data
+
+
+async def look_at(method: Method[RequestT], data: bytes, limits: Limits, call: RpcCall) -> tuple[RequestT | None, int]:
+    """What a message counts for in memory, before it is parsed; a small one cannot hold much, and is parsed at once.
+
+    Returns:
+        The request if it is parsed already, and bytes of memory.
+
+    Raises:
+        InvalidRequestError: It holds too much, or cannot be parsed.
+    """
+    if len(data) > _SMALL_BYTES:
+        return None, await measure(method, data, count_message(method, data, limits, call))
+    call.saw_request(len(data))
+    request = await read_message(method, data)
+    return request, small_memory_bytes(len(data), counts_in(request))
 
 
 def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: RpcCall, path: str = "") -> Counts:

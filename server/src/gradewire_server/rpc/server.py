@@ -9,9 +9,9 @@ from grpc_reflection.v1alpha import reflection
 
 from gradewire_proto.conventions.services import SCORING
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
-from gradewire_server.rpc.accepting import open_server, register
 from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.rpc.connections.accepting import open_server, register
 from gradewire_server.rpc.connections.descriptors import most_connections
 from gradewire_server.rpc.connections.reset_guard import OPTIONS as RESET_OPTIONS
 from gradewire_server.rpc.foreign_services import foreign_handlers

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import MIB, Bytes, BytesOrAuto, Count, PositiveSeconds
+from gradewire_server.settings.types import MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
@@ -86,6 +86,12 @@ class Capacity:
         Setting("max_wait_s", "Longest wait for the work of others that a small request is let in for."),
     ] = 1.0
     """One that would wait longer, or beyond its deadline, is refused at once with RESOURCE_EXHAUSTED."""
+
+    unready_overload_s: Annotated[
+        Seconds,
+        Setting("unready_overload_s", "Overload of so many seconds makes /readyz say no; 0: never."),
+    ] = 0.0
+    """Where all replicas say no, no call gets through: only for a service with replicas to spare."""
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
+from tests.support.examples import example_count
 
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.encoders.backend import Encoded
 from gradewire_server.encoders.batching.errors import QueueFullError, RunError
 from gradewire_server.encoders.batching.submission import Queued, Submission, end, finish
+from gradewire_server.encoders.cache import cached_encoder
 from gradewire_server.encoders.cache.cached_encoder import CachedEncoder
 from gradewire_server.encoders.cache.memory import BlobCache
 from gradewire_server.encoders.encoder import Encoder, LoadedParts
@@ -252,3 +256,17 @@ async def test_what_is_stored_is_not_computed_and_windows_are_not_looked_up() ->
     (await bench.submitted(2))[1].done({SENTENCE: BLOB})
     await window
     assert second.reads == 1
+
+
+@settings(max_examples=example_count(100))
+@given(st.lists(st.integers(0, 12), max_size=60))
+def test_slices_hold_every_text_once_and_are_bounded(lengths: list[int]) -> None:
+    texts = ["x" * length for length in lengths]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cached_encoder, "_SLICE", 5)
+        patched.setattr(cached_encoder, "_SLICE_CHARACTERS", 20)
+        parts = list(cached_encoder._slices(texts))
+    assert [text for start, stop in parts for text in texts[start:stop]] == texts
+    for start, stop in parts:
+        assert stop - start <= 5
+        assert stop - start == 1 or sum(lengths[start:stop]) <= 20

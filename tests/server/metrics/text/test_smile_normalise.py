@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.metrics.text.lemmas import lemmatizer
-from gradewire_server.metrics.text.smile_normalise import normalise, word_spans
+from gradewire_server.metrics.text.smile_normalise import bare_words, normalise, word_spans
 
 TEXTS = st.one_of(
     st.text(max_size=60),
@@ -76,3 +76,15 @@ def test_words_are_never_blank_and_hold_no_white_space(raw: str) -> None:
     normalised = normalise(raw)
     assert normalised.words
     assert all(word and word.split() == [word] for word in normalised.words)
+
+
+@given(TEXTS, st.sampled_from([1, 10_000]))
+def test_words_are_the_same_however_long_the_text(text: str, times: int) -> None:
+    long = text * times
+    assert bare_words(long) == re.sub(r"[^\w\s]+", "", long.lower()).split()
+
+
+@pytest.mark.parametrize("end", [128, 0x110000])
+def test_every_character_is_kept_or_deleted_as_a_regular_expression_says(end: int) -> None:
+    text = "".join(map(chr, range(end)))
+    assert bare_words(text) == re.sub(r"[^\w\s]+", "", text.lower()).split()

@@ -125,10 +125,11 @@ async def test_a_large_request_that_cannot_be_done_in_time_is_refused() -> None:
     admission = await measured()
     large = Work(Caller("a"), "cold", 100_000, 1000)
     assert not admission.is_interactive(large)
-    with pytest.raises(OverloadedError, match="allow more time"), admission.large(large, left_s=1):
-        pass
-    with admission.large(large, left_s=1000):
-        pass
+    async with in_work(admission, 1):
+        with pytest.raises(OverloadedError, match="allow more time"), admission.large(large, left_s=1):
+            pass
+        with admission.large(large, left_s=1000):
+            pass
 
 
 @given(
@@ -159,3 +160,14 @@ def test_no_turn_is_lost_by_cancelling(asked: list[tuple[int, int]], cancelled: 
             pass
 
     asyncio.run(run())
+
+
+async def test_a_large_request_that_is_alone_or_of_a_new_kind_is_let_in_whatever_it_seems_to_cost() -> None:
+    admission = await measured()
+    with admission.large(Work(Caller("a"), "cold", 10**9, 4096), left_s=60):
+        pass
+    async with in_work(admission, 1):
+        with admission.large(Work(Caller("a"), "never seen", 10**9, 4096), left_s=60):
+            pass
+        with pytest.raises(OverloadedError), admission.large(Work(Caller("a"), "cold", 10**9, 4096), left_s=60):
+            pass

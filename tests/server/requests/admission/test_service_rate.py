@@ -17,10 +17,18 @@ class Clock:
         return self.now_s
 
 
-def work(rate: ServiceRate, clock: Clock, tokens_per_s: float, *, seconds: float, saturated: bool = True) -> None:
+def work(
+    rate: ServiceRate,
+    clock: Clock,
+    tokens_per_s: float,
+    *,
+    seconds: float,
+    saturated: bool = True,
+    expected_per_s: float = 0,
+) -> None:
     for _ in range(round(seconds * 20)):
         clock.now_s += 0.05
-        rate.finished(tokens_per_s * 0.05, saturated=saturated)
+        rate.finished(tokens_per_s * 0.05, expected_per_s * 0.05, saturated=saturated)
 
 
 def started() -> tuple[ServiceRate, Clock]:
@@ -51,6 +59,15 @@ def test_a_quiet_server_is_not_a_slow_one() -> None:
     work(rate, clock, 1000, seconds=5)
     work(rate, clock, 10, seconds=60, saturated=False)
     assert rate.tokens_per_s == pytest.approx(1000, rel=0.05)
+
+
+def test_time_spent_on_other_things_than_tokens_says_nothing_of_the_rate() -> None:
+    rate, clock = started()
+    work(rate, clock, 10, seconds=5, expected_per_s=1000)
+    assert rate.tokens_per_s == 0
+    work(rate, clock, 1000, seconds=5, expected_per_s=1000)
+    work(rate, clock, 10, seconds=60, expected_per_s=1000)
+    assert rate.tokens_per_s == pytest.approx(1000, rel=0.1)
 
 
 def test_time_without_work_does_not_count() -> None:

@@ -7,8 +7,8 @@ from tests.support.examples import example_count
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.rpc.receiving.message_memory import memory_bytes
-from gradewire_server.rpc.receiving.wire_counts import Counts
+from gradewire_server.rpc.receiving.message_memory import memory_bytes, small_memory_bytes
+from gradewire_server.rpc.receiving.wire_counts import Counts, counts_in
 
 _SCORE = scoring_pb2.ScoreRequest.DESCRIPTOR
 _TEXTS = st.lists(st.text(max_size=8), max_size=200)
@@ -55,3 +55,25 @@ async def test_text_that_is_full_of_stars_is_counted_as_what_it_is() -> None:
     item = types_pb2.Item(references=["a"], prediction="*" * 1_000_000)
     data = scoring_pb2.ScoreRequest(items=[item] * 2).SerializeToString()
     assert await memory_bytes(data, Counts(items=2), _SCORE) < 7 * len(data)
+
+
+@settings(max_examples=example_count(100))
+@given(references=_TEXTS, items=st.integers(0, 40), metrics=st.integers(0, 10))
+async def test_a_small_message_counts_for_no_less_once_it_is_parsed(
+    references: list[str], items: int, metrics: int
+) -> None:
+    message = scoring_pb2.ScoreRequest(
+        items=[types_pb2.Item(references=references)] * items, metrics=[types_pb2.MetricSpec()] * metrics
+    )
+    counts = counts_in(message)
+    assert (counts.items, counts.metrics) == (items, metrics)
+    data = message.SerializeToString()
+    assert small_memory_bytes(len(data), counts) >= 6 * len(data) + 80 * items * len(references)
+
+
+def test_lists_in_messages_of_their_own_are_counted_once_parsed() -> None:
+    stream = scoring_pb2.ScoreStreamRequest
+    items = stream(items=scoring_pb2.ScoreStreamItems(items=[types_pb2.Item()] * 3))
+    config = stream(config=scoring_pb2.ScoreStreamConfig(metrics=[types_pb2.MetricSpec()] * 2))
+    assert (counts_in(items), counts_in(config)) == (Counts(items=3), Counts(metrics=2))
+    assert counts_in(references_pb2.PrepareRequest(entries=[references_pb2.ReferenceEntry()])) == Counts(items=1)

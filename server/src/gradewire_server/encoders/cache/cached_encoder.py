@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from gradewire_server.storage.vector_kind import VectorKind
 _log = logging.getLogger(__name__)
 _SLICE: Final = 1024
 """Texts looked up before others get the event loop: about 1 ms."""
+_SLICE_CHARACTERS: Final = 2_000_000
+"""Likewise of what is hashed: a few milliseconds."""
 _MAX_VIEWS: Final = 4096
 """Namespaces that are kept ready; one is made again in a few microseconds."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
@@ -82,11 +84,11 @@ class CachedEncoder:
         space = self.spaces.of(kind)
         get = self._blobs.get
         missing: list[int] = []
-        for start in range(0, len(texts), _SLICE):
+        for start, end in _slices(texts):
             if start:
                 await asyncio.sleep(0)
             started_s = time.perf_counter()
-            names = space.hashes(texts[start : start + _SLICE])
+            names = space.hashes(texts[start:end])
             for position, name in enumerate(names, start):
                 blob = get(name)
                 if blob is None:
@@ -98,7 +100,11 @@ class CachedEncoder:
             call.timing.cache_s += time.perf_counter() - started_s
         if missing:
             wanted = [(position, texts[position], tiers[position]) for position in missing]
-            names = self.spaces.sentence.hashes([text for _, text, _ in wanted])
+            names = []
+            for start, end in _slices([text for _, text, _ in wanted]):
+                if start:
+                    await asyncio.sleep(0)
+                names += self.spaces.sentence.hashes([text for _, text, _ in wanted[start:end]])
             self._subscribe(call, kind, zip(names, wanted, strict=True))
             await call.wait()
         return call
@@ -188,3 +194,17 @@ class CachedEncoder:
             if not self._pending.complete(text, kept, source):
                 unserved.append(text)
         return unserved
+
+
+def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where parts of `texts` begin and end that are soon hashed."""
+    if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
+        yield 0, len(texts)
+        return
+    start = characters = 0
+    for position, text in enumerate(texts):
+        characters += len(text)
+        if position > start and (position - start >= _SLICE or characters > _SLICE_CHARACTERS):
+            yield start, position
+            start, characters = position, len(text)
+    yield start, len(texts)

@@ -4,14 +4,17 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
+
+from typing_extensions import override
 
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.turn import Lane, Turn, take_turn
 from gradewire_server.requests.admission.costs import CostEstimates
 from gradewire_server.requests.admission.fair_waiting import FairWaiting, Waiter
+from gradewire_server.requests.admission.overload import OverloadWatch
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.admission.service_rate import ServiceRate
 from gradewire_server.requests.admission.slowed import SlowedMessages
@@ -65,6 +68,11 @@ def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items:
     return Work(caller, tuple(plan.provenance.name for plan in plans), 0 if judged else size_bytes, items)
 
 
+def _kind(work: Work) -> Hashable:
+    """What costs alike: requests of one caller with the same metrics."""
+    return work.caller.key, work.kind
+
+
 class Admission:
     """All permits of a server. Lives on one event loop.
 
@@ -86,8 +94,24 @@ class Admission:
         self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
         self._calm_s = time.monotonic()
         self._waiting = FairWaiting()
+        self._overload = OverloadWatch()
         self._promised_tokens = 0.0
         self._promised_since_s = time.monotonic()
+
+    @property
+    def overload_s(self) -> float:
+        """Seconds for which small requests have been refused; 0 while there is no overload. Any thread may ask."""
+        return self._overload.lasts_s
+
+    @property
+    def tokens_per_s(self) -> float:
+        """What the server gets through, as measured; 0 before anything was."""
+        return self._rate.tokens_per_s
+
+    @property
+    def waiting_tokens(self) -> float:
+        """Tokens of bulk work that waits for its turns."""
+        return self._waiting.tokens
 
     @property
     def wait_s(self) -> float:
@@ -99,8 +123,7 @@ class Admission:
         """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
         return self.is_small(self._tokens(work)) if self._rate.tokens_per_s else work.items <= _SMALL_ITEMS
 
-    @contextmanager
-    def interactive(self, work: Work, left_s: float) -> Iterator[None]:
+    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
         """Lets a small request in for the block.
 
         Args:
@@ -110,10 +133,7 @@ class Admission:
         Raises:
             OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
         """
-        tokens = self._tokens(work)
-        self._refuse_late(tokens, left_s)
-        with self.items.hold(work.items), self._working(Lane.INTERACTIVE, work, tokens):
-            yield
+        return _Interactive(self, work, left_s)
 
     def check_arrival(self, caller: Caller, left_s: float | None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
@@ -125,9 +145,14 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above."""
+        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above.
+
+        One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
+        refused of whose kind nothing is known yet.
+        """
         rate = self._rate.tokens_per_s
-        if rate:
+        alone = not self._waiting and not any(self._parts.values())
+        if rate and not alone and self._costs.knows(_kind(work)):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
             needed_s = min(self._waiting.tokens + tokens, tokens * (1 + self._waiting.callers)) / rate
@@ -154,11 +179,11 @@ class Admission:
         except BaseException:
             self._leave(Lane.BULK, tokens)
             raise
+        turn = take_turn(Turn(Lane.BULK))
         try:
-            with self._counted(Lane.BULK, work, tokens):
-                yield
+            yield
         finally:
-            self.items.release(work.items)
+            self.leave(work, tokens, turn)
 
     def is_small(self, tokens: float) -> bool:
         """Whether so many tokens are soon done."""
@@ -173,6 +198,7 @@ class Admission:
         standing = time.monotonic() - self._calm_s > _BURST_S
         longest_s = min(_STANDING_WAIT_S, self._max_wait_s) if standing else self._max_wait_s
         if wait_s > longest_s or wait_s + tokens / rate > left_s:
+            self._overload.refused()
             raise OverloadedError(
                 f"{wait_s:.2g} s of work are before this; come back later", retry_after_s=self._promise(tokens, wait_s)
             )
@@ -190,30 +216,29 @@ class Admission:
                 self._leave(Lane.BULK, tokens)
             raise
 
-    @contextmanager
-    def _working(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
-        self._enter(lane, tokens)
-        with self._counted(lane, work, tokens):
-            yield
+    def enter(self, work: Work, left_s: float) -> tuple[float, Turn]:
+        """Begins what `interactive` does for a block; returns what `leave` wants."""
+        tokens = self._tokens(work)
+        self._refuse_late(tokens, left_s)
+        self.items.take(work.items)
+        self._enter(Lane.INTERACTIVE, tokens)
+        return tokens, take_turn(Turn(Lane.INTERACTIVE))
 
-    @contextmanager
-    def _counted(self, lane: Lane, work: Work, tokens: float) -> Iterator[None]:
-        turn = Turn(lane)
-        take_turn(turn)
-        try:
-            yield
-        finally:
-            self._costs.learn((work.caller.key, work.kind), work.size_bytes, turn.tokens)
-            if lane is Lane.INTERACTIVE:
-                self._costs.learn(work.caller.key, 1, turn.tokens)
-            self._rate.finished(turn.tokens, saturated=self._is_saturated())
-            self._leave(lane, tokens)
+    def leave(self, work: Work, tokens: float, turn: Turn) -> None:
+        """Work is done: learns what it has cost, and makes room for others."""
+        self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
+        if turn.lane is Lane.INTERACTIVE:
+            self._costs.learn(work.caller.key, 1, turn.tokens)
+        self._rate.finished(turn.tokens, tokens, saturated=self._is_saturated())
+        self._leave(turn.lane, tokens)
+        self.items.release(work.items)
 
     def _tokens(self, work: Work) -> float:
-        return self._costs.tokens((work.caller.key, work.kind), work.size_bytes)
+        return self._costs.tokens(_kind(work), work.size_bytes)
 
     def _is_saturated(self) -> bool:
-        return sum(self._in_work.values()) > _SATURATED_S * self._rate.tokens_per_s
+        in_work = self._in_work
+        return in_work[Lane.INTERACTIVE] + in_work[Lane.BULK] > _SATURATED_S * self._rate.tokens_per_s
 
     def _has_room(self, tokens: float) -> bool:
         if self._parts[Lane.BULK] < _MIN_BULK_PARTS:
@@ -221,7 +246,7 @@ class Admission:
         return self._in_work[Lane.BULK] + tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
 
     def _enter(self, lane: Lane, tokens: float) -> None:
-        if not any(self._in_work.values()):
+        if not any(self._parts.values()):
             self._rate.began()
         self._in_work[lane] += tokens
         self._parts[lane] += 1
@@ -244,3 +269,22 @@ class Admission:
         self._promised_tokens = max(0.0, self._promised_tokens - done) + tokens
         self._promised_since_s = now_s
         return min(_MAX_RETRY_S, max(_MIN_RETRY_S, self._promised_tokens / rate + wait_s - self._max_wait_s / 2))
+
+
+class _Interactive(AbstractContextManager[None]):
+    """A small request in work; no generator, for it stands around every call."""
+
+    __slots__ = ("_admission", "_left_s", "_tokens", "_turn", "_work")
+
+    def __init__(self, admission: Admission, work: Work, left_s: float) -> None:
+        self._admission = admission
+        self._work = work
+        self._left_s = left_s
+
+    @override
+    def __enter__(self) -> None:
+        self._tokens, self._turn = self._admission.enter(self._work, self._left_s)
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        self._admission.leave(self._work, self._tokens, self._turn)

@@ -16,6 +16,10 @@ class CostEstimates:
     def __init__(self) -> None:
         self._tokens_per_byte: OrderedDict[Hashable, float] = OrderedDict()
 
+    def knows(self, kind: Hashable) -> bool:
+        """Whether one of the kind was done lately."""
+        return kind in self._tokens_per_byte
+
     def tokens(self, kind: Hashable, size_bytes: int) -> float:
         """What a request of so many bytes will probably cost."""
         return size_bytes * self._tokens_per_byte.get(kind, _UNKNOWN_TOKENS_PER_BYTE)

@@ -36,16 +36,20 @@ class Permits:
         """How many are in flight now."""
         return self._taken
 
+    def take(self, count: int) -> None:
+        """Takes `count` permits at once, which `release` gives back; errors as `hold`."""
+        taken = self._taken
+        if taken and taken + count > self.limit:
+            raise OverloadedError(
+                f"{taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; come back later",
+                retry_after_s=self._retry_after_s(),
+            )
+        self._taken = taken + count
+
     @contextmanager
     def hold(self, count: int) -> Iterator[None]:
         """Takes `count` permits for the block, at once; raises OverloadedError where there are not enough."""
-        if not self._fits(count):
-            raise OverloadedError(
-                f"{self._taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; "
-                "come back later",
-                retry_after_s=self._retry_after_s(),
-            )
-        self._taken += count
+        self.take(count)
         try:
             yield
         finally:
@@ -70,7 +74,8 @@ class Permits:
         """Gives permits back, and hands them to those that wait."""
         self._taken -= count
         self._finished += count
-        self._grant()
+        if self._waiting:
+            self._grant()
 
     def _fits(self, count: int) -> bool:
         return self._taken == 0 or self._taken + count <= self.limit

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from gradewire_proto.conventions.reference_sets import split_pin
 from gradewire_server.domain.result import Failure, Status
@@ -25,6 +26,9 @@ class NamedSet:
     corpus_digest: str = ""
 
 
+_NO_SET: Final = NamedSet("")
+
+
 async def find_set(
     context: RequestContext, written: str, plans: Iterable[MetricPlan], path: str = "reference_set"
 ) -> NamedSet:
@@ -34,9 +38,11 @@ async def find_set(
         InvalidRequestError: It cannot be a name, or the set has another corpus than the digest says.
         SetUnavailableError: A digest is said, and the store does not answer.
     """
+    if not written:
+        return _NO_SET
     name, digest = split_pin(written)
     name = read_reference_set(name, path)
-    if not name or not (digest or any(plan.counts_prepared for plan in plans)):
+    if not (digest or any(plan.counts_prepared for plan in plans)):
         return NamedSet(name)
     found = await context.scorer.corpus_digest(name)
     if not isinstance(found, Failure):

@@ -14,9 +14,9 @@ from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.replies import log_internal
 from gradewire_server.requests.sets.named import NamedSet, find_set
 from gradewire_server.requests.stream.outbox import OpenItem, Outbox
+from gradewire_server.requests.unary.replies import log_internal
 from gradewire_server.requests.yield_budget import YieldBudget
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Connections: how many there may be, what each has done, and which hosts may not open any for now."""
+"""What bounds connections: how calls are taken in, how many there are, who may open none for now."""

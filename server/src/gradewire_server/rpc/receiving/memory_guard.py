@@ -15,7 +15,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from gradewire_server.rpc.receiving.receiver import Receiver
@@ -38,15 +37,20 @@ _TRIM_EVERY_S: Final = 1.0
 _LEAST_BYTES: Final = 256 * 1024
 """A connection that has sent less than this is never at fault."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_STATM: Final = Path("/proc/self/statm")
+_STATM: Final = "/proc/self/statm"
+_STATM_BYTES: Final = 256
 
 
 def resident_bytes() -> int:
     """Memory that this process has now; 0 where the system does not say."""
     try:
-        return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
+        descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:
         return 0
+    try:  # no file object, for this is asked forty times a second
+        return int(os.read(descriptor, _STATM_BYTES).split()[1]) * _PAGE_BYTES
+    finally:
+        os.close(descriptor)
 
 
 class MemoryGuard:
@@ -65,7 +69,7 @@ class MemoryGuard:
         self._sockets = Sockets(port)
         self._shed = shed
         self._trim_at_s = 0.0
-        self._ended = threading.Event()
+        self._ended = False
         self._thread = threading.Thread(target=self._run, name="gradewire-memory", daemon=True)
         self._loop = asyncio.get_running_loop()
 
@@ -75,7 +79,7 @@ class MemoryGuard:
 
     def close(self) -> None:
         """Ends it."""
-        self._ended.set()
+        self._ended = True
         self._thread.join()
 
     def look(self, resident: int) -> None:
@@ -122,7 +126,8 @@ class MemoryGuard:
 
     def _run(self) -> None:
         every_s = _LOOK_EVERY_S
-        while not self._ended.wait(every_s):
+        while not self._ended:
+            time.sleep(every_s)  # an event that can be waited for costs more than the look
             resident = resident_bytes()
             every_s = _LOOK_CLOSELY_EVERY_S if resident > self._limit * _WATCHED_SHARE else _LOOK_EVERY_S
             self.look(resident)
@@ -134,10 +139,19 @@ class MemoryGuard:
 async def watch_lateness(late: Callable[[float], None]) -> None:
     """Tells how late the event loop comes to what is due, every 25 ms, in seconds."""
     loop = asyncio.get_running_loop()
-    while True:
-        wanted_s = loop.time() + _LOOK_EVERY_S
-        await asyncio.sleep(_LOOK_EVERY_S)
-        late(max(0.0, loop.time() - wanted_s))
+    timer: asyncio.TimerHandle
+
+    def look(wanted_s: float) -> None:
+        nonlocal timer
+        now_s = loop.time()
+        late(max(0.0, now_s - wanted_s))
+        timer = loop.call_at(now_s + _LOOK_EVERY_S, look, now_s + _LOOK_EVERY_S)
+
+    timer = loop.call_later(_LOOK_EVERY_S, look, loop.time() + _LOOK_EVERY_S)
+    try:
+        await loop.create_future()
+    finally:
+        timer.cancel()
 
 
 def _trim() -> None:

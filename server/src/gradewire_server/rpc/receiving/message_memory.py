@@ -19,7 +19,7 @@ _PER_RESULT: Final = 1200
 _MAX_STRINGS: Final = 500_000
 """Of one message: far more than people send, and 40 MB."""
 _SMALL_BYTES: Final = 4096
-_SLICE_BYTES: Final = 4 << 20
+_SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x00)
 """Tags of lists of strings in items and entries, and the last byte of a tag that is written longer than it needs."""
 _STRINGS_AT_ONCE: Final = 16_384
@@ -40,8 +40,22 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
     strings = await _strings_at_most(data)
     if strings > _MAX_STRINGS:
         strings = await _count_strings(data, descriptor)
+    return _memory(len(data), strings, counts)
+
+
+def small_memory_bytes(size_bytes: int, counts: Counts) -> int:
+    """The same of a message that is so small that nothing but its items need be counted.
+
+    Args:
+        size_bytes: As it came; at least two bytes for each string.
+        counts: What it holds.
+    """
+    return _memory(size_bytes, size_bytes // 2, counts)
+
+
+def _memory(size_bytes: int, strings: int, counts: Counts) -> int:
     return (
-        _PER_BYTE * len(data)
+        _PER_BYTE * size_bytes
         + _PER_STRING * strings
         + counts.items * (_PER_ITEM + _PER_RESULT * max(1, counts.metrics))
     )

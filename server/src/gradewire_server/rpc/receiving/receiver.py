@@ -1,6 +1,7 @@
 """Receives the messages of all calls; knows which are on their way, and can end those."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -13,15 +14,36 @@ _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
 """A message of this size is taken even while memory is short."""
 _RETRY_AFTER_S: Final = 1.0
+_CLOCK_S: Final = 0.001
+"""The loop calls a timer up to so much before its time."""
 
 
 @dataclass(slots=True, eq=False)
 class _Expected:
-    """A message that is waited for."""
+    """A message that is waited for.
 
-    limit: asyncio.Timeout | None = None
-    timer: asyncio.TimerHandle | None = None
+    Attributes:
+        task: Waits for it.
+        peer: Where it comes from.
+        within_s: How long it may take.
+        due_s: When that is over, by the loop's clock.
+        in_work: Asked then.
+        ended: Whether the task was told to wait no longer.
+        shed: Whether that was for want of memory.
+    """
+
+    task: "asyncio.Task[object]"
+    peer: str
+    within_s: float
+    due_s: float
+    in_work: Callable[[], bool]
+    ended: bool = False
     shed: bool = False
+
+    def end(self) -> None:
+        """Has the task wait no longer."""
+        self.ended = True
+        self.task.cancel()
 
 
 def never() -> bool:
@@ -40,7 +62,9 @@ class Receiver:
     def __init__(self) -> None:
         self.memory_is_short = False
         self.delivered: dict[str, int] = {}
-        self._expected: dict[str, set[_Expected]] = {}
+        self._expected: set[_Expected] = set()
+        self._look_at_s = math.inf
+        self._looking: asyncio.TimerHandle | None = None
 
     async def receive(
         self, messages: AsyncIterator[bytes], peer: str, *, within_s: float, in_work: Callable[[], bool] = never
@@ -57,31 +81,26 @@ class Receiver:
             TimeoutError: It did not come in time.
             OverloadedError: Memory is short.
         """
-        loop = asyncio.get_running_loop()
-        expected = _Expected()
-
-        def look() -> None:
-            if in_work():
-                expected.timer = loop.call_later(within_s, look)
-            elif expected.limit is not None:
-                expected.limit.reschedule(loop.time())
-
-        expected.timer = loop.call_later(within_s, look)
-        others = self._expected.setdefault(peer, set())
-        others.add(expected)
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("messages are received in tasks")
+        loop = task.get_loop()
+        expected = _Expected(task, peer, within_s, loop.time() + within_s, in_work)
+        cancelling = task.cancelling()
+        self._expected.add(expected)
+        if expected.due_s < self._look_at_s:
+            self._look_then(loop, expected.due_s)
         try:
-            async with asyncio.timeout(None) as expected.limit:
-                data = await anext(messages, None)
-        except TimeoutError:
+            data = await anext(messages, None)
+        except asyncio.CancelledError:
+            # As `asyncio.timeout` does it, without a timer for each message: nearly all are there at once.
+            if not expected.ended or task.uncancel() > cancelling:
+                raise
             if expected.shed:
                 raise _memory_is_short() from None
-            raise
+            raise TimeoutError from None
         finally:
-            if expected.timer is not None:
-                expected.timer.cancel()
-            others.discard(expected)
-            if not others:
-                self._expected.pop(peer, None)
+            self._expected.discard(expected)
         if data is not None:
             self._take(peer, len(data))
         return data
@@ -96,14 +115,32 @@ class Receiver:
 
     def shed(self, peer: str) -> int:
         """Ends the calls of a connection that wait for a message; returns how many."""
-        loop = asyncio.get_running_loop()
-        count = 0
-        for expected in self._expected.get(peer, ()):
-            if expected.limit is not None and not expected.shed:
-                expected.shed = True
-                expected.limit.reschedule(loop.time())
-                count += 1
-        return count
+        found = [each for each in self._expected if each.peer == peer and not each.ended]
+        for each in found:
+            each.shed = True
+            each.end()
+        return len(found)
+
+    def _look_then(self, loop: asyncio.AbstractEventLoop, at_s: float) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._look_at_s = at_s
+        self._looking = loop.call_at(at_s, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends those that have waited too long; one look does for all that begin to wait before the next is due."""
+        self._looking, self._look_at_s = None, math.inf
+        now_s = loop.time() + _CLOCK_S
+        for each in self._expected:
+            if each.ended or each.due_s > now_s:
+                continue
+            if each.in_work():
+                each.due_s = now_s + each.within_s
+            else:
+                each.end()
+        waiting = [each.due_s for each in self._expected if not each.ended]
+        if waiting:
+            self._look_then(loop, min(waiting))
 
 
 def _memory_is_short() -> OverloadedError:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
 
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
@@ -97,6 +98,33 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
     counts = Counts()
     _count(data, 0, len(data), _Run(counted_in(descriptor), limits, counts, path))
     return counts
+
+
+def counts_in(message: Message) -> Counts:
+    """What a message holds that has been parsed already: a small one, which cannot hold much."""
+    counts = Counts()
+    _count_parsed(message, counts)
+    return counts
+
+
+def _count_parsed(message: Message, counts: Counts) -> None:
+    items, metrics, inner = _names_in(message.DESCRIPTOR)
+    for name in items:
+        counts.items += len(getattr(message, name))
+    for name in metrics:
+        counts.metrics += len(getattr(message, name))
+    for name in inner:
+        if message.HasField(name):
+            _count_parsed(getattr(message, name), counts)
+
+
+@cache
+def _names_in(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Names of a message's lists of items or entries, of metrics, and of messages that have such."""
+    counted, names = counted_in(descriptor), descriptor.fields_by_number
+    limits = {names[number].name: limit for number, limit in counted.limits.items()}
+    metrics = tuple(name for name, limit in limits.items() if limit == _LIMIT_OF["metrics"])
+    return tuple(set(limits) - set(metrics)), metrics, tuple(names[number].name for number in counted.inner)
 
 
 @dataclass(slots=True)

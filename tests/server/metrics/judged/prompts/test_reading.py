@@ -195,3 +195,25 @@ def test_no_message_grows_with_the_file(old: str, new: str) -> None:
     with pytest.raises(PromptError) as caught:
         read_prompt(LAVE.replace(old, new).encode())
     assert 10 < len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 33, "a = " + "{a = " * 33, "# [[\nb = '['\na = " + "[\n[{a=[" * 9])
+def test_deep_nesting_is_refused_before_it_is_parsed(text: str) -> None:
+    with pytest.raises(PromptError, match=r"nested too deeply in line \d+: 32 arrays and tables at most"):
+        read_prompt(text.encode())
+
+
+@pytest.mark.parametrize(
+    "string",
+    ['"' + "[" * 99 + '"', "'" + "{" * 99 + "'", '"""a"" \\""" [[' + "[" * 99 + '"""', "'''''" + "[" * 99 + "'''"],
+)
+def test_brackets_in_strings_and_comments_nest_nothing(string: str) -> None:
+    read_prompt(
+        f"{LAVE.rstrip()}\n# {'[' * 99}".replace("version = 1", f"version = 1\ndescription = {string}", 1).encode()
+    )
+
+
+@given(st.text(st.sampled_from("[]{}=,a1.\"'\\# \n"), max_size=3000))
+def test_whatever_the_brackets_the_parser_keeps_far_from_the_end_of_the_stack(text: str) -> None:
+    with pytest.raises(PromptError):
+        read_prompt(text.encode())

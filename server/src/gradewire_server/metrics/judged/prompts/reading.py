@@ -21,6 +21,13 @@ from gradewire_server.metrics.text.word_split import MAX_WORDS
 _FORMAT: Final = 1
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _MAX_REFERENCES: Final = 1000
+_MAX_DEPTH: Final = 32
+"""Arrays and tables within each other. The parser calls itself for each; at the limit of Python's stack every finalizer
+that happens to run there would fail too."""
+_NESTING: Final = re.compile(
+    r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*|[\[\]{}]''', re.DOTALL
+)
+"""Strings and comments, whose brackets do not count, and brackets. Nothing is gone over twice, closed or not."""
 _MAX_PARSER_CHARACTERS: Final = 160
 """Of what the TOML parser says, which may hold a key."""
 
@@ -72,10 +79,14 @@ def _parse(data: bytes) -> dict[str, Any]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.count(".") > MAX_DOTS_IN_LINE:
             raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}; break the line")
+    depth = 0
+    for bracket in _NESTING.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
+        if depth > _MAX_DEPTH:
+            at = text.count("\n", 0, bracket.start()) + 1
+            raise PromptError("", f"is nested too deeply in line {at}: {_MAX_DEPTH} arrays and tables at most")
     try:
         return tomllib.loads(text)
-    except RecursionError:
-        raise PromptError("", "is nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, and what int() says of a number with thousands of digits
         raise PromptError("", f"is no TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
 

@@ -13,15 +13,16 @@ from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item
-from gradewire_server.requests.errors import DeadlineExceededError
-from gradewire_server.requests.item_scoring import ItemScoring
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.plan import MetricPlan
-from gradewire_server.requests.replies import ItemReplies
-from gradewire_server.requests.reply_size import ReplySize
 from gradewire_server.requests.sets.named import find_set
+from gradewire_server.requests.unary.item_scoring import ItemScoring
+from gradewire_server.requests.unary.replies import ItemReplies
+from gradewire_server.requests.unary.reply_size import ReplySize
 from gradewire_server.requests.yield_budget import YieldBudget
 
 _log = logging.getLogger(__name__)
+_PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
 _LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
 _LEAST_MARGIN_S: Final = 0.05
@@ -68,7 +69,7 @@ class ScoreHandler:
             size.check_room_for(requests)
             work = work_of(caller, plans, size_bytes, len(request.items))
             left_s = ends_s - time.monotonic()
-            interactive = context.admission.is_interactive(work)
+            interactive = _is_urgent(request) and context.admission.is_interactive(work)
             with context.admission.interactive(work, left_s) if interactive else context.admission.large(work, left_s):
                 replies = await self._read_items(request, reply, plans, size, size_bytes)
                 size.check()
@@ -139,6 +140,13 @@ class ScoreHandler:
         self._cancelled.discard(scoring)
         if not scoring.cancelled() and (error := scoring.exception()) is not None:
             _log.error("scoring failed after its deadline", exc_info=error)
+
+
+def _is_urgent(request: scoring_pb2.ScoreRequest) -> bool:
+    """Whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
+    if request.priority not in _PRIORITIES:
+        raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")
+    return request.priority != scoring_pb2.PRIORITY_BULK
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:

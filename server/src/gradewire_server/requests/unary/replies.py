@@ -9,7 +9,7 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status
 from gradewire_server.requests.convert import fill_result, reply_id
 from gradewire_server.requests.counters import CountResult
-from gradewire_server.requests.reply_size import ReplySize
+from gradewire_server.requests.unary.reply_size import ReplySize
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer

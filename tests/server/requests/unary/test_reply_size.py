@@ -13,7 +13,7 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult, Status, VqaParts
 from gradewire_server.requests.convert import fill_result
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.requests.reply_size import ReplySize
+from gradewire_server.requests.unary.reply_size import ReplySize
 from gradewire_server.settings.limits import Limits
 
 BROKEN = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(sentence_weight=2))

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 _log = logging.getLogger(__name__)
 
-SLOTS: Final = 8
+SLOTS: Final = 4
 """Calls of one method that are taken in side by side."""
 _SLOT_MARK: Final = "#"
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import grpc
 import pytest
+from tests.support.figures import TakeFigure
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_proto.v1 import (
@@ -147,14 +148,13 @@ def memory_mib(server: ServerProcess, field: str) -> int:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_small_request_takes_little_memory(server: ServerProcess, name: str) -> None:
+def test_a_small_request_takes_little_memory(server: ServerProcess, name: str, figure: TakeFigure) -> None:
     send, code, statuses = ATTACKS[name]
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # sets the peak back to what is held now
     before = memory_mib(server, "VmRSS")
     reply = send(server.port)
     grown = memory_mib(server, "VmHWM") - before
-    print(f"small requests: {name}: {grown} MiB; {reply}")  # noqa: T201 - the figure
-    assert grown < _MAX_MIB
+    assert figure(f"{name}, growth", grown, "MiB", bound=f"< {_MAX_MIB}").holds, reply
     assert (reply.code, reply.statuses) == (code, statuses)
     assert reply.longest <= 1_000
     assert reply.size_bytes <= 32 << 20

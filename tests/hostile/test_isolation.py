@@ -1,11 +1,10 @@
 """Isolation: twelve attempts of tenant B against tenant A, over a real socket, with the default encoder.
 
-Each asserts that nothing of A is seen or changed. Each prints its name, so that `-s` shows the matrix.
+Each asserts that nothing of A is seen or changed.
 """
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -125,12 +124,6 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> ScriptedJudges:
 async def house(tmp_path: Path, minilm: Path, judges: ScriptedJudges) -> AsyncIterator[House]:
     async with house_of(tmp_path, judges, model_repository=minilm) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def _figure(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    sys.stdout.write(f"isolation: {request.node.name}\n")
 
 
 def entries(*texts: str, synthetic: bool = False) -> list[references_pb2.ReferenceEntry]:

@@ -9,7 +9,7 @@ import pytest
 from grpc import aio
 from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types, and no public name
 
-from gradewire_server.rpc import accepting
+from gradewire_server.rpc.connections import accepting
 
 _METHOD = "/test.Service/Echo"
 

@@ -1,0 +1,102 @@
+"""A figure in one form, whoever measured it: one line for people, and one line of JSON for the page of promises."""
+
+import dataclasses
+import json
+import os
+import platform
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+_BOUND: Final = re.compile(r"(<=|<|>=|>|==) (-?\d+(?:\.\d+)?)")
+
+
+def machine() -> str:
+    """This machine in two words: its cores, and the widest vectors that they compute with."""
+    cpu = Path("/proc/cpuinfo")
+    flags = set(cpu.read_text().split()) if cpu.exists() else set()
+    vectors = next((name for name in ("avx512f", "avx2", "asimd") if name in flags), platform.machine())
+    return f"{os.cpu_count()} cores, {vectors.removesuffix('f').upper()}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was measured of a promise.
+
+    Attributes:
+        promise: Of docs/operate/promises.md, such as overload.
+        name: What was measured, such as "refused without a hint, 2x".
+        value: How much.
+        unit: Of value; empty for counts of what `name` says.
+        bound: What was promised, as `<= 50`; empty where the figure only informs.
+        source: What measured it: a test's id, or a command.
+        load: Of the machine in the last minute, when the figure was taken.
+        date: When, YYYY-MM-DD.
+        machine: Where.
+    """
+
+    promise: str
+    name: str
+    value: float
+    unit: str
+    bound: str
+    source: str
+    load: float = field(default_factory=lambda: round(os.getloadavg()[0], 1))
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    machine: str = field(default_factory=machine)
+
+    def __post_init__(self) -> None:
+        if self.bound and not _BOUND.fullmatch(self.bound):
+            raise ValueError(f"bound {self.bound!r}: write it as '<= 50' (<, <=, ==, >=, >), or leave it empty")
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value keeps to its bound; true where there is none."""
+        found = _BOUND.fullmatch(self.bound)
+        if found is None:
+            return True
+        limit = float(found[2])
+        return {
+            "<": self.value < limit,
+            "<=": self.value <= limit,
+            "==": self.value == limit,
+            ">=": self.value >= limit,
+            ">": self.value > limit,
+        }[found[1]]
+
+    @property
+    def measured(self) -> str:
+        """Value and unit."""
+        value = (
+            f"{self.value:.0f}" if float(self.value).is_integer() or abs(self.value) >= 1000 else f"{self.value:.3g}"
+        )
+        return f"{value} {self.unit}".rstrip()
+
+    def line(self) -> str:
+        """For people: promise, figure, value with unit, bound."""
+        bound = f" (promised: {self.bound})" if self.bound else ""
+        return f"{self.promise}: {self.name}: {self.measured}{bound}{'' if self.holds else ': MISSED'}"
+
+
+def append(path: Path, figures: Iterable[Figure]) -> None:
+    """Adds figures to a file of JSON lines, and makes the file where there is none."""
+    with path.open("a", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in figures)
+
+
+def show(figures: Iterable[Figure], path: Path | None) -> None:
+    """Prints a line for each, and adds them to a file where one is given."""
+    figures = list(figures)
+    for each in figures:
+        print(each.line(), flush=True)
+    if path is not None:
+        append(path, figures)
+
+
+def read(path: Path) -> Sequence[Figure]:
+    """The figures of a file; of those of one promise and name the last."""
+    figures = [Figure(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    return list({(each.promise, each.name): each for each in figures}.values())

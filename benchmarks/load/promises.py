@@ -1,0 +1,60 @@
+"""Writes what was measured of each promise into docs/operate/promises.md.
+
+Reads the JSON lines that `make test-hostile` leaves. Of a figure that was taken several times the last one stands; one
+without a bound only informs, and is left out.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.common.document import write_block
+from benchmarks.common.figures import Figure, read
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/operate/promises.md"
+BLOCK: Final = "figures"
+_HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Markdown: when and where, then a row for each figure that has a bound, promise by promise as in the file."""
+    figures = [each for each in figures if each.bound]
+    if not figures:
+        raise ValueError("there are no figures: run `make test-hostile`")
+    order = list(dict.fromkeys(each.promise for each in figures))
+    rows = [
+        (
+            each.promise,
+            each.name.replace("|", "\\|"),
+            each.measured if each.holds else f"**{each.measured}**",
+            each.bound,
+            f"{each.load:g}",
+            f"`{each.source}`",
+        )
+        for each in sorted(figures, key=lambda figure: order.index(figure.promise))
+    ]
+    dates = sorted({each.date for each in figures})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    missed = sum(not each.holds for each in figures)
+    said = f"Measured {when} on {', '.join(sorted({each.machine for each in figures}))}."
+    said += (
+        f" **{missed}** of {len(figures)} figures miss what is promised."
+        if missed
+        else " All keep to what is promised."
+    )
+    lines = [f"| {' | '.join(row)} |" for row in (_HEADS, ("---",) * len(_HEADS), *rows)]
+    return "\n".join((said, "", *lines))
+
+
+def main() -> None:
+    """Reads the figures and writes the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figures", type=Path, help="JSON lines")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    options = parser.parse_args()
+    write_block(options.page, BLOCK, table(read(options.figures)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Score: one request with all items, one reply with all results."""
