@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_server.rpc.connections.address_filter import AddressFilter
 from gradewire_server.rpc.connections.channelz import ServerConnections, peer_of
-from gradewire_server.rpc.connections.reset_guard import ResetGuard
+from gradewire_server.rpc.connections.reset_guard import ResetGuard, pause_after
 from gradewire_server.rpc.telemetry import RpcTelemetry
 
 _RESETTER, _OTHER = ("10.0.0.1", 1), ("10.0.0.2", 2)
@@ -140,6 +140,11 @@ def test_at_the_end_nobody_is_kept_out(guarded: Guarded) -> None:
     guarded.look({_RESETTER: 500})
     guarded.guard.stop()
     assert guarded.addresses.told == [set(), {"10.0.0.1"}, set()]
+
+
+@pytest.mark.parametrize(("cost_s", "pause_s"), [(0.0, 0.1), (0.0001, 0.1), (0.005, 0.5), (0.05, 1.0)])
+def test_looking_takes_a_hundredth_of_a_core_at_most(cost_s: float, pause_s: float) -> None:
+    assert pause_after(cost_s) == pytest.approx(pause_s)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ MAX_STREAMS: Final = 128
 OPTIONS: Final = (("grpc.max_concurrent_streams", MAX_STREAMS), ("grpc.enable_channelz", 1))
 """What the guard needs of the server."""
 _LOOK_EVERY_S: Final = 0.1
+_LOOK_SELDOM_EVERY_S: Final = 1.0
+_LOOK_SHARE: Final = 0.01
+"""Of one core that looking may take: gRPC goes through all connections for it."""
 _LOOK_CLOSELY_EVERY_S: Final = 0.025
 """While many calls end without having been answered."""
 _BURST_S: Final = 0.25
@@ -189,11 +192,18 @@ class ResetGuard:
     def _watch(self) -> None:
         every_s = _LOOK_EVERY_S
         while not self._ended.wait(every_s):
+            began_s = time.thread_time()
             try:
-                every_s = _LOOK_CLOSELY_EVERY_S if self.look() else _LOOK_EVERY_S
+                closely = self.look()
+                every_s = _LOOK_CLOSELY_EVERY_S if closely else pause_after(time.thread_time() - began_s)
             except Exception:  # noqa: BLE001 - whatever it is: scoring goes on without this thread
                 _log.exception("resets are not watched any more")
                 return
+
+
+def pause_after(cost_s: float) -> float:
+    """Seconds to the next look, after one that took `cost_s` of a core."""
+    return min(_LOOK_SELDOM_EVERY_S, max(_LOOK_EVERY_S, cost_s / _LOOK_SHARE))
 
 
 @dataclass(frozen=True, slots=True)
