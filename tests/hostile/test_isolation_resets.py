@@ -62,6 +62,36 @@ def test_resets_of_one_connection_cancel_nobody_else(tmp_path: Path, figure: Tak
 
 
 @pytest.mark.hostile
+def test_calls_that_grpc_refuses_by_itself_are_bounded_too(tmp_path: Path, figure: TakeFigure) -> None:
+    """One connection at full speed: of what it sends gRPC makes so few calls that none of its own figures shows it."""
+    with (
+        ServerProcess(tmp_path) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel,
+        Http2Peer(server.port, source="127.0.0.2") as peer,
+    ):
+        stub = scoring_pb2_grpc.ScoringStub(channel)
+        before = score(stub)
+
+        def reset() -> None:
+            while peer.open:
+                peer.open_and_reset("/gradewire.v1.Scoring/Score", 64)
+
+        resetting = threading.Thread(target=reset)
+        resetting.start()
+        scored = 0
+        while resetting.is_alive() and scored < 2000:  # any code but OK raises
+            assert score(stub) == pytest.approx(before, abs=2e-4)
+            scored += 1
+        assert not peer.open
+        resetting.join()
+        told = [line for line in server.log() if line["event"].startswith("127.0.0.2 opened calls and reset them")]
+        assert len(told) == 1
+        assert figure(
+            "refused calls of one connection", server.samples()["gradewire_reset_calls_total"], bound=">= 1000"
+        ).holds
+
+
+@pytest.mark.hostile
 def test_a_host_that_resets_on_many_connections_is_kept_out(tmp_path: Path, figure: TakeFigure) -> None:
     with (
         ServerProcess(tmp_path) as server,

@@ -54,10 +54,12 @@ class Guarded:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.connections, self.addresses, self.now_s = Connections(), Addresses(), 0.0
+        self.refused: dict[tuple[str, int], int] = {}
         self.guard = ResetGuard(
             RpcTelemetry(self.registry).resets,
             self.connections,
             self.addresses,
+            refused=lambda _: self.refused,
             max_per_s=100,
             clock=lambda: self.now_s,
         )
@@ -105,6 +107,14 @@ def test_the_connection_that_resets_is_closed_and_no_other(guarded: Guarded, cap
     assert guarded.counted("connections_closed") == 3
     assert guarded.counted("hosts_kept_out") == 1
     assert [record.getMessage().partition(" ")[0] for record in caplog.records] == ["10.0.0.1"]
+
+
+def test_calls_that_grpc_refused_count_like_those_that_were_reset(guarded: Guarded) -> None:
+    guarded.refused = {_RESETTER: 60_000}
+    guarded.look({_OTHER: 5})
+    assert guarded.connections.closed == [{_RESETTER}]
+    assert guarded.addresses.told[-1] == {"10.0.0.1"}
+    assert guarded.counted("calls") == 60_000
 
 
 def test_of_one_host_only_those_are_closed_that_take_part(guarded: Guarded) -> None:

@@ -9,7 +9,7 @@ import termios
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types; grpcio-channelz does it too
 
@@ -19,6 +19,20 @@ Resets: TypeAlias = Mapping[tuple[str, int], int]
 """Calls that were reset since the connection began, by host and port of the peer."""
 _MUCH_UNREAD_BYTES: Final = 32 * 1024
 """gRPC reads what comes as soon as it can, so who is not attacking has seldom so much waiting."""
+
+
+class StreamCounts(NamedTuple):
+    """What one connection had since it began.
+
+    Attributes:
+        started: Calls, without those that gRPC refused by itself.
+        failed: Of these, those that were reset.
+        messages_sent: Replies.
+    """
+
+    started: int
+    failed: int
+    messages_sent: int
 
 
 class ServerConnections:
@@ -36,14 +50,23 @@ class ServerConnections:
         return sum(int(each.get("callsStarted", 0)) - int(each.get("callsSucceeded", 0)) for each in figures)
 
     def resets(self) -> Resets:
-        """Resets by peer; takes about 0.2 ms for each connection."""
-        found: dict[tuple[str, int], int] = {}
+        """Resets by peer; takes as long as `streams`."""
+        return {peer: counts.failed for peer, counts in self.streams().items()}
+
+    def streams(self) -> Mapping[tuple[str, int], StreamCounts]:
+        """Calls and replies by peer; takes about 0.2 ms for each connection."""
+        found: dict[tuple[str, int], StreamCounts] = {}
         for server in _servers():
-            for name, data in _sockets(int(server["ref"]["serverId"])):
-                local = data.get("local", {}).get("tcpipAddress", {}).get("port")
+            for name, socket_ in _sockets(int(server["ref"]["serverId"])):
+                local = socket_.get("local", {}).get("tcpipAddress", {}).get("port")
                 peer = peer_of(name)
                 if peer is not None and local == self._port:
-                    found[peer] = int(data.get("data", {}).get("streamsFailed", 0))
+                    data = socket_.get("data", {})
+                    found[peer] = StreamCounts(
+                        int(data.get("streamsStarted", 0)),
+                        int(data.get("streamsFailed", 0)),
+                        int(data.get("messagesSent", 0)),
+                    )
         return found
 
     def close(self, peers: Collection[tuple[str, int]], *, unread_of: str = "") -> int:

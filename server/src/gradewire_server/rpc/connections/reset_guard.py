@@ -8,14 +8,14 @@ once, twenty connections would come again as fast as they are closed.
 
 The figures of all connections take time (0.2 ms each), so they are read only while many calls end without having been
 answered, which one figure of the server tells. It is gRPC's and not ours: of half a million calls that were reset in
-6 s, our code saw 600.
+6 s, our code saw 600. What gRPC refuses before it becomes a call, `refused_calls` finds.
 """
 
 import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from prometheus_client import Counter
 
 from gradewire_server.rpc.connections.address_filter import AddressFilter
 from gradewire_server.rpc.connections.channelz import Resets, ServerConnections
+from gradewire_server.rpc.connections.refused_calls import Peer
 
 _log = logging.getLogger(__name__)
 
@@ -68,22 +69,25 @@ class ResetGuard:
         telemetry: Where it counts.
         connections: Of the server.
         addresses: Keeps hosts out.
+        refused: Calls that gRPC refused by itself lately, by connection, given monotonic seconds.
         max_per_s: Of all connections of one host together.
         clock: Monotonic seconds.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - whom it asks and what it may do, three of it by name
         self,
         telemetry: ResetTelemetry,
         connections: ServerConnections,
         addresses: AddressFilter,
         *,
+        refused: Callable[[float], Mapping[Peer, int]],
         max_per_s: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._telemetry = telemetry
         self._connections = connections
         self._addresses = addresses
+        self._refused = refused
         self._max_per_s = max_per_s
         self._clock = clock
         self._known: Resets = {}
@@ -118,17 +122,10 @@ class ResetGuard:
         # What a second allows flows out of these as time goes by; what is above the burst is too much.
         self._unanswered_now = max(0.0, self._unanswered_now + new - allowed)
         self._resets_now = {host: now - allowed for host, now in self._resets_now.items() if now > allowed}
-        if self._unanswered_now + allowed <= self._max_per_s * _BURST_S:
-            self._known = {}
-            return False
-        before, self._known = self._known, self._connections.resets()
-        # A connection that was not there at the last look has reset all its calls since; at the first look nobody
-        # knows when, and the next one tells.
-        resets: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
-        for peer, count in self._known.items():
-            since = count - before.get(peer, 0 if before else count)
-            if since > 0:
-                resets[peer[0]][peer] = since
+        many = self._unanswered_now + allowed > self._max_per_s * _BURST_S
+        resets = self._resets_by_host(many=many)
+        for peer, count in self._refused(now_s).items():
+            resets[peer[0]][peer] = resets[peer[0]].get(peer, 0) + count
         for host, of_host in resets.items():
             total = sum(of_host.values())
             self._telemetry.calls.inc(total)
@@ -145,7 +142,19 @@ class ResetGuard:
                 self._telemetry.connections.inc(closed)
                 self._keep_out(host, now_s)
                 self._say(host, round(self._resets_now[host]), closed, now_s)
-        return True
+        return many
+
+    def _resets_by_host(self, *, many: bool) -> defaultdict[str, dict[Peer, int]]:
+        """Resets of each connection since the last look; none where there are not many, for to ask takes time."""
+        resets: defaultdict[str, dict[Peer, int]] = defaultdict(dict)
+        before, self._known = self._known, self._connections.resets() if many else {}
+        # A connection that was not there at the last look has reset all its calls since; at the first look nobody
+        # knows when, and the next one tells.
+        for peer, count in self._known.items():
+            since = count - before.get(peer, 0 if before else count)
+            if since > 0:
+                resets[peer[0]][peer] = since
+        return resets
 
     def _keep_out(self, host: str, now_s: float) -> None:
         if self._is_kept_out(host, now_s):

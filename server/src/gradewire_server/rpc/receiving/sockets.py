@@ -1,4 +1,4 @@
-"""What the system knows of this process's connections: how much each has received.
+"""What the system knows of this process's connections: how much each has received and sent.
 
 The C library is called without giving up the interpreter's lock: a thread that gave it up a thousand times would wait
 for the event loop as often, just when that is busiest.
@@ -11,9 +11,9 @@ import struct
 import sys
 from typing import Final, NamedTuple
 
-_BYTES_RECEIVED: Final = struct.Struct("<Q")
-_BYTES_RECEIVED_AT: Final = 128
-"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+_BYTES: Final = struct.Struct("=QQ")
+_BYTES_AT: Final = 120
+"""Place of `tcpi_bytes_acked` in Linux's `struct tcp_info`; behind it stands `tcpi_bytes_received`."""
 _TCP_INFO_BYTES: Final = 256
 _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
@@ -28,10 +28,12 @@ class Received(NamedTuple):
     Attributes:
         descriptor: Its number in this process.
         size_bytes: What has come in.
+        sent_bytes: What has gone out, as far as the peer's system has it.
     """
 
     descriptor: int
     size_bytes: int
+    sent_bytes: int
 
 
 class Sockets:
@@ -60,11 +62,11 @@ class Sockets:
             self._size.value = _TCP_INFO_BYTES
             if libc.getsockopt(descriptor, socket.IPPROTO_TCP, socket.TCP_INFO, self._info, size):
                 continue  # no connection
-            count = _BYTES_RECEIVED.unpack_from(self._info, _BYTES_RECEIVED_AT)[0]
+            sent, count = _BYTES.unpack_from(self._info, _BYTES_AT)
             if count >= least_bytes and self._port_of(descriptor, libc) == self._port:
                 peer = self._peer_of(descriptor, libc)
                 if peer:
-                    found[peer] = Received(descriptor, count)
+                    found[peer] = Received(descriptor, count, sent)
         return found
 
     def cut(self, descriptor: int) -> None:
