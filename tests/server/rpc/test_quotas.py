@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_proto.conventions.metadata import token_of
@@ -61,6 +62,10 @@ def refusals(wire: Wire, tenant: str) -> float | None:
     return wire.registry.get_sample_value("gradewire_quota_refusals_total", {"tenant": tenant})
 
 
+def text_tokens(wire: Wire, tenant: str) -> float:
+    return wire.registry.get_sample_value("gradewire_tenant_text_tokens_total", {"tenant": tenant}) or 0.0
+
+
 async def test_a_refused_call_is_counted_and_every_call_is_logged_by_tenant(authentication: Authentication) -> None:
     async with wire_server(authentication=authentication) as wire:
         codes = [
@@ -70,6 +75,15 @@ async def test_a_refused_call_is_counted_and_every_call_is_logged_by_tenant(auth
         assert codes == ["OK", "RESOURCE_EXHAUSTED", "OK", "OK"]
         assert refusals(wire, "poor") == 1
         assert refusals(wire, "rich") is None
+        tokens = -(-request_of(1000).ByteSize() // 4)
+        for tenant, ended in (("poor", {"OK": 1, "RESOURCE_EXHAUSTED": 1}), ("rich", {"OK": 1})):
+            found = {
+                code: wire.registry.get_sample_value("gradewire_tenant_calls_total", {"tenant": tenant, "code": code})
+                for code in ended
+            }
+            assert found == ended
+            assert text_tokens(wire, tenant) == tokens, "what was refused is not counted"
+        assert 'tenant=""' not in generate_latest(wire.registry).decode(), "who has no tenant is not counted"
         tenants = [line.get("tenant") for line in await wire.log_lines()]
         assert tenants == ["poor", "poor", "rich", None]
 
@@ -86,8 +100,10 @@ async def test_streams_that_wait_for_a_quota_take_no_room_from_others(authentica
         admission = wire.handlers.context.admission
         assert 2000 < admission.slowed.taken < 2500
         assert admission.waiting_bytes.taken == 0
+        before = text_tokens(wire, "rich")
         rich = await stream(wire, "rich")
         assert [item.complete async for reply in rich for item in reply.items] == [True]
+        assert text_tokens(wire, "rich") - before > 250, "messages of streams are counted as they come"
         for each in slowed:
             each.cancel()
         await wire.calls.idle()

@@ -205,7 +205,7 @@ class Calls:
             if context.cancelled():  # whatever failed: nobody waits for it, and gRPC raises where it cannot be sent
                 raise asyncio.CancelledError from error
             if isinstance(error, QuotaExceededError):
-                self._telemetry.quota_refusals.labels(call.caller.tenant).inc()
+                self._telemetry.tenants.refused(call.caller)
             status = _failed(error, call)
             code = status.code.name
             # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
@@ -217,6 +217,7 @@ class Calls:
             duration_s = time.perf_counter() - started
             telemetry.in_flight.dec()
             telemetry.finished(code, duration_s)
+            self._telemetry.tenants.finished(call.caller, code)
             call.record.code, call.record.duration_s = code, duration_s
             self._request_log.add(call.record)
             self._in_flight -= 1

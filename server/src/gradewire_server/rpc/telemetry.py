@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission.admission import Admission
+from gradewire_server.rpc.access.telemetry import TenantTelemetry
 from gradewire_server.rpc.connections.reset_guard import ResetTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
@@ -27,6 +28,7 @@ class MethodTelemetry:
         self._request_bytes = telemetry.request_bytes.labels(method)
         self._reply_bytes = telemetry.reply_bytes.labels(method)
         self.items = telemetry.items.labels(method)
+        self.tenants = telemetry.tenants
 
     def finished(self, code: str, duration_s: float) -> None:
         """Counts a call that has ended with `code`."""
@@ -103,12 +105,7 @@ class RpcTelemetry:
             buckets=_SIZE_BUCKETS_BYTES,
         )
         self.items = Counter("gradewire_items", "Items and entries that have come in.", ("method",), registry=registry)
-        self.quota_refusals = Counter(
-            "gradewire_quota_refusals",
-            "Calls that were refused because their tenant's quota of text is used up.",
-            ("tenant",),
-            registry=registry,
-        )
+        self.tenants = TenantTelemetry(registry)
         self._results = Counter(
             "gradewire_results", "Results by metric and status.", ("metric", "status"), registry=registry
         )
