@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission.admission import Admission
-from gradewire_server.rpc.access.telemetry import TenantTelemetry
 from gradewire_server.rpc.connections.reset_guard import ResetTelemetry
+from gradewire_server.tenants.telemetry import TenantTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
