@@ -16,7 +16,7 @@ CASES: dict[str, dict[str, Any]] = {
             "names": ["all-MiniLM-L6-v2-fp16-cuda", "all-mpnet-base-v2-fp16-cuda"],
             "buildArguments": ["--instances", "2"],
         },
-        "tls": {"existingSecret": "tls", "clientCa": True},
+        "tls": {"existingSecret": "tls", "clientCa": True, "http": True},
         "auth": {"existingSecret": "tokens"},
         "networkPolicy": {"callers": [{"namespaceSelector": {}}], "monitoring": [{"podSelector": {}}]},
         "extraEnv": [{"name": "GRADEWIRE_NAMESPACE", "value": "x"}],
@@ -24,7 +24,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "external": {
         "triton": {"mode": "external", "url": "triton.example:8001", "tokenSecret": "proxy"},
-        "redis": {"mode": "external", "existingSecret": "redis"},
+        "redis": {"mode": "external", "existingSecret": "redis", "macSecret": "mac"},
         "models": {"mode": "claim", "existingClaim": "models"},
         "judge": {"existingClaim": "judges"},
         "autoscaling": {"metric": "cpu"},

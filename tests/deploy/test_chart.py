@@ -43,7 +43,7 @@ def test_the_server_takes_the_settings_that_it_writes(
     known = {f"GRADEWIRE_{name.upper()}" for name in Settings.load().given} | {"REDIS_PASSWORD"}
     for variable in pod["containers"][0]["env"]:
         assert variable["name"] in known
-        monkeypatch.setenv(variable["name"], variable.get("value", "redis://secret"))
+        monkeypatch.setenv(variable["name"], variable.get("value", "redis://secret-of-16-bytes"))
     settings = Settings.load(config=page)
     assert settings.backend == ("embedded" if name == "alone" else "triton")
     assert pod["terminationGracePeriodSeconds"] > settings.shutdown.drain_s + settings.shutdown.grace_s
@@ -55,7 +55,7 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm
         *("config", "host", "port", "http", "http_port", "tls_cert", "tls_key", "tls_client_ca", "auth_tokens"),
         *("redis_url", "model_repository", "default_model", "preload", "disk_directory"),
         *("backend", "triton_url", "triton_token", "judge_token"),
-        *("http_tls", "redis_mac_key"),  # its probes ask without TLS; a secret does not belong into a ConfigMap
+        *("http_tls", "redis_mac_key"),  # tls.http, which its probes follow; redis.macSecret
     }
     schema = chart.schema
     assert schema is not None
@@ -83,6 +83,7 @@ def test_a_wrong_value_is_refused_by_name(chart: helm_python.Chart, values: dict
     [
         ({"triton": {"mode": "external"}}, "triton.url"),
         ({"redis": {"mode": "external"}}, "redis.existingSecret"),
+        ({"tls": {"http": True}}, "tls.existingSecret"),
         ({"models": {"mode": "claim"}}, "models.existingClaim"),
         ({"triton": {"gpus": 1}}, r"triton\.gpus.*all-MiniLM-L6-v2 is for CPUs"),
         ({"models": {"names": ["a-fp16-cuda", "b"]}, "triton": {"gpus": 2}}, "b is for CPUs"),
@@ -198,6 +199,34 @@ def test_copies_and_their_threads_fit_the_cores_that_triton_asks_for(chart: helm
     assert builds(builder)
     threads = int(flags_of(builder)["threads"])
     assert CPU_INSTANCES * threads == int(pod["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def test_the_key_of_redis_macs_comes_from_a_secret(chart: helm_python.Chart) -> None:
+    def key_of(**redis: str) -> Any:
+        pod = of_kind(render(chart, {"redis": redis}), "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
+        given = {each["name"]: each for each in pod["containers"][0]["env"]}
+        return given.get("GRADEWIRE_REDIS_MAC_KEY", {}).get("valueFrom")
+
+    assert key_of() is None
+    assert key_of(macSecret="mac") == {"secretKeyRef": {"name": "mac", "key": "mac_key"}}
+    both = {"mode": "external", "existingSecret": "redis", "macSecret": "redis", "macKey": "mac"}
+    assert key_of(**both) == {"secretKeyRef": {"name": "redis", "key": "mac"}}
+    assert key_of(mode="none", macSecret="mac") is None
+
+
+def test_probes_and_prometheus_follow_the_http_side_to_tls(chart: helm_python.Chart) -> None:
+    def asked(values: dict[str, Any]) -> tuple[set[str], dict[str, Any], bool]:
+        manifests = render(chart, {"monitoring": {"serviceMonitor": True, "tlsConfig": {"serverName": "x"}}, **values})
+        pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]["containers"][0]
+        probes = [pod[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+        (endpoint,) = of_kind(manifests, "ServiceMonitor")["demo-gradewire-front"]["spec"]["endpoints"]
+        page = of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
+        return {probe.get("scheme", "HTTP") for probe in probes}, endpoint, "http_tls = true" in page
+
+    schemes, endpoint, told = asked({"tls": {"existingSecret": "tls", "http": True}})
+    assert (schemes, endpoint["scheme"], endpoint["tlsConfig"], told) == ({"HTTPS"}, "https", {"serverName": "x"}, True)
+    schemes, endpoint, told = asked({"tls": {"existingSecret": "tls"}})
+    assert (schemes, endpoint.keys() & {"scheme", "tlsConfig"}, told) == ({"HTTP"}, set(), False)
 
 
 def test_pods_take_new_settings(chart: helm_python.Chart) -> None:

@@ -1,5 +1,6 @@
 """One caller who opens calls and resets them cancels nobody else's, and the log says so once."""
 
+import contextlib
 import threading
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def test_resets_of_one_connection_cancel_nobody_else(tmp_path: Path, figure: Tak
 
         def reset() -> None:
             while not stop.is_set():
-                with Http2Peer(server.port) as peer:
+                with contextlib.suppress(OSError), Http2Peer(server.port, timeout_s=1) as peer:  # it is kept out
                     while peer.open and not stop.is_set():
                         peer.open_and_reset("/gradewire.v1.Scoring/Score", 640)
                     if not peer.open:
@@ -58,3 +59,68 @@ def test_resets_of_one_connection_cancel_nobody_else(tmp_path: Path, figure: Tak
         assert counts["gradewire_reset_connections_closed_total"] >= 1
         assert figure("calls that one caller reset", counts["gradewire_reset_calls_total"], bound=">= 50").holds
         figure("calls of others scored beside resets, of 20", len(scored), bound="== 20")
+
+
+@pytest.mark.hostile
+def test_calls_that_grpc_refuses_by_itself_are_bounded_too(tmp_path: Path, figure: TakeFigure) -> None:
+    """One connection at full speed: of what it sends gRPC makes so few calls that none of its own figures shows it."""
+    with (
+        ServerProcess(tmp_path) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel,
+        Http2Peer(server.port, source="127.0.0.2") as peer,
+    ):
+        stub = scoring_pb2_grpc.ScoringStub(channel)
+        before = score(stub)
+
+        def reset() -> None:
+            while peer.open:
+                peer.open_and_reset("/gradewire.v1.Scoring/Score", 64)
+
+        resetting = threading.Thread(target=reset)
+        resetting.start()
+        scored = 0
+        while resetting.is_alive() and scored < 2000:  # any code but OK raises
+            assert score(stub) == pytest.approx(before, abs=2e-4)
+            scored += 1
+        assert not peer.open
+        resetting.join()
+        told = [line for line in server.log() if line["event"].startswith("127.0.0.2 opened calls and reset them")]
+        assert len(told) == 1
+        assert figure(
+            "refused calls of one connection", server.samples()["gradewire_reset_calls_total"], bound=">= 1000"
+        ).holds
+
+
+@pytest.mark.hostile
+def test_a_host_that_resets_on_many_connections_is_kept_out(tmp_path: Path, figure: TakeFigure) -> None:
+    with (
+        ServerProcess(tmp_path) as server,
+        grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel,
+    ):
+        stub = scoring_pb2_grpc.ScoringStub(channel)
+        score(stub)
+        stop = threading.Event()
+
+        def reset() -> None:
+            while not stop.is_set():
+                with contextlib.suppress(OSError), Http2Peer(server.port, source="127.0.0.2", timeout_s=1) as peer:
+                    while peer.open and not stop.is_set():
+                        peer.open_and_reset("/gradewire.v1.Scoring/Score", 640)
+
+        resetting = [threading.Thread(target=reset) for _ in range(20)]
+        for each in resetting:
+            each.start()
+        scored = 0
+        try:
+            for number in range(200):
+                with contextlib.suppress(grpc.RpcError):  # CANCELLED by gRPC until it is kept out
+                    score(stub)
+                    scored += 1
+                if number == 100:
+                    assert server.samples()["gradewire_reset_hosts_kept_out_total"] >= 1
+        finally:
+            stop.set()
+            for each in resetting:
+                each.join()
+        assert figure("calls of others scored beside resets on 20 connections, of 200", scored, bound=">= 100").holds
+        assert score(stub)

@@ -25,12 +25,16 @@ from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
+from gradewire_server.rpc.connections.address_filter import AddressFilter
+from gradewire_server.rpc.connections.channelz import ServerConnections
 from gradewire_server.rpc.connections.descriptors import raise_descriptor_limit
-from gradewire_server.rpc.connections.resets import ResetGuard, ServerConnections
+from gradewire_server.rpc.connections.refused_calls import RefusedCalls
+from gradewire_server.rpc.connections.reset_guard import ResetGuard
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
 from gradewire_server.rpc.receiving.memory_guard import MemoryGuard, watch_lateness
+from gradewire_server.rpc.receiving.sockets import Sockets
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
@@ -168,16 +172,20 @@ async def serve(
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
-            arrivals=telemetry.arrivals,
             tls=settings.listen.tls,
             authentication=authentication if settings.listen.auth_health else None,
         )
         stack.push_async_callback(server.stop, None)
+        connections, most_resets = ServerConnections(port), settings.listen.max_resets_per_s
+        refused = RefusedCalls(
+            Sockets(port).received, calls.receiver.delivered, connections.streams, max_per_s=most_resets
+        )
         resets = ResetGuard(
-            telemetry.arrivals,
             telemetry.resets,
-            ServerConnections(port),
-            max_per_s=settings.listen.max_resets_per_s,
+            connections,
+            AddressFilter(port),
+            refused=refused.since_last_look,
+            max_per_s=most_resets,
         )
         resets.start()
         stack.push_async_callback(asyncio.to_thread, resets.stop)

@@ -14,6 +14,7 @@ from gradewire_server.requests.errors import (
     ModelReplacedError,
     NothingLoadedError,
     OverloadedError,
+    QuotaExceededError,
     RequestError,
     SetUnavailableError,
 )
@@ -32,6 +33,7 @@ CODES = {
     UnauthenticatedError("a token is needed"): ("UNAUTHENTICATED", False),
     PermissionDeniedError("needs judge"): ("PERMISSION_DENIED", False),
     OverloadedError("full", retry_after_s=1.5): ("RESOURCE_EXHAUSTED", True),
+    QuotaExceededError("used up", retry_after_s=1.5): ("RESOURCE_EXHAUSTED", True),
     NothingLoadedError("no model"): ("FAILED_PRECONDITION", False),
     DeadlineExceededError("late"): ("DEADLINE_EXCEEDED", False),
     NotServingError("loading"): ("UNAVAILABLE", True),

@@ -19,10 +19,15 @@ class Http2Peer:
 
     Args:
         port: Of gRPC on this machine, without TLS.
+        source: The address that it comes from.
+        timeout_s: To connect in.
+
+    Raises:
+        OSError: It cannot connect.
     """
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+    def __init__(self, port: int, *, source: str = "127.0.0.1", timeout_s: float = 5) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s, source_address=(source, 0))
         self._socket.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_SETTINGS, 1, 0, b""))
         self._next_stream = 1
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -108,7 +108,6 @@ async def wire_server(
             service_handlers(calls),
             lifecycle,
             max_message_bytes=limits.max_message_bytes,
-            arrivals=telemetry.arrivals,
             authentication=authentication if guard_health else None,
         )
         stack.push_async_callback(request_log.close)

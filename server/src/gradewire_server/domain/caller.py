@@ -31,6 +31,9 @@ class Quota(Protocol):
             0.0 where they are taken; else the seconds until they will be there, and nothing is taken.
         """
 
+    def take_in_turn(self, tokens: int) -> bool:
+        """Takes `tokens` where so many are left and nobody waits for them; returns whether it did."""
+
     async def wait(self, tokens: int) -> None:
         """Takes `tokens`, as soon as they are there; who came first gets them first. May be cancelled."""
 
@@ -45,6 +48,7 @@ class Caller:
         namespace: Whose sets, verdicts and cache entries it sees; empty: those of the server's own namespace.
         scopes: What it may do.
         quota: How much text it may send; None: as much as it likes.
+        tenant: Name of the token's tenant in the tokens file; empty: it has none.
     """
 
     key: str = ""
@@ -52,6 +56,7 @@ class Caller:
     namespace: str = ""
     scopes: frozenset[Scope] = ALL_SCOPES
     quota: Quota | None = None
+    tenant: str = ""
 
 
 LOCAL: Final = Caller()

@@ -3,6 +3,7 @@
 RequestError
  ├─ InvalidRequestError     the request itself is at fault; names the field and its index
  ├─ OverloadedError         too much in flight; says when to come back
+ │   └─ QuotaExceededError  the tenant has sent as much text as it may; says when it may again
  ├─ NothingLoadedError      nothing of what the request asks for is loaded; says what is
  ├─ DeadlineExceededError   the request did not finish in time
  ├─ ModelReplacedError      a stream's model was replaced under it; the rest can be sent again on another stream
@@ -43,6 +44,10 @@ class OverloadedError(RequestError):
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class QuotaExceededError(OverloadedError):
+    """The caller's tenant has sent as much text as it may for now."""
 
 
 class NothingLoadedError(RequestError):

@@ -58,8 +58,9 @@ class RpcCall:
         self.record.metrics = [spec.WhichOneof("metric") or "?" for spec in specs]
 
     def saw_request(self, size_bytes: int) -> None:
-        """Notes a message that came in."""
+        """Notes a message that came in and was let in."""
         self.telemetry.request_message(size_bytes)
+        self.telemetry.tenants.sent(self.caller, size_bytes)
         self.record.request_bytes += size_bytes
 
     def saw_reply(self, size_bytes: int) -> None:

@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, REQUEST_ID_KEY
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.errors import InvalidRequestError, RequestError
+from gradewire_server.requests.errors import InvalidRequestError, QuotaExceededError, RequestError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.access.scopes import charge, check_scope
 from gradewire_server.rpc.authentication import Authentication
@@ -191,21 +191,21 @@ class Calls:
         self._in_flight, self._last_arrival_s = self._in_flight + 1, started
         self._idle.clear()
         telemetry.in_flight.inc()
-        self._telemetry.arrivals.taken()
         code = "CANCELLED"
         try:
             call.caller = self._authentication.check(authorization, call.record.peer)
+            call.record.tenant = call.caller.tenant
             result = await body(call)
             code = "OK"
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
                 code = "DEADLINE_EXCEEDED"
-            self._telemetry.arrivals.cancelled()
             raise
         except Exception as error:  # the error table answers them all
             if context.cancelled():  # whatever failed: nobody waits for it, and gRPC raises where it cannot be sent
-                self._telemetry.arrivals.cancelled()
                 raise asyncio.CancelledError from error
+            if isinstance(error, QuotaExceededError):
+                self._telemetry.tenants.refused(call.caller)
             status = _failed(error, call)
             code = status.code.name
             # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
@@ -217,6 +217,7 @@ class Calls:
             duration_s = time.perf_counter() - started
             telemetry.in_flight.dec()
             telemetry.finished(code, duration_s)
+            self._telemetry.tenants.finished(call.caller, code)
             call.record.code, call.record.duration_s = code, duration_s
             self._request_log.add(call.record)
             self._in_flight -= 1

@@ -21,6 +21,7 @@ from gradewire_server.requests.errors import (
     ModelReplacedError,
     NothingLoadedError,
     OverloadedError,
+    QuotaExceededError,
     RequestError,
     SetUnavailableError,
 )
@@ -61,6 +62,7 @@ ERROR_TABLE: Final[Mapping[type[RequestError], ErrorRow]] = MappingProxyType(
         UnauthenticatedError: ErrorRow(grpc.StatusCode.UNAUTHENTICATED, retry_helps=False),
         PermissionDeniedError: ErrorRow(grpc.StatusCode.PERMISSION_DENIED, retry_helps=False),
         OverloadedError: ErrorRow(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_helps=True),
+        QuotaExceededError: ErrorRow(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_helps=True),
         NothingLoadedError: ErrorRow(grpc.StatusCode.FAILED_PRECONDITION, retry_helps=False),
         DeadlineExceededError: ErrorRow(grpc.StatusCode.DEADLINE_EXCEEDED, retry_helps=False),
         NotServingError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),

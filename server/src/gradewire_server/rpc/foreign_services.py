@@ -13,7 +13,6 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from gradewire_server.rpc.connections.resets import Arrivals
 from gradewire_server.rpc.health import HealthService
 from gradewire_server.rpc.messages import GrpcContext
 
@@ -22,15 +21,12 @@ _log = logging.getLogger(__name__)
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
-def foreign_handlers(
-    health: HealthService, services: tuple[str, ...], arrivals: Arrivals
-) -> list[grpc.GenericRpcHandler]:
+def foreign_handlers(health: HealthService, services: tuple[str, ...]) -> list[grpc.GenericRpcHandler]:
     """Handlers of health and reflection.
 
     Args:
         health: What health says.
         services: Names that reflection shows.
-        arrivals: Told of each call that has its first message.
     """
     taken: Any = _Registered()  # stands for a server as far as generated code asks it
     health_pb2_grpc.add_HealthServicer_to_server(health, taken)
@@ -39,7 +35,7 @@ def foreign_handlers(
     return [
         grpc.method_handlers_generic_handler(
             service,
-            {name: _Guarded(f"{service}/{name}", each, arrivals).as_handler() for name, each in methods.items()},
+            {name: _Guarded(f"{service}/{name}", each).as_handler() for name, each in methods.items()},
         )
         for service, methods in taken.services.items()
     ]
@@ -64,13 +60,11 @@ class _Guarded:
     Args:
         method: ``grpc.health.v1.Health/Check``.
         handler: What generated code has made for it.
-        arrivals: See `foreign_handlers`.
     """
 
-    def __init__(self, method: str, handler: Any, arrivals: Arrivals) -> None:
+    def __init__(self, method: str, handler: Any) -> None:
         self._method = method
         self._handler = handler
-        self._arrivals = arrivals
 
     def as_handler(self) -> Handler:
         """As gRPC wants it."""
@@ -82,16 +76,12 @@ class _Guarded:
         return grpc.unary_unary_rpc_method_handler(self._unary, response_serializer=serialize)
 
     async def _unary(self, data: bytes, context: GrpcContext) -> Any:
-        self._arrivals.taken()
         return await self._handler.unary_unary(await self._parsed(data, context), context)
 
     async def _server_stream(self, data: bytes, context: GrpcContext) -> None:
-        self._arrivals.taken()
         await self._handler.unary_stream(await self._parsed(data, context), context)
 
     async def _bidirectional(self, messages: AsyncIterator[bytes], context: GrpcContext) -> AsyncGenerator[Any]:
-        self._arrivals.taken()
-
         async def requests() -> AsyncGenerator[Any]:
             async for data in messages:
                 yield await self._parsed(data, context)

@@ -133,10 +133,10 @@ async def read_messages(
     """
     metrics = index = 0
     while (data := await _receive_next(incoming, call, context.deadlines.idle_stream_s)) is not None:
+        await charge_stream(call.caller, len(data), context.admission.slowed)
         with context.admission.waiting_bytes.hold(len(data)):
             counts = count_message(method, data, context.limits, call, f"requests[{index}]." if index else "")
             metrics = counts.metrics = counts.metrics or metrics
-            await charge_stream(call.caller, len(data))
             await incoming.held.take(await measure(method, data, counts), counts.items)
         request = await read_message(method, data)
         del data

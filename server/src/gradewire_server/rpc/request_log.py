@@ -37,6 +37,7 @@ class CallRecord:
         request_id: Given by the caller or made here.
         method: ``gradewire.v1.Scoring/Score``.
         peer: Network address of the caller.
+        tenant: Name of the caller's tenant; empty where its token has none.
         items: Items or entries so far.
         metrics: Names of the metrics asked for; the first of them are logged.
         code: gRPC code; empty while running.
@@ -56,6 +57,7 @@ class CallRecord:
     request_bytes: int = 0
     reply_bytes: int = 0
     duration_s: float = 0.0
+    tenant: str = ""
 
 
 class RequestLog:
@@ -151,6 +153,8 @@ def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
         "reply_bytes": record.reply_bytes,
         "peer": _cut(record.peer),
     }
+    if record.tenant:
+        line["tenant"] = record.tenant
     if record.at:
         line["field"] = _cut(record.at)
     return line

@@ -13,8 +13,7 @@ from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.connections.accepting import open_server, register
 from gradewire_server.rpc.connections.descriptors import most_connections
-from gradewire_server.rpc.connections.resets import OPTIONS as RESET_OPTIONS
-from gradewire_server.rpc.connections.resets import Arrivals, CountedHandlers, counted
+from gradewire_server.rpc.connections.reset_guard import OPTIONS as RESET_OPTIONS
 from gradewire_server.rpc.foreign_services import foreign_handlers
 from gradewire_server.rpc.lifecycle import ALL_SERVICES, Lifecycle
 from gradewire_server.rpc.services import Services
@@ -42,13 +41,12 @@ class BindError(OSError):
     """The address cannot be listened on."""
 
 
-async def start_server(  # noqa: PLR0913 - what a server is made of, all but two of it by name
+async def start_server(  # noqa: PLR0913 - what a server is made of, all but three of it by name
     address: str,
     services: Services,
     lifecycle: Lifecycle,
     *,
     max_message_bytes: int,
-    arrivals: Arrivals,
     connections: Connections | None = None,
     tls: Tls | None = None,
     authentication: Authentication | None = None,
@@ -60,7 +58,6 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
         services: Ours.
         lifecycle: Says what health answers.
         max_message_bytes: Of requests and replies.
-        arrivals: Counts calls that come and that are reset.
         connections: How many there may be, and how long; None: the settings' defaults.
         tls: None: in the clear.
         authentication: Asked about calls of health and reflection; None: these are open to all.
@@ -86,10 +83,10 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but two
         ],
     )
     names = (*(name for name in ALL_SERVICES if name), health.SERVICE_NAME, reflection.SERVICE_NAME)
-    foreign = foreign_handlers(lifecycle.health, names, arrivals)
+    foreign = foreign_handlers(lifecycle.health, names)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
-    server.add_generic_rpc_handlers((CountedHandlers((*generic, *foreign), arrivals),))
-    register(server, SCORING, {"Score": counted(services[SCORING]["Score"], arrivals)})
+    server.add_generic_rpc_handlers((*generic, *foreign))
+    register(server, SCORING, {"Score": services[SCORING]["Score"]})
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:

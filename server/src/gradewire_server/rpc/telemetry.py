@@ -7,7 +7,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
 from gradewire_server.requests.admission.admission import Admission
-from gradewire_server.rpc.connections.resets import Arrivals, ResetTelemetry
+from gradewire_server.rpc.connections.reset_guard import ResetTelemetry
+from gradewire_server.tenants.telemetry import TenantTelemetry
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -27,6 +28,7 @@ class MethodTelemetry:
         self._request_bytes = telemetry.request_bytes.labels(method)
         self._reply_bytes = telemetry.reply_bytes.labels(method)
         self.items = telemetry.items.labels(method)
+        self.tenants = telemetry.tenants
 
     def finished(self, code: str, duration_s: float) -> None:
         """Counts a call that has ended with `code`."""
@@ -74,7 +76,7 @@ class SyntheticTelemetry:
 
 
 class RpcTelemetry:
-    """Registers all metrics of this room; labels are bounded: methods, codes, metrics and statuses."""
+    """Registers all metrics of this room; labels are bounded: methods, codes, metrics, statuses, tenants."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.calls = Counter(
@@ -103,6 +105,7 @@ class RpcTelemetry:
             buckets=_SIZE_BUCKETS_BYTES,
         )
         self.items = Counter("gradewire_items", "Items and entries that have come in.", ("method",), registry=registry)
+        self.tenants = TenantTelemetry(registry)
         self._results = Counter(
             "gradewire_results", "Results by metric and status.", ("metric", "status"), registry=registry
         )
@@ -152,7 +155,6 @@ class RpcTelemetry:
         self.lost_replies = Counter(
             "gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.", registry=registry
         )
-        self.arrivals = Arrivals()
         self.resets = ResetTelemetry(
             calls=Counter(
                 "gradewire_reset_calls",
@@ -162,6 +164,11 @@ class RpcTelemetry:
             connections=Counter(
                 "gradewire_reset_connections_closed",
                 "Connections that were closed because their host resets too many calls.",
+                registry=registry,
+            ),
+            kept_out=Counter(
+                "gradewire_reset_hosts_kept_out",
+                "Times that a host was kept from connecting because it resets too many calls.",
                 registry=registry,
             ),
         )

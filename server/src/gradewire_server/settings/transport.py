@@ -39,7 +39,7 @@ class ListenConfig:
         Count,
         Setting(
             "max_resets_per_s",
-            "Calls that the connections of one host may reset a second; more, and they are closed.",
+            "Calls that the connections of one host may reset a second; more, and they are closed, and it waits.",
         ),
     ] = 2000
     """A caller whose deadline ends before the answer resets its call as well."""

@@ -1,1 +1,1 @@
-"""Tenants: who has which token, what a token is good for, and how much text a tenant may send."""
+"""Tenants: who has which token, what a token is good for, how much text a tenant may send, and what it did."""

@@ -56,6 +56,10 @@ class TokenBucket(Quota):
         return 0.0
 
     @override
+    def take_in_turn(self, tokens: int) -> bool:
+        return not self._turn.locked() and self.take(tokens) == 0
+
+    @override
     async def wait(self, tokens: int) -> None:
         async with self._turn:
             while (pause_s := self.take(tokens)) > 0:  # noqa: ASYNC110 - time is what it waits for

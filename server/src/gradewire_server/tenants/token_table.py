@@ -52,7 +52,7 @@ class Quotas:
             quota = None
             if tenant.quota_tokens_per_minute is not None:
                 quota = buckets[tenant.name] = self._bucket(tenant.name, tenant.quota_tokens_per_minute)
-            caller = Caller(tenant.name, tenant.weight, tenant.namespace, tenant.scopes, quota)
+            caller = Caller(tenant.name, tenant.weight, tenant.namespace, tenant.scopes, quota, tenant.name)
             callers |= dict.fromkeys(tenant.token_sha256, caller)
         self._buckets = buckets
         return TokenTable(callers)

@@ -2,19 +2,32 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote
 
 from gradewire.cli.problems import InputError
+from gradewire_proto.conventions.reference_sets import split_pin
+
+CORPUS_PARAMETERS: Final = ("corpus", "idf")
+"""That say which corpus weights are counted over: of cider, of bertscore."""
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
     """Refuses to mix scores of different definitions: those of a row of an output file, and what a run computes.
 
+    Lines of one text may still mean two corpora: of a set that grows, where its content is not named.
+
     Raises:
-        InputError: Says what differs.
+        InputError: Says what differs, or what nobody can tell.
     """
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
     if there == lines:
+        for label, line in lines.items():
+            if _counts_over_unknown(_parameters(line)):
+                raise InputError(
+                    f"{path}: {label} counts over a prepared reference set, and its line, {line}, does not say over "
+                    "which content (NAME@DIGEST): the set may have grown since; give another --out, or --overwrite"
+                )
         return
     way_out = "give the same options, another --out, or --overwrite"
     if there.keys() != lines.keys():
@@ -30,10 +43,18 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
 
 def _difference(there: str, here: str) -> str:
     def parts(line: str) -> dict[str, str]:
-        head, _, parameters = line.partition("?")
-        definition, _, version = head.partition("/")
-        named = dict(pair.split("=", 1) for pair in parameters.split("&") if "=" in pair)
-        return {"preset": definition.partition(":")[2], "version": version, **named}
+        definition, _, version = line.partition("?")[0].partition("/")
+        return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
 
     before, now = parts(there), parts(here)
     return " and ".join(sorted(name for name in before | now if before.get(name) != now.get(name))) or "the line"
+
+
+def _parameters(line: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in line.partition("?")[2].split("&") if "=" in pair)
+
+
+def _counts_over_unknown(parameters: Mapping[str, str]) -> bool:
+    """Whether a metric of these parameters counts over a prepared corpus that its line does not name by content."""
+    counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
+    return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]

@@ -8,6 +8,7 @@ import click
 from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.records import STDIN
+from gradewire.cli.output.metric_lines import CORPUS_PARAMETERS
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
 from gradewire.cli.problems import InputError, named_errors
@@ -18,9 +19,6 @@ from gradewire.metric_types.base import Metric
 from gradewire.metric_types.choice import MetricChoice, MetricDefaults, choose_metrics
 from gradewire.preparation import name_entries
 from gradewire_proto.conventions.reference_sets import split_pin
-
-# Parameters that name a corpus: of cider, of bertscore.
-_CORPUS_PARAMETERS = ("corpus", "idf")
 
 
 async def with_file_corpus(
@@ -98,7 +96,7 @@ def takes_corpus(metric: Metric) -> bool:
 
 
 def _corpus(metric: Metric) -> Any:
-    return next((value for name in _CORPUS_PARAMETERS if (value := getattr(metric, name, None))), None)
+    return next((value for name in CORPUS_PARAMETERS if (value := getattr(metric, name, None))), None)
 
 
 def _refuse_many_rows(source: InputFile) -> None:

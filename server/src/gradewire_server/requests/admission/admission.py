@@ -17,6 +17,7 @@ from gradewire_server.requests.admission.fair_waiting import FairWaiting, Waiter
 from gradewire_server.requests.admission.overload import OverloadWatch
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.admission.service_rate import ServiceRate
+from gradewire_server.requests.admission.slowed import SlowedMessages
 from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.settings.limits import Capacity
@@ -83,7 +84,8 @@ class Admission:
         self.items = Permits(capacity.max_items, "items")
         self.bytes = Permits(capacity.max_bytes, "bytes of requests")
         self.stream_bytes = Permits(capacity.max_stream_bytes, "bytes of streams")
-        self.waiting_bytes = Permits(capacity.max_stream_bytes // 2, "bytes of messages that wait for others")
+        self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of messages that wait for others")
+        self.slowed = SlowedMessages(capacity.max_stream_bytes // 8)
         self.streams = Permits(capacity.max_streams, "streams")
         self._max_wait_s = capacity.max_wait_s
         self._rate = ServiceRate()

@@ -6,8 +6,9 @@ from typing import Any
 from gradewire_proto.v1 import references_pb2
 from gradewire_proto.v1.types_pb2 import MetricSpec
 from gradewire_server.domain.caller import Caller, Scope
+from gradewire_server.requests.admission.slowed import SlowedMessages
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.errors import OverloadedError
+from gradewire_server.requests.errors import OverloadedError, QuotaExceededError
 from gradewire_server.rpc.call import Method
 from gradewire_server.rpc.errors import PermissionDeniedError
 from gradewire_server.tenants.quota import text_tokens
@@ -37,21 +38,40 @@ def check_generation(caller: Caller, request: references_pb2.PrepareRequest) -> 
 
 
 def charge(caller: Caller, size_bytes: int) -> None:
-    """Draws a message from the tenant's quota; raises OverloadedError where too little of it is left."""
+    """Draws a message from the tenant's quota; raises QuotaExceededError where too little of it is left."""
     if caller.quota is not None:
         pause_s = caller.quota.take(text_tokens(size_bytes))
         if pause_s > 0:
-            raise OverloadedError(
+            raise QuotaExceededError(
                 f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute); this message counts for "
                 f"{text_tokens(size_bytes)} tokens",
                 retry_after_s=pause_s,
             )
 
 
-async def charge_stream(caller: Caller, size_bytes: int) -> None:
-    """Draws a message of a stream from the tenant's quota, as soon as that has room for it."""
-    if caller.quota is not None:
-        await caller.quota.wait(text_tokens(size_bytes))
+async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages) -> None:
+    """Draws a message of a stream from the tenant's quota, as soon as that has room for it.
+
+    Args:
+        caller: Of the tenant.
+        size_bytes: Of the message.
+        slowed: Room for messages that wait here: while they do, they take nothing of what others need.
+
+    Raises:
+        QuotaExceededError: Too many of the tenant's messages wait already, or of all tenants'.
+    """
+    quota, tokens = caller.quota, text_tokens(size_bytes)
+    if quota is None or quota.take_in_turn(tokens):
+        return
+    try:
+        with slowed.hold(caller.key, size_bytes):
+            await quota.wait(tokens)
+    except OverloadedError as error:
+        raise QuotaExceededError(
+            f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute), and too many messages of "
+            "streams wait for it; send on fewer streams, or come back later",
+            retry_after_s=error.retry_after_s,
+        ) from None
 
 
 def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:

@@ -1,4 +1,4 @@
-"""What the system knows of this process's connections: how much each has received.
+"""What the system knows of this process's connections: how much each has received and sent.
 
 The C library is called without giving up the interpreter's lock: a thread that gave it up a thousand times would wait
 for the event loop as often, just when that is busiest.
@@ -11,12 +11,15 @@ import struct
 import sys
 from typing import Final, NamedTuple
 
-_BYTES_RECEIVED: Final = struct.Struct("<Q")
-_BYTES_RECEIVED_AT: Final = 128
-"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+_BYTES: Final = struct.Struct("=QQ")
+_BYTES_AT: Final = 120
+"""Place of `tcpi_bytes_acked` in Linux's `struct tcp_info`; behind it stands `tcpi_bytes_received`."""
 _TCP_INFO_BYTES: Final = 256
 _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
+
+
+_NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
 
 
 class Received(NamedTuple):
@@ -25,10 +28,12 @@ class Received(NamedTuple):
     Attributes:
         descriptor: Its number in this process.
         size_bytes: What has come in.
+        sent_bytes: What has gone out, as far as the peer's system has it.
     """
 
     descriptor: int
     size_bytes: int
+    sent_bytes: int
 
 
 class Sockets:
@@ -57,17 +62,17 @@ class Sockets:
             self._size.value = _TCP_INFO_BYTES
             if libc.getsockopt(descriptor, socket.IPPROTO_TCP, socket.TCP_INFO, self._info, size):
                 continue  # no connection
-            count = _BYTES_RECEIVED.unpack_from(self._info, _BYTES_RECEIVED_AT)[0]
+            sent, count = _BYTES.unpack_from(self._info, _BYTES_AT)
             if count >= least_bytes and self._port_of(descriptor, libc) == self._port:
                 peer = self._peer_of(descriptor, libc)
                 if peer:
-                    found[peer] = Received(descriptor, count)
+                    found[peer] = Received(descriptor, count, sent)
         return found
 
     def cut(self, descriptor: int) -> None:
-        """Ends a connection at once."""
+        """Ends a connection at once; what has come in on it and was not read is thrown away."""
         if self._libc is not None:
-            self._libc.shutdown(descriptor, socket.SHUT_RDWR)
+            end_connection(descriptor, self._libc)
 
     def _port_of(self, descriptor: int, libc: ctypes.PyDLL) -> int:
         self._size.value = _ADDRESS_BYTES
@@ -88,3 +93,21 @@ class Sockets:
         if host.startswith("::ffff:"):
             return f"ipv4:{host.removeprefix('::ffff:')}:{port}"
         return f"ipv6:%5B{host}%5D:{port}"
+
+
+def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
+    """Ends a connection of TCP at once, without waiting for anybody.
+
+    A socket that is only shut down goes on handing over what has come in, which can be megabytes. One that is connected
+    to no address is reset by Linux, and what it holds is thrown away.
+
+    Args:
+        descriptor: Its number in this process.
+        libc: The C library, where it is at hand.
+
+    Raises:
+        OSError: It is no connection any more.
+    """
+    if (libc or ctypes.PyDLL(None)).connect(descriptor, _NO_ADDRESS, len(_NO_ADDRESS)):
+        with socket.socket(fileno=os.dup(descriptor)) as ours:
+            ours.shutdown(socket.SHUT_RDWR)

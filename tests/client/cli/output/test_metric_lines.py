@@ -1,0 +1,45 @@
+"""An output file and a run are compared by their metric lines; what these do not tell is not taken for the same."""
+
+from pathlib import Path
+
+import pytest
+
+from gradewire.cli.output.metric_lines import check_lines
+from gradewire.cli.problems import InputError
+
+DIGEST = "0123456789abcdef" * 2
+
+
+def check(there: str, here: str) -> None:
+    check_lines(Path("out.jsonl"), {"scores": {"it": {"line": there}}}, {"it": here})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"cider/1?corpus=prepared&reference_set=prod@{DIGEST}",
+        f"bertscore/1?idf=prepared&model=m@0123&reference_set=a%20b@{DIGEST}",
+        "cider/1?corpus=request",
+        "smile:v1/1?reference_set=prod&synthetic=prepared",
+        "sbert/1",
+        "",
+    ],
+)
+def test_one_line_is_one_definition(line: str) -> None:
+    check(line, line)
+
+
+@pytest.mark.parametrize(
+    "line", ["cider/1?corpus=prepared&reference_set=prod", "bertscore/1?idf=prepared&model=m@0123&reference_set=prod"]
+)
+def test_over_a_set_whose_content_is_not_named_scores_are_not_mixed(line: str) -> None:
+    with pytest.raises(InputError, match=r"does not say over which content \(NAME@DIGEST\).*--overwrite"):
+        check(line, line)
+    with pytest.raises(InputError, match="differs in reference_set"):
+        check(line, f"{line}@{DIGEST}")
+
+
+def test_another_corpus_is_another_definition() -> None:
+    line = "cider/1?corpus=prepared&reference_set=prod@"
+    with pytest.raises(InputError, match="differs in reference_set of it"):
+        check(line + DIGEST, line + DIGEST[::-1])
