@@ -10,63 +10,36 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Final
+from contextlib import AsyncExitStack, asynccontextmanager
 
-from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
 
 from gradewire_server.allocator import return_large_blocks
 from gradewire_server.backends import Backends
 from gradewire_server.domain.result import Failure
+from gradewire_server.guards import guarded
+from gradewire_server.observing import observe, observe_once
 from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
-from gradewire_server.rpc.connections.address_filter import AddressFilter
-from gradewire_server.rpc.connections.channelz import ServerConnections
 from gradewire_server.rpc.connections.descriptors import raise_descriptor_limit
-from gradewire_server.rpc.connections.refused_calls import RefusedCalls
-from gradewire_server.rpc.connections.reset_guard import ResetGuard
 from gradewire_server.rpc.http import HttpSide, server_tls
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.log_bound import FloodFilter
-from gradewire_server.rpc.receiving.memory_guard import MemoryGuard, watch_lateness
-from gradewire_server.rpc.receiving.sockets import Sockets
 from gradewire_server.rpc.request_log import JsonFormatter, RequestLog
 from gradewire_server.rpc.server import start_server
 from gradewire_server.rpc.services import service_handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.server import Settings
+from gradewire_server.shutdown import Stop, before_stop, wind_down
 from gradewire_server.tenants.file import TokensFileError
 from gradewire_server.tenants.tokens_file import TokensFile
 
 _log = logging.getLogger(__name__)
-
-_OBSERVE_EVERY_S: Final = 0.25
-_LASTING_S: Final = 5.0
-"""Overload that is no burst."""
-"""Less than a judge's process takes to restart, so that health shows each restart."""
-_QUIET_S: Final = 0.2
-"""Seconds without a call after which all callers are taken to know that the server stops."""
-_MAX_QUIET_WAIT_S: Final = 3.0
-_REMAINING_CALLS_S: Final = 0.5
-"""Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
-
-
-class Stop:
-    """Requests to stop: the first asks for an orderly end, the second for an end at once."""
-
-    def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self.urgent = asyncio.Event()
-
-    def request(self) -> None:
-        """Asks to stop; a second time: at once."""
-        (self.urgent if self.requested.is_set() else self.requested).set()
 
 
 @asynccontextmanager
@@ -94,7 +67,7 @@ async def _open(
     backends = await Backends.open(settings.engine, registry)
     try:
         admission = Admission(settings.capacity)
-        telemetry.expose(admission)
+        telemetry.admission.expose(admission)
         context = RequestContext(
             Scorer(backends.ports),
             backends.ports,
@@ -176,42 +149,33 @@ async def serve(
             authentication=authentication if settings.listen.auth_health else None,
         )
         stack.push_async_callback(server.stop, None)
-        connections, most_resets = ServerConnections(port), settings.listen.max_resets_per_s
-        refused = RefusedCalls(
-            Sockets(port).received, calls.receiver.delivered, connections.streams, max_per_s=most_resets
+        await stack.enter_async_context(
+            guarded(
+                port,
+                calls.receiver,
+                telemetry,
+                max_resets_per_s=settings.listen.max_resets_per_s,
+                memory_limit_bytes=settings.memory.limit_bytes,
+            )
         )
-        resets = ResetGuard(
-            telemetry.resets,
-            connections,
-            AddressFilter(port),
-            refused=refused.since_last_look,
-            max_per_s=most_resets,
-        )
-        resets.start()
-        stack.push_async_callback(asyncio.to_thread, resets.stop)
-        memory = MemoryGuard(calls.receiver, settings.memory.limit_bytes, port, shed=telemetry.messages_shed.inc)
-        memory.start()
-        stack.callback(memory.close)
-        watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
-        stack.callback(watching.cancel)
         _warn_if_open(settings)
         loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
-        if not await _before_stop(loading, stop):
+        if not await before_stop(loading, stop):
             return
         handlers, backends = loading.result()
         # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
-        await _observe_once(backends, lifecycle)
+        await observe_once(backends, lifecycle)
         await lifecycle.serving(handlers)
         observing = asyncio.create_task(
-            _observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s)
+            observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s)
         )
         stack.callback(observing.cancel)
         _log.info("serving on port %d", port)
         if started is not None:
             started(port)
         await stop.requested.wait()
-        await _wind_down(server, calls, lifecycle, settings, stop)
+        await wind_down(server, calls, lifecycle, settings.shutdown, stop)
     _log.info("stopped")
 
 
@@ -261,87 +225,6 @@ async def _load(
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not look at it again
     return handlers, backends
-
-
-async def _before_stop(loading: asyncio.Task[tuple[Handlers, Backends]], stop: Stop) -> bool:
-    """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
-
-    Returns:
-        Whether to serve; False where a request to stop came first.
-    """
-    urgent = asyncio.create_task(stop.urgent.wait())
-    try:
-        await asyncio.wait((loading, urgent), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        urgent.cancel()
-        if stop.urgent.is_set():
-            loading.cancel()
-        await asyncio.wait((loading,))
-    if not loading.cancelled():
-        loading.result()  # raises what went wrong, even where the server is to stop
-    return not stop.requested.is_set()
-
-
-async def _observe(
-    backends: Backends, lifecycle: Lifecycle, flood: FloodFilter, context: RequestContext, unready_overload_s: float
-) -> None:
-    """Shows the backends' state in health and metrics, again and again."""
-    while True:
-        await _observe_once(backends, lifecycle, context.admission.overload_s, unready_overload_s)
-        flood.tell()
-        await asyncio.sleep(_OBSERVE_EVERY_S)
-
-
-async def _observe_once(
-    backends: Backends, lifecycle: Lifecycle, overload_s: float = 0.0, unready_overload_s: float = 0.0
-) -> None:
-    health = backends.health()
-    broken = [
-        health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
-    ]
-    unloaded = () if any(health.models.values()) else ("no model is loaded",)
-    judge = health.judge
-    overload = [f"overload: small requests are refused since {overload_s:.0f} s"] if overload_s > _LASTING_S else []
-    degraded = (*unloaded, *health.degraded, *([f"judge: {judge.trouble}"] if judge.trouble else ()), *overload)
-    await lifecycle.observe(
-        degraded=degraded,
-        broken=broken,
-        judging=judge.ready if judge.configured else None,
-        overloaded=0 < unready_overload_s <= overload_s,
-    )
-
-
-async def _wind_down(server: aio.Server, calls: Calls, lifecycle: Lifecycle, settings: Settings, stop: Stop) -> None:
-    _log.info(
-        "draining for %.1f s, then up to %.1f s for calls in flight",
-        settings.shutdown.drain_s,
-        settings.shutdown.grace_s,
-    )
-    await lifecycle.draining()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(settings.shutdown.drain_s):
-            await stop.urgent.wait()
-    # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
-    # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
-    lifecycle.stopping()
-    settling = asyncio.create_task(_settle(calls, settings.shutdown.grace_s))
-    urgent = asyncio.create_task(stop.urgent.wait())
-    try:
-        await asyncio.wait((settling, urgent), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        settling.cancel()
-        urgent.cancel()
-    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
-
-
-async def _settle(calls: Calls, grace_s: float) -> None:
-    """Waits for the calls in flight, then for callers that have not noticed yet that the server stops."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(grace_s):
-            await calls.idle()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(min(grace_s, _MAX_QUIET_WAIT_S)):
-            await calls.quiet(_QUIET_S)
 
 
 async def _read_tokens(settings: Settings) -> TokensFile | None:

@@ -12,8 +12,9 @@ from tests.support.servers.in_process import serving
 from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server.app import Stop, serve
+from gradewire_server.app import serve
 from gradewire_server.settings.server import Settings
+from gradewire_server.shutdown import Stop
 
 CONFIG = scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))
 

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gradewire_server.app import Stop, serve
+from gradewire_server.app import serve
 from gradewire_server.settings.server import Settings
+from gradewire_server.shutdown import Stop
 
 
 @asynccontextmanager

@@ -92,7 +92,7 @@ async def wire_server(
     authentication = authentication or Authentication(tokens)
     calls = Calls(lifecycle, telemetry, request_log, authentication=authentication)
     admission = Admission(capacity or Capacity())
-    telemetry.expose(admission)
+    telemetry.admission.expose(admission)
     context = context_over(
         engine,
         limits=limits,

@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from gradewire_server.domain.result import Status
-from gradewire_server.requests.admission.admission import Admission
+from gradewire_server.requests.admission.telemetry import AdmissionTelemetry
 from gradewire_server.rpc.connections.reset_guard import ResetTelemetry
 from gradewire_server.tenants.telemetry import TenantTelemetry
 
@@ -122,28 +122,7 @@ class RpcTelemetry:
         self.degraded = Gauge(
             "gradewire_degraded", "How many things work less well than they should (see /healthz).", registry=registry
         )
-        self._items_in_flight = Gauge("gradewire_items_in_flight", "Items that hold a permit.", registry=registry)
-        self._bytes_in_flight = Gauge(
-            "gradewire_requests_in_flight_bytes", "Request bytes that hold a permit.", registry=registry
-        )
-        self._wait = Gauge(
-            "gradewire_admission_wait_seconds",
-            "What a small request would wait for now, as predicted.",
-            registry=registry,
-        )
-        self._rate = Gauge(
-            "gradewire_service_rate_tokens",
-            "Tokens of text that the encoders get through in a second, as measured under load.",
-            registry=registry,
-        )
-        self._bulk_waiting = Gauge(
-            "gradewire_bulk_waiting_tokens", "Tokens of bulk work that waits for its turns.", registry=registry
-        )
-        self._overload = Gauge(
-            "gradewire_overload_seconds",
-            "How long small requests have been refused; 0 without overload.",
-            registry=registry,
-        )
+        self.admission = AdmissionTelemetry(registry)
         self.log_dropped = Counter(
             "gradewire_log_records_dropped",
             "Request log records left out: too many failed calls of one kind, or writing was too slow.",
@@ -182,12 +161,3 @@ class RpcTelemetry:
             buckets=_LATE_BUCKETS_S,
         )
         Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
-
-    def expose(self, admission: Admission) -> None:
-        """Shows the permits of `admission` from now on."""
-        self._items_in_flight.set_function(lambda: admission.items.taken)
-        self._bytes_in_flight.set_function(lambda: admission.bytes.taken)
-        self._wait.set_function(lambda: admission.wait_s)
-        self._rate.set_function(lambda: admission.tokens_per_s)
-        self._bulk_waiting.set_function(lambda: admission.waiting_tokens)
-        self._overload.set_function(lambda: admission.overload_s)

@@ -1,0 +1,87 @@
+"""How serving ends: requests to stop, what they cut short, and the time that calls in flight get."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any, Final
+
+from grpc import aio
+
+from gradewire_server.rpc.calls import Calls
+from gradewire_server.rpc.lifecycle import Lifecycle
+from gradewire_server.settings.transport import ShutdownConfig
+
+_log = logging.getLogger(__name__)
+
+_QUIET_S: Final = 0.2
+"""Seconds without a call after which all callers are taken to know that the server stops."""
+_MAX_QUIET_WAIT_S: Final = 3.0
+_REMAINING_CALLS_S: Final = 0.5
+"""Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
+
+
+class Stop:
+    """Requests to stop: the first asks for an orderly end, the second for an end at once."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.urgent = asyncio.Event()
+
+    def request(self) -> None:
+        """Asks to stop; a second time: at once."""
+        (self.urgent if self.requested.is_set() else self.requested).set()
+
+
+async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
+    """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
+
+    Returns:
+        Whether to serve; False where a request to stop came first.
+    """
+    urgent = asyncio.create_task(stop.urgent.wait())
+    try:
+        await asyncio.wait((loading, urgent), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        urgent.cancel()
+        if stop.urgent.is_set():
+            loading.cancel()
+        await asyncio.wait((loading,))
+    if not loading.cancelled():
+        loading.result()  # raises what went wrong, even where the server is to stop
+    return not stop.requested.is_set()
+
+
+async def wind_down(
+    server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
+) -> None:
+    """Drains, lets the calls in flight finish, and stops gRPC; an urgent stop cuts each of these short."""
+    _log.info(
+        "draining for %.1f s, then up to %.1f s for calls in flight",
+        shutdown.drain_s,
+        shutdown.grace_s,
+    )
+    await lifecycle.draining()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(shutdown.drain_s):
+            await stop.urgent.wait()
+    # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
+    # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
+    lifecycle.stopping()
+    settling = asyncio.create_task(_settle(calls, shutdown.grace_s))
+    urgent = asyncio.create_task(stop.urgent.wait())
+    try:
+        await asyncio.wait((settling, urgent), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        settling.cancel()
+        urgent.cancel()
+    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
+
+
+async def _settle(calls: Calls, grace_s: float) -> None:
+    """Waits for the calls in flight, then for callers that have not noticed yet that the server stops."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(grace_s):
+            await calls.idle()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(min(grace_s, _MAX_QUIET_WAIT_S)):
+            await calls.quiet(_QUIET_S)
