@@ -1,4 +1,4 @@
-"""A figure in one form, whoever measured it: one line for people, and one line of JSON for the page of promises."""
+"""The one form of every measured figure: a line for people, and a line of JSON for the page of promises."""
 
 import dataclasses
 import json

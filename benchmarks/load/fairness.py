@@ -10,14 +10,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
 import numpy as np
-from benchmarks.common.figures import Figure, show
-from benchmarks.common.servers import Server, start_engine
-from benchmarks.load.overload import Generator, Tally, Texts, percentiles_ms
+from benchmarks.common.figures import Figure
+from benchmarks.common.servers import Server
+from benchmarks.load.attack import attack_a_server
+from benchmarks.load.generator import Generator, Tally, Texts, percentiles_ms
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
 
@@ -122,20 +122,12 @@ async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
     return figures
 
 
-def main() -> None:
-    """Starts a server and measures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration-s", type=float, default=20)
     parser.add_argument("--calls-per-s", type=float, default=10)
     parser.add_argument("--deadline-s", type=float, default=20)
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 33])
-    parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
-    parser.add_argument("--figures", type=Path, metavar="FILE", help="append what is promised to FILE, as JSON lines")
-    options = parser.parse_args()
-    with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:
-        figures = asyncio.run(measure(server, options))
-    show(figures, options.figures)
 
 
 if __name__ == "__main__":
-    main()
+    attack_a_server(__doc__, _options, measure)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import grpc
 from benchmarks.load.frames import Ended, FramedConnection
-from benchmarks.load.overload import Generator, Tally, Texts
+from benchmarks.load.generator import Generator, Tally, Texts
 from typing_extensions import override
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2

@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pytest
-from benchmarks.load.overload import Tally
+from benchmarks.load.generator import Tally
 from tests.hostile.bulk import Stream, bulk
 from tests.hostile.flood import CheckedGenerator, scored
 from tests.support.figures import TakeFigure
@@ -19,12 +18,6 @@ _DEADLINE_S: Final = 30.0
 _COMPARED: Final = 20
 """Scores of each stream that are asked for once more."""
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def server(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path, model_repository=minilm, disk_directory="") as running:
-        yield running
 
 
 async def wrong(server: ServerProcess, streams: Sequence[Stream]) -> int:

@@ -5,13 +5,11 @@ No assertion looks at a clock: latencies are figures, and `benchmarks.load.overl
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pytest
-from benchmarks.load.overload import Tally
+from benchmarks.load.generator import Tally
 from tests.hostile.flood import CheckedGenerator
 from tests.support.figures import TakeFigure
 from tests.support.servers.server_process import ServerProcess
@@ -27,12 +25,6 @@ _LONG_S: Final = 60.0
 _MAX_LATE_SHARE: Final = 0.05
 """Of the calls of a flood; none is promised."""
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def server(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path, model_repository=minilm, disk_directory="") as running:
-        yield running
 
 
 async def capacity(generator: CheckedGenerator, duration_s: float) -> float:

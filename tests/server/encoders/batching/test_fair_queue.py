@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.queues import assert_every_job_comes_once
 
 from gradewire_server.encoders.batching.fair_queue import RUN_OVERHEAD_TOKENS, FairQueue, plan_runs
 
@@ -30,17 +31,7 @@ def filled(calls: list[list[int]], quantum: int = 64) -> tuple[FairQueue[Job], l
 @given(_CALLS, st.integers(1, 400), st.integers(1, 10), st.integers(1, 200))
 def test_every_job_once_and_budgets_kept(calls: list[list[int]], max_tokens: int, max_jobs: int, quantum: int) -> None:
     queue, jobs = filled(calls, quantum)
-    seen: list[Job] = []
-    while queue.jobs:
-        taken, dropped = queue.take(max_tokens=max_tokens, max_jobs=max_jobs)
-        assert taken
-        assert not dropped
-        assert len(taken) <= max_jobs
-        assert len(taken) == 1 or sum(job.length for job in taken) <= max_tokens
-        seen += taken
-        assert queue.tokens == sum(job.length for job in jobs) - sum(job.length for job in seen)
-    assert len(seen) == len(jobs)
-    assert set(seen) == set(jobs)
+    assert_every_job_comes_once(queue, jobs, max_tokens=max_tokens, max_jobs=max_jobs)
 
 
 @given(_CALLS, st.sets(st.integers(0, 7)))

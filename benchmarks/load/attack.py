@@ -1,0 +1,35 @@
+"""The command of a benchmark that attacks a server of its own and takes figures of what is promised."""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from benchmarks.common.figures import Figure, show
+from benchmarks.common.servers import Server, start_engine
+
+
+def attack_a_server(
+    description: str | None,
+    add_options: Callable[[argparse.ArgumentParser], None],
+    measure: Callable[[Server, argparse.Namespace], Awaitable[list[Figure]]],
+) -> None:
+    """Reads the options, starts a server, measures and shows the figures.
+
+    Args:
+        description: For --help.
+        add_options: Adds those of this benchmark.
+        measure: Told the server and all options.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser)
+    parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="append what is promised to FILE, as JSON lines")
+    options = parser.parse_args()
+
+    async def attack(server: Server) -> list[Figure]:
+        return await measure(server, options)
+
+    with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:
+        figures = asyncio.run(attack(server))
+    show(figures, options.figures)
