@@ -60,4 +60,4 @@ class Caller:
 
 
 LOCAL: Final = Caller()
-"""Whoever embeds the server in a process."""
+"""The process that embeds the server."""

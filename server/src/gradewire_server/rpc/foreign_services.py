@@ -90,7 +90,6 @@ class _Guarded:
             yield reply
 
     async def _parsed(self, data: bytes, context: GrpcContext) -> Any:
-        # Whoever wants a token of these calls too checks it here, where each of them passes.
         try:
             return self._handler.request_deserializer(data)
         except DecodeError:

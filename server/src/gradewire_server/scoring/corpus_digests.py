@@ -16,7 +16,7 @@ _MAX_REMEMBERED: Final = 4096
 """Sets whose digest is remembered."""
 _MAX_HELD_ENTRIES: Final = 20_000
 _MAX_HELD_CHARACTERS: Final = 8_000_000
-"""Of the set read last, which is held for whoever counts it next: some 20 MB together."""
+"""Largest set that is kept after it was read, for a count that follows: about 20 MB with the entries."""
 _OFF_LOOP_ENTRIES: Final = 512
 _Name: TypeAlias = tuple[str, str]
 """Namespace and set."""

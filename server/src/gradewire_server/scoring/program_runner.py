@@ -46,7 +46,7 @@ enough that requests take turns in the judge's queue and that what waits is not 
 SLICE_S = 0.002
 """Seconds of Python work after which other tasks of the event loop get their turn."""
 BULK_SLICE_S = 0.001
-"""Likewise of bulk work, of which one request at a time has its turn."""
+"""The same for bulk work, of which one request at a time has its turn."""
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
 
 logger = logging.getLogger(__name__)

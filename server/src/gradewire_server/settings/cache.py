@@ -69,7 +69,7 @@ class RedisConfig:
             "Secret that values in Redis are authenticated with (16 bytes or more), the same for all servers.",
         ),
     ] = field(default="", repr=False)
-    """Without it, whoever can write to Redis decides scores."""
+    """Without it, anybody who can write to Redis can change scores."""
     mac_key_file: Annotated[
         OptionalDirectory, Setting("redis_mac_key_file", "File with that secret, in place of redis_mac_key.")
     ] = None

@@ -1,8 +1,8 @@
 """Values that only holders of a key can write: a keyed MAC over key and value, in front of each value in Redis.
 
-The checks of `codec` and `prepared` find what is torn or foreign. Whoever can write to the store can make them too;
-this one nobody makes without the key. It covers the entry's whole name, so that no value passes under another one: not
-in another namespace, not for another text.
+The checksums of `codec` and `prepared` find values that are damaged or of another format, but anybody who can write to
+the store can compute them. A MAC cannot be computed without the key. It covers the entry's whole name, so a value that
+is copied to another namespace or to another text is refused.
 """
 
 import hmac

@@ -33,7 +33,7 @@ def test_otherwise_nobody_is_pinned() -> None:
     assert affinities(len(cores), pinned=False) == [cores] * len(cores)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="levels of single threads are Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives each thread a priority of its own")
 @pytest.mark.parametrize("pinned", [True, False])
 def test_workers_go_behind_and_nobody_else_does(*, pinned: bool) -> None:
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())

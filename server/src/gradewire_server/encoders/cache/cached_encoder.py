@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _SLICE: Final = 1024
 """Texts looked up before others get the event loop: about 1 ms."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""Likewise of what is hashed: a few milliseconds."""
+"""Characters hashed before others get the event loop: a few milliseconds."""
 _MAX_VIEWS: Final = 4096
 """Namespaces that are kept ready; one is made again in a few microseconds."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")

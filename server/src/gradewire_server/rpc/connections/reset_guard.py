@@ -172,7 +172,7 @@ class ResetGuard:
     def _let_in(self, now_s: float) -> None:
         if not self._kept_out:
             return
-        # Remembered for a while longer: whoever begins again is kept out for longer.
+        # Remembered for a while longer: a host that begins again is kept out for longer.
         self._kept_out = {
             host: each for host, each in self._kept_out.items() if now_s < each.until_s + _LAST_KEPT_OUT_S
         }
