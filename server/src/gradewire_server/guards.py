@@ -6,11 +6,9 @@ from contextlib import asynccontextmanager
 
 from gradewire_server.rpc.connections.address_filter import AddressFilter
 from gradewire_server.rpc.connections.channelz import ServerConnections
-from gradewire_server.rpc.connections.refused_calls import RefusedCalls
 from gradewire_server.rpc.connections.reset_guard import ResetGuard
 from gradewire_server.rpc.receiving.memory_guard import MemoryGuard, watch_lateness
 from gradewire_server.rpc.receiving.receiver import Receiver
-from gradewire_server.rpc.receiving.sockets import Sockets
 from gradewire_server.rpc.telemetry import RpcTelemetry
 
 
@@ -27,13 +25,10 @@ async def guarded(
         max_resets_per_s: Calls that the connections of one host may reset.
         memory_limit_bytes: What the process may take.
     """
-    connections = ServerConnections(port)
-    refused = RefusedCalls(Sockets(port).received, receiver.delivered, connections.streams, max_per_s=max_resets_per_s)
     resets = ResetGuard(
         telemetry.resets,
-        connections,
+        ServerConnections(port),
         AddressFilter(port),
-        refused=refused.since_last_look,
         max_per_s=max_resets_per_s,
     )
     memory = MemoryGuard(receiver, memory_limit_bytes, port, shed=telemetry.messages_shed.inc)

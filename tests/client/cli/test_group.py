@@ -110,3 +110,16 @@ def test_wrong_setting_is_one_line(run: Main) -> None:
     assert code == 2
     assert err.startswith("Error: drain_s: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("", "NONE"), ("ERROR", "ERROR")])
+def test_grpc_writes_nothing_of_its_own_unless_it_is_asked_to(given: str, wanted: str) -> None:
+    done = python(
+        "import atexit, os, sys\n"
+        f"os.environ.update(GRPC_VERBOSITY={given!r}) if {given!r} else os.environ.pop('GRPC_VERBOSITY', None)\n"
+        "from gradewire.cli import main\n"
+        "sys.argv = ['gradewire', '--version']\n"
+        "atexit.register(lambda: print(os.environ['GRPC_VERBOSITY']))\n"
+        "main()"
+    )
+    assert done.stdout.splitlines()[-1] == wanted, done.stdout + done.stderr

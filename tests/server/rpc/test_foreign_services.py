@@ -37,6 +37,22 @@ async def test_what_cannot_be_parsed_is_an_invalid_argument_in_one_line(caplog: 
         assert not any(record.exc_info for record in caplog.records)
 
 
+async def test_a_message_that_is_too_long_is_refused_and_not_kept() -> None:
+    name = "n" * 5000
+    watch = health_pb2.HealthCheckRequest(service=name)
+    symbol = reflection_pb2.ServerReflectionRequest(file_containing_symbol=name)
+    async with wire_server() as wire:
+        health = health_pb2_grpc.HealthStub(wire.channel)
+        reflected = reflection_pb2_grpc.ServerReflectionStub(wire.channel)  # type: ignore[no-untyped-call]
+        for call in (health.Watch(watch), reflected.ServerReflectionInfo(iter([symbol]))):
+            with pytest.raises(aio.AioRpcError) as caught:
+                await asyncio.wait_for(call.read(), 5)
+            code, details, _ = error_of(caught)
+            assert code is grpc.StatusCode.INVALID_ARGUMENT
+            assert details.startswith("message: has 500")
+            assert details.endswith("has at most 4096")
+
+
 @given(st.binary(max_size=40))
 @settings(max_examples=example_count(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_bytes_are_an_error_of_ours(data: bytes) -> None:

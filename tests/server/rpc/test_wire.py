@@ -136,6 +136,20 @@ async def test_a_message_over_the_limit_is_refused_by_grpc() -> None:
     assert "grpc-retry-pushback-ms" not in metadata
 
 
+async def test_calls_beyond_those_of_one_connection_wait_in_the_client(wire: Wire) -> None:
+    calls = [wire.scoring.Score(request(item(), metrics=(EXACT,))) for _ in range(1000)]
+    assert {await call.code() for call in calls} == {grpc.StatusCode.OK}
+
+
+async def test_a_compressed_message_is_refused_and_the_connection_lives_on(wire: Wire) -> None:
+    with pytest.raises(aio.AioRpcError) as caught:
+        await wire.scoring.Score(request(item("x" * 5000), metrics=(EXACT,)), compression=grpc.Compression.Gzip)
+    code, details, _ = error_of(caught)
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert "gzip" in details
+    assert statuses(await wire.scoring.Score(request(item(), metrics=(EXACT,)))) == [["STATUS_OK"]]
+
+
 async def test_a_reply_over_the_limit_says_what_to_do() -> None:
     async with wire_server(limits=Limits(max_message_bytes=4000)) as wire:
         with pytest.raises(aio.AioRpcError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -44,6 +45,8 @@ def gradewire() -> None:
 
 def main() -> NoReturn:
     """Runs the command line and exits."""
+    # gRPC writes a line of its own for every broken header that a caller sends, and no bound of ours sees it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         code = gradewire.main(prog_name="gradewire", standalone_mode=False)
     except click.exceptions.Abort as error:

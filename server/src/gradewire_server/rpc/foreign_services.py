@@ -6,7 +6,7 @@ traceback in the log. Here it is INVALID_ARGUMENT and one line, which the log's 
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -17,6 +17,8 @@ from gradewire_server.rpc.health import HealthService
 from gradewire_server.rpc.messages import GrpcContext
 
 _log = logging.getLogger(__name__)
+_MAX_MESSAGE_BYTES: Final = 4096
+"""Names of services and symbols are far shorter; a watcher of health holds its request for as long as it stays."""
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -90,6 +92,9 @@ class _Guarded:
             yield reply
 
     async def _parsed(self, data: bytes, context: GrpcContext) -> Any:
+        if len(data) > _MAX_MESSAGE_BYTES:
+            text = f"message: has {len(data)} bytes; a request of {self._method} has at most {_MAX_MESSAGE_BYTES}"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
         try:
             return self._handler.request_deserializer(data)
         except DecodeError:

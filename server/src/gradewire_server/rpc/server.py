@@ -30,6 +30,9 @@ _MAX_PENDING: Final = 256
 """Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
 
 Taken in they are refused in due form, so this many are what a stall of a fraction of a second leaves waiting."""
+_UNCOMPRESSED: Final = 1
+"""Bit 0 is "identity". Nobody knows before what a compressed message takes once it is unpacked: 30 kB of gzip make
+30 MB, and what guards memory counts bytes as they come in."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
 """Of a message that nobody reads yet."""
 
@@ -79,6 +82,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.server.max_pending_requests", _MAX_PENDING),
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
+            ("grpc.compression_enabled_algorithms_bitset", _UNCOMPRESSED),
             *RESET_OPTIONS,
         ],
     )

@@ -9,30 +9,18 @@ import termios
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from grpc._cython import cygrpc  # type: ignore[attr-defined] # no types; grpcio-channelz does it too
 
 from gradewire_server.rpc.receiving.sockets import end_connection
 
-Resets: TypeAlias = Mapping[tuple[str, int], int]
+Peer: TypeAlias = tuple[str, int]
+"""Host and port."""
+Resets: TypeAlias = Mapping[Peer, int]
 """Calls that were reset since the connection began, by host and port of the peer."""
 _MUCH_UNREAD_BYTES: Final = 32 * 1024
 """gRPC reads what comes as soon as it can, so who is not attacking has seldom so much waiting."""
-
-
-class StreamCounts(NamedTuple):
-    """What one connection had since it began.
-
-    Attributes:
-        started: Calls, without those that gRPC refused by itself.
-        failed: Of these, those that were reset.
-        messages_sent: Replies.
-    """
-
-    started: int
-    failed: int
-    messages_sent: int
 
 
 class ServerConnections:
@@ -50,26 +38,17 @@ class ServerConnections:
         return sum(int(each.get("callsStarted", 0)) - int(each.get("callsSucceeded", 0)) for each in figures)
 
     def resets(self) -> Resets:
-        """Resets by peer; takes as long as `streams`."""
-        return {peer: counts.failed for peer, counts in self.streams().items()}
-
-    def streams(self) -> Mapping[tuple[str, int], StreamCounts]:
-        """Calls and replies by peer; takes about 0.2 ms for each connection."""
-        found: dict[tuple[str, int], StreamCounts] = {}
+        """Resets by peer; takes about 0.2 ms for each connection."""
+        found: dict[Peer, int] = {}
         for server in _servers():
             for name, socket_ in _sockets(int(server["ref"]["serverId"])):
                 local = socket_.get("local", {}).get("tcpipAddress", {}).get("port")
                 peer = peer_of(name)
                 if peer is not None and local == self._port:
-                    data = socket_.get("data", {})
-                    found[peer] = StreamCounts(
-                        int(data.get("streamsStarted", 0)),
-                        int(data.get("streamsFailed", 0)),
-                        int(data.get("messagesSent", 0)),
-                    )
+                    found[peer] = int(socket_.get("data", {}).get("streamsFailed", 0))
         return found
 
-    def close(self, peers: Collection[tuple[str, int]], *, unread_of: str = "") -> int:
+    def close(self, peers: Collection[Peer], *, unread_of: str = "") -> int:
         """Closes those with `peers`; returns how many there were.
 
         gRPC has no call for it; to it the peer has reset the connection. This needs /proc (Linux); without it nothing
@@ -121,7 +100,7 @@ def _sockets(server: int) -> Iterator[tuple[str, dict[str, Any]]]:
             return
 
 
-def peer_of(name: str) -> tuple[str, int] | None:
+def peer_of(name: str) -> Peer | None:
     """Host and port of "chttp2 ipv4:127.0.0.1:36958" or "chttp2 ipv6:%5B::1%5D:36958"; None of anything else."""
     address = name.rpartition(" ")[2]
     kind, _, rest = address.partition(":")

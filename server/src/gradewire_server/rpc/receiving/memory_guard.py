@@ -91,10 +91,9 @@ class MemoryGuard:
         allowed = 0 if resident > self._limit * _FULL_SHARE else self._limit // _ON_THEIR_WAY_DIVISOR
         at_fault = self.at_fault({peer: each.size_bytes for peer, each in received.items()}, allowed)
         if at_fault and resident > self._limit * _CUT_SHARE:
-            for peer in at_fault:
-                self._sockets.cut(received[peer].descriptor)
-            self._shed(len(at_fault))
-            _log.warning("%d connections were cut: what was on its way there took too much memory", len(at_fault))
+            count = sum(self._sockets.cut(peer, received[peer].descriptor) for peer in at_fault)
+            self._shed(count)
+            _log.warning("%d connections were cut: what was on its way there took too much memory", count)
         elif at_fault:
             self._loop.call_soon_threadsafe(self.end, at_fault)
 
@@ -130,7 +129,10 @@ class MemoryGuard:
             time.sleep(every_s)  # an event that can be waited for costs more than the look
             resident = resident_bytes()
             every_s = _LOOK_CLOSELY_EVERY_S if resident > self._limit * _WATCHED_SHARE else _LOOK_EVERY_S
-            self.look(resident)
+            try:
+                self.look(resident)
+            except Exception:  # noqa: BLE001 - whatever it is: without this thread memory would have no bound
+                _log.exception("looking for messages that take too much memory failed")
             if resident > self._limit * _WATCHED_SHARE and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
                 _trim()

@@ -1,4 +1,4 @@
-"""What the system knows of this process's connections: how much each has received and sent.
+"""What the system knows of this process's connections: how much each has received.
 
 The C library is called without giving up the interpreter's lock: a thread that gave it up a thousand times would wait
 for the event loop as often, just when that is busiest.
@@ -11,9 +11,9 @@ import struct
 import sys
 from typing import Final, NamedTuple
 
-_BYTES: Final = struct.Struct("=QQ")
-_BYTES_AT: Final = 120
-"""Place of `tcpi_bytes_acked` in Linux's `struct tcp_info`; behind it stands `tcpi_bytes_received`."""
+_BYTES: Final = struct.Struct("=Q")
+_BYTES_AT: Final = 128
+"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
 _TCP_INFO_BYTES: Final = 256
 _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
@@ -28,12 +28,10 @@ class Received(NamedTuple):
     Attributes:
         descriptor: Its number in this process.
         size_bytes: What has come in.
-        sent_bytes: What has gone out, as far as the peer's system has it.
     """
 
     descriptor: int
     size_bytes: int
-    sent_bytes: int
 
 
 class Sockets:
@@ -62,17 +60,35 @@ class Sockets:
             self._size.value = _TCP_INFO_BYTES
             if libc.getsockopt(descriptor, socket.IPPROTO_TCP, socket.TCP_INFO, self._info, size):
                 continue  # no connection
-            sent, count = _BYTES.unpack_from(self._info, _BYTES_AT)
+            count = _BYTES.unpack_from(self._info, _BYTES_AT)[0]
             if count >= least_bytes and self._port_of(descriptor, libc) == self._port:
                 peer = self._peer_of(descriptor, libc)
                 if peer:
-                    found[peer] = Received(descriptor, count, sent)
+                    found[peer] = Received(descriptor, count)
         return found
 
-    def cut(self, descriptor: int) -> None:
-        """Ends a connection at once; what has come in on it and was not read is thrown away."""
-        if self._libc is not None:
-            end_connection(descriptor, self._libc)
+    def cut(self, peer: str, descriptor: int) -> bool:
+        """Ends the connection to `peer` at once; what has come in on it and was not read is thrown away.
+
+        Returns:
+            Whether it was still there: a number that was free for a moment may stand for another connection now.
+        """
+        libc = self._libc
+        if libc is None:
+            return False
+        try:
+            ours = os.dup(descriptor)
+        except OSError:
+            return False
+        try:
+            if self._peer_of(ours, libc) != peer:
+                return False
+            end_connection(ours, libc)
+        except OSError:
+            return False
+        finally:
+            os.close(ours)
+        return True
 
     def _port_of(self, descriptor: int, libc: ctypes.PyDLL) -> int:
         self._size.value = _ADDRESS_BYTES
