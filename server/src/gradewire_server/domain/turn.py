@@ -29,6 +29,13 @@ class Turn:
     lane: Lane = Lane.INTERACTIVE
     tokens: int = 0
 
+    def queued(self, tokens: int) -> None:
+        """So many tokens were put into an encoder's queue."""
+        self.tokens += tokens
+
+    def computed(self, tokens: int) -> None:
+        """So many of them were computed; not those of texts that nobody waited for any more, or that failed."""
+
 
 _NOBODYS: Final = Turn()
 _turn: Final[ContextVar[Turn]] = ContextVar("turn", default=_NOBODYS)

@@ -93,7 +93,7 @@ class Encoder(VectorBackend):
         turn = current_turn()
         for text in texts:
             text.queued_s = now_s
-            turn.tokens += text.length
+        turn.queued(sum(text.length for text in texts))
         try:
             submission = self._queue.submit(texts)
         except QueueFullError:
@@ -102,6 +102,8 @@ class Encoder(VectorBackend):
             yield Ended(texts, error=error)
         else:
             async for part in submission:
+                if part.results is not None:
+                    turn.computed(sum(text.length for text in part.jobs))
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:

@@ -10,7 +10,7 @@ from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import ReferenceEntry
 from gradewire_server.domain.result import Failure
-from gradewire_server.requests.admission.admission import Work
+from gradewire_server.requests.admission.work import Work
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import fill_hits, read_entry, read_reference_set
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
@@ -66,14 +66,14 @@ async def prepare(
         seal=seal,
     )
     kind = ("prepare", *(plan.provenance.name for plan in plans))
+    size_bytes = request.ByteSize()
     step = entries_per_chunk(writing=generation is not None)
     async with aclosing(chunks):
         while (left := len(entries) + refused - progress.entries_done) > 0:
             # Held for the work alone: a caller that reads no progress must not keep permits from others.
             count = min(step, left)
-            # What a judge writes takes its turn in the judge's queue, for as long as that takes.
-            size_bytes = 0 if generation is not None else request.ByteSize() * count // len(read)
-            async with context.admission.bulk(Work(caller, kind, size_bytes, count), source=id(request)):
+            work = Work(caller, kind, size_bytes * count // len(read), count, judged=generation is not None)
+            async with context.admission.bulk(work, source=id(request)):
                 chunk = await anext(chunks)
             context.count_synthetic(
                 chunk.synthetic.generated - progress.synthetic_answers_generated,

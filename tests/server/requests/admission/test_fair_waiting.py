@@ -82,3 +82,16 @@ def test_who_comes_back_does_not_claim_the_time_away(loop: asyncio.AbstractEvent
     first = drained(waiting)[:10]
     assert 4 <= sum(waiter in late for waiter in first) <= 6
     loop.close()
+
+
+def test_one_that_has_gone_is_taken_out_once(loop: asyncio.AbstractEventLoop) -> None:
+    waiting = FairWaiting()
+    here, gone = Waiter(10, loop.create_future()), Waiter(20, loop.create_future())
+    waiting.add(Caller("a"), 0, here)
+    waiting.add(Caller("b"), 0, gone)
+    for _ in range(2):
+        waiting.remove(Caller("b"), 0, gone)
+        assert waiting.tokens == 10
+        assert waiting.callers == 1
+    assert drained(waiting) == [here]
+    loop.close()

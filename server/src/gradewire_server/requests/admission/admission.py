@@ -3,23 +3,24 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from typing_extensions import override
 
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.turn import Lane, Turn, take_turn
+from gradewire_server.requests.admission.admitted import Admitted
 from gradewire_server.requests.admission.costs import CostEstimates
 from gradewire_server.requests.admission.fair_waiting import FairWaiting, Waiter
 from gradewire_server.requests.admission.overload import OverloadWatch
 from gradewire_server.requests.admission.permits import Permits
 from gradewire_server.requests.admission.service_rate import ServiceRate
+from gradewire_server.requests.admission.shares import CallerShares
 from gradewire_server.requests.admission.slowed import SlowedMessages
+from gradewire_server.requests.admission.work import Work
 from gradewire_server.requests.errors import OverloadedError
-from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.settings.limits import Capacity
 
 _BULK_AHEAD_S: Final = 0.25
@@ -32,45 +33,21 @@ _CALM_WAIT_S: Final = 0.05
 """A burst is over when no more than so much is waiting."""
 _SMALL_ITEMS: Final = 64
 """Items of a small request, while nothing is known of how fast work is done."""
+_MAX_SMALL_ITEMS: Final = 256
+"""Items of a small request however little those before it cost: the next one may not be in the cache."""
 _FREE_TOKENS: Final = 4
-"""A request that costs no more is let in always: its answer and its references are in the cache."""
-_MIN_IN_WORK: Final = 24
-"""Small requests that are in work at a time whatever the measured rate says: with fewer the encoder's batches would be
-small, the rate would fall, and still fewer would be let in."""
+"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
+_MIN_IN_WORK_TOKENS: Final = 960
+"""Tokens of small requests, two dozen short rows, that are in work at a time whatever the measured rate says: with
+fewer the encoder's batches would be small, the rate would fall, and still fewer would be let in."""
 _MIN_BULK_PARTS: Final = 2
 """Parts that are let in however large they are: while one's texts are computed, another one is read."""
+_BULK_SHARE: Final = 3 / 8
+"""Of all items in flight, for bulk work and as much for work that asks a judge; the rest is left to small requests."""
+_ARRIVAL: Final = "arrival"
+"""Kind of cost: what a small request of a caller costs in the mean, whatever its metrics are."""
 _MIN_RETRY_S: Final = 0.05
-_MAX_RETRY_S: Final = 30.0
-_SATURATED_S: Final = 0.05
-"""Seconds of work in the server from which on its rate counts as all that it can do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What is to be admitted.
-
-    Attributes:
-        caller: For whom.
-        kind: Requests of one kind cost alike: the names of the metrics.
-        size_bytes: Of the request, or of this part of it.
-        items: How many.
-    """
-
-    caller: Caller
-    kind: Hashable
-    size_bytes: int
-    items: int
-
-
-def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """What a request or a part of it is; one that asks a judge takes its turn in the judge's queue instead."""
-    judged = any(plan.judged for plan in plans)
-    return Work(caller, tuple(plan.provenance.name for plan in plans), 0 if judged else size_bytes, items)
-
-
-def _kind(work: Work) -> Hashable:
-    """What costs alike: requests of one caller with the same metrics."""
-    return work.caller.key, work.kind
+_MAX_RETRY_S: Final = 10.0
 
 
 class Admission:
@@ -82,6 +59,9 @@ class Admission:
 
     def __init__(self, capacity: Capacity) -> None:
         self.items = Permits(capacity.max_items, "items")
+        most = max(1, int(capacity.max_items * _BULK_SHARE))
+        self._bulk_items = Permits(most, "items of bulk work")
+        self._judged_items = Permits(most, "items for a judge")
         self.bytes = Permits(capacity.max_bytes, "bytes of requests")
         self.stream_bytes = Permits(capacity.max_stream_bytes, "bytes of streams")
         self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of messages that wait for others")
@@ -94,9 +74,8 @@ class Admission:
         self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
         self._calm_s = time.monotonic()
         self._waiting = FairWaiting()
+        self._shares = CallerShares()
         self._overload = OverloadWatch()
-        self._promised_tokens = 0.0
-        self._promised_since_s = time.monotonic()
 
     @property
     def overload_s(self) -> float:
@@ -121,7 +100,9 @@ class Admission:
 
     def is_interactive(self, work: Work) -> bool:
         """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
-        return self.is_small(self._tokens(work)) if self._rate.tokens_per_s else work.items <= _SMALL_ITEMS
+        if not self._rate.tokens_per_s:
+            return work.items <= _SMALL_ITEMS
+        return work.items <= _MAX_SMALL_ITEMS and self.is_small(self._tokens(work))
 
     def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
         """Lets a small request in for the block.
@@ -138,10 +119,11 @@ class Admission:
     def check_arrival(self, caller: Caller, left_s: float | None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
 
-        What a caller's small requests cost is known from those before; one whose answers are all in the cache is let
-        pass. Errors as `interactive`.
+        What a caller's small requests cost in the mean is known from those before, which were in the cache or not.
+        Errors as `interactive`.
         """
-        self._refuse_late(self._costs.tokens(caller.key, 1), math.inf if left_s is None else left_s)
+        tokens = self._costs.tokens(caller.key, _ARRIVAL, 1)
+        self._refuse_late(caller, tokens, math.inf if left_s is None else left_s)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -152,7 +134,7 @@ class Admission:
         """
         rate = self._rate.tokens_per_s
         alone = not self._waiting and not any(self._parts.values())
-        if rate and not alone and self._costs.knows(_kind(work)):
+        if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
             needed_s = min(self._waiting.tokens + tokens, tokens * (1 + self._waiting.callers)) / rate
@@ -172,73 +154,126 @@ class Admission:
             work: What it is.
             source: What takes turns within the caller: a stream, a call.
         """
+        if work.judged:  # takes its turn in the judge's queue, for as long as that takes
+            async with self._items_of_bulk(work):
+                take_turn(Turn(Lane.BULK))
+                yield
+            return
         tokens = self._tokens(work)
         await self._turn(work.caller, source, tokens)
+        turn = Admitted(self, work, Lane.BULK, tokens)
+        try:
+            async with self._items_of_bulk(work):
+                take_turn(turn)
+                yield
+        finally:
+            self._end(turn)
+
+    @asynccontextmanager
+    async def _items_of_bulk(self, work: Work) -> AsyncIterator[None]:
+        """Permits for the items; those of the whole server are asked for last, so that nobody waits holding them."""
+        mine = self._judged_items if work.judged else self._bulk_items
+        await mine.acquire(work.items)
         try:
             await self.items.acquire(work.items)
-        except BaseException:
-            self._leave(Lane.BULK, tokens)
-            raise
-        turn = take_turn(Turn(Lane.BULK))
-        try:
-            yield
+            try:
+                yield
+            finally:
+                self.items.release(work.items)
         finally:
-            self.leave(work, tokens, turn)
+            mine.release(work.items)
 
     def is_small(self, tokens: float) -> bool:
         """Whether so many tokens are soon done."""
         return tokens <= _BULK_AHEAD_S * self._rate.tokens_per_s
 
-    def _refuse_late(self, tokens: float, left_s: float) -> None:
+    def _refuse_late(self, caller: Caller, tokens: float, left_s: float) -> None:
         rate = self._rate.tokens_per_s
-        if not rate or tokens <= _FREE_TOKENS or self._parts[Lane.INTERACTIVE] < _MIN_IN_WORK:
+        in_work = self._in_work[Lane.INTERACTIVE]
+        if not rate or not in_work or tokens <= _FREE_TOKENS:
             return
-        wait_s = self.wait_s
+        wait_s = in_work / rate
         # Where work has been waiting for long, more of it makes everybody late and nothing faster.
         standing = time.monotonic() - self._calm_s > _BURST_S
         longest_s = min(_STANDING_WAIT_S, self._max_wait_s) if standing else self._max_wait_s
-        if wait_s > longest_s or wait_s + tokens / rate > left_s:
-            self._overload.refused()
-            raise OverloadedError(
-                f"{wait_s:.2g} s of work are before this; come back later", retry_after_s=self._promise(tokens, wait_s)
-            )
+        allowed = max(longest_s * rate, _MIN_IN_WORK_TOKENS)
+        in_time = wait_s + tokens / rate <= left_s
+        if in_time and (in_work <= allowed or self._shares.has_room(caller, tokens, in_work, allowed)):
+            return
+        self._overload.refused()
+        after_s = self._shares.promise(caller, tokens, rate, _MAX_RETRY_S) + wait_s - self._max_wait_s / 2
+        raise OverloadedError(
+            f"{wait_s:.2g} s of work are before this; come back later",
+            retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
+        )
 
     async def _turn(self, caller: Caller, source: Hashable, tokens: float) -> None:
+        """Waits until a part of so many tokens has its turn, and counts it."""
         if not self._waiting and self._has_room(tokens):
             self._enter(Lane.BULK, tokens)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(caller, source, Waiter(tokens, granted))
+        waiter = Waiter(tokens, granted)
+        self._waiting.add(caller, source, waiter)
         try:
             await granted
         except asyncio.CancelledError:
-            if not granted.cancelled():  # cancelled after the turn was given
+            if granted.cancelled():
+                self._waiting.remove(caller, source, waiter)
+            else:  # cancelled after the turn was given
                 self._leave(Lane.BULK, tokens)
             raise
 
-    def enter(self, work: Work, left_s: float) -> tuple[float, Turn]:
-        """Begins what `interactive` does for a block; returns what `leave` wants."""
+    def enter(self, work: Work, left_s: float) -> Turn:
+        """Begins what `interactive` does for a block; `leave` ends it."""
+        if work.judged:
+            self._judged_items.take(work.items)
+            try:
+                self.items.take(work.items)
+            except OverloadedError:
+                self._judged_items.release(work.items)
+                raise
+            return take_turn(Turn(Lane.INTERACTIVE))
         tokens = self._tokens(work)
-        self._refuse_late(tokens, left_s)
+        self._refuse_late(work.caller, tokens, left_s)
         self.items.take(work.items)
         self._enter(Lane.INTERACTIVE, tokens)
-        return tokens, take_turn(Turn(Lane.INTERACTIVE))
+        self._shares.enter(work.caller, tokens)
+        turn = Admitted(self, work, Lane.INTERACTIVE, tokens)
+        take_turn(turn)
+        return turn
 
-    def leave(self, work: Work, tokens: float, turn: Turn) -> None:
-        """Work is done: learns what it has cost, and makes room for others."""
-        self._costs.learn(_kind(work), work.size_bytes, turn.tokens)
-        if turn.lane is Lane.INTERACTIVE:
-            self._costs.learn(work.caller.key, 1, turn.tokens)
-        self._rate.finished(turn.tokens, tokens, saturated=self._is_saturated())
-        self._leave(turn.lane, tokens)
+    def leave(self, work: Work, turn: Turn) -> None:
+        """Ends what `enter` began."""
+        if isinstance(turn, Admitted):
+            self._end(turn)
+        else:
+            self._judged_items.release(work.items)
         self.items.release(work.items)
 
-    def _tokens(self, work: Work) -> float:
-        return self._costs.tokens(_kind(work), work.size_bytes)
+    def _end(self, turn: Admitted) -> None:
+        """Learns what work has cost, and makes room for others."""
+        work, caller = turn.work, turn.work.caller
+        turn.ended = True
+        self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
+        self._rate.left(turn.expected_tokens, sum(self._in_work.values()))
+        if turn.lane is Lane.INTERACTIVE:
+            self._costs.learn(caller.key, _ARRIVAL, 1, turn.tokens)
+            self._shares.leave(caller, turn.counted_tokens)
+        self._leave(turn.lane, turn.counted_tokens)
 
-    def _is_saturated(self) -> bool:
-        in_work = self._in_work
-        return in_work[Lane.INTERACTIVE] + in_work[Lane.BULK] > _SATURATED_S * self._rate.tokens_per_s
+    def grow(self, turn: Admitted, tokens: float) -> None:
+        """Work that was let in costs so much more than was thought."""
+        self._in_work[turn.lane] += tokens
+        if turn.lane is Lane.INTERACTIVE:
+            self._shares.grow(turn.work.caller, tokens)
+
+    def computed(self, tokens: int) -> None:
+        """So many tokens were computed, of work that is here or has left."""
+        self._rate.computed(tokens)
+
+    def _tokens(self, work: Work) -> float:
+        return self._costs.tokens(work.caller.key, work.kind, work.size_bytes)
 
     def _has_room(self, tokens: float) -> bool:
         if self._parts[Lane.BULK] < _MIN_BULK_PARTS:
@@ -252,29 +287,21 @@ class Admission:
         self._parts[lane] += 1
 
     def _leave(self, lane: Lane, tokens: float) -> None:
-        self._in_work[lane] = max(0.0, self._in_work[lane] - tokens)
         self._parts[lane] -= 1
+        self._in_work[lane] = max(0.0, self._in_work[lane] - tokens) if self._parts[lane] else 0.0
         if self.wait_s < _CALM_WAIT_S:
             self._calm_s = time.monotonic()
+            self._shares.calm()
         while (waiter := self._waiting.peek()) is not None and self._has_room(waiter.tokens):
             self._waiting.pop()
             self._enter(Lane.BULK, waiter.tokens)
             waiter.granted.set_result(None)
 
-    def _promise(self, tokens: float, wait_s: float) -> float:
-        """When to come back: behind those who were told so before, so that they do not all come at once."""
-        now_s = time.monotonic()
-        rate = self._rate.tokens_per_s
-        done = (now_s - self._promised_since_s) * rate
-        self._promised_tokens = max(0.0, self._promised_tokens - done) + tokens
-        self._promised_since_s = now_s
-        return min(_MAX_RETRY_S, max(_MIN_RETRY_S, self._promised_tokens / rate + wait_s - self._max_wait_s / 2))
-
 
 class _Interactive(AbstractContextManager[None]):
     """A small request in work; no generator, for it stands around every call."""
 
-    __slots__ = ("_admission", "_left_s", "_tokens", "_turn", "_work")
+    __slots__ = ("_admission", "_left_s", "_turn", "_work")
 
     def __init__(self, admission: Admission, work: Work, left_s: float) -> None:
         self._admission = admission
@@ -283,8 +310,8 @@ class _Interactive(AbstractContextManager[None]):
 
     @override
     def __enter__(self) -> None:
-        self._tokens, self._turn = self._admission.enter(self._work, self._left_s)
+        self._turn = self._admission.enter(self._work, self._left_s)
 
     @override
     def __exit__(self, *_: object) -> None:
-        self._admission.leave(self._work, self._tokens, self._turn)
+        self._admission.leave(self._work, self._turn)

@@ -61,14 +61,22 @@ class FairWaiting:
         line.waiters.append(waiter)
         self.tokens += waiter.tokens
 
+    def remove(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
+        """Takes out one that has gone away before its turn came, if it is still there."""
+        queue = self._callers.get(caller.key)
+        line = queue and queue.sources.get(source)
+        if queue and line and waiter in line.waiters:
+            line.waiters.remove(waiter)
+            self.tokens -= waiter.tokens
+            self._tidy(queue, line)
+
     def peek(self) -> Waiter | None:
         """Who is next; those who have gone away are dropped."""
         while self._callers:
-            queue, line = self._next()
-            waiter = line.waiters[0]
+            waiter = self._next()[1].waiters[0]
             if not waiter.granted.cancelled():
                 return waiter
-            self._drop(queue, line)
+            self._sweep()  # where one has gone, a thousand may have: one by one they would take too long
         return None
 
     def pop(self) -> None:
@@ -78,15 +86,26 @@ class FairWaiting:
         self._clock, queue.clock = queue.finish, line.finish
         queue.finish += tokens / queue.caller.weight
         line.finish += tokens
-        self._drop(queue, line)
+        line.waiters.popleft()
+        self.tokens -= tokens
+        self._tidy(queue, line)
 
     def _next(self) -> tuple[_Queue, _Source]:
         queue = min(self._callers.values(), key=lambda each: each.finish)
         return queue, min(queue.sources.values(), key=lambda each: each.finish)
 
-    def _drop(self, queue: _Queue, line: _Source) -> None:
-        self.tokens -= line.waiters.popleft().tokens
+    def _sweep(self) -> None:
+        for queue in list(self._callers.values()):
+            for line in list(queue.sources.values()):
+                here = deque(each for each in line.waiters if not each.granted.cancelled())
+                self.tokens -= sum(each.tokens for each in line.waiters) - sum(each.tokens for each in here)
+                line.waiters = here
+                self._tidy(queue, line)
+
+    def _tidy(self, queue: _Queue, line: _Source) -> None:
         if not line.waiters:
             del queue.sources[line.key]
         if not queue.sources:
-            del self._callers[queue.caller.key]
+            self._callers.pop(queue.caller.key, None)
+        if not self._callers:
+            self.tokens = 0.0  # sums of fractions never quite come back to it

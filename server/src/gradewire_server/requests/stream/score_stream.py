@@ -9,8 +9,8 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.result import Failure, MetricResult, ScoredResult
-from gradewire_server.requests.admission.admission import work_of
 from gradewire_server.requests.admission.permits import Permits
+from gradewire_server.requests.admission.work import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError

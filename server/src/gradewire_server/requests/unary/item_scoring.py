@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from gradewire_server.domain.result import Failure, ScoredResult
-from gradewire_server.requests.admission.admission import Admission, Work
+from gradewire_server.requests.admission.admission import Admission
+from gradewire_server.requests.admission.work import Work
 from gradewire_server.requests.sets.named import NamedSet
 from gradewire_server.requests.unary.replies import ItemReplies
 from gradewire_server.scoring import MetricRequest, Scorer

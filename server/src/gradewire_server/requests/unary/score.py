@@ -10,7 +10,7 @@ from typing import Any, Final
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.result import Failure, Status
-from gradewire_server.requests.admission.admission import work_of
+from gradewire_server.requests.admission.work import work_of
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_item
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
