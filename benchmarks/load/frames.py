@@ -73,11 +73,13 @@ class FramedConnection(asyncio.Protocol):
         self._received = bytearray()
 
     @classmethod
-    async def open(cls, path: str, address: str, deadline_s: float) -> "FramedConnection":
-        """Connects to `address`, HOST:PORT."""
+    async def open(cls, path: str, address: str, deadline_s: float, source: str = "") -> "FramedConnection":
+        """Connects to `address`, HOST:PORT, from `source`, a host of this machine; empty: any."""
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(lambda: cls(path, address, deadline_s), host, int(port))
+        _, connection = await loop.create_connection(
+            lambda: cls(path, address, deadline_s), host, int(port), local_addr=(source, 0) if source else None
+        )
         return connection
 
     def call(self, message: bytes) -> asyncio.Future[Ended]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
@@ -15,7 +15,7 @@ from benchmarks.load.memory import WORDS
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
-_SCORE: Final = "/gradewire.v1.Scoring/Score"
+SCORE: Final = "/gradewire.v1.Scoring/Score"
 _OK: Final = types_pb2.STATUS_OK
 
 
@@ -79,9 +79,9 @@ class Generator:
         self._texts = Texts(seed=os.getpid())
 
     @classmethod
-    async def open(cls, address: str, connections: int, deadline_s: float) -> "Generator":
+    async def open(cls, address: str, connections: int, deadline_s: float) -> Self:
         """Connects."""
-        return cls([await FramedConnection.open(_SCORE, address, deadline_s) for _ in range(connections)])
+        return cls([await FramedConnection.open(SCORE, address, deadline_s) for _ in range(connections)])
 
     def close(self) -> None:
         """Ends the connections."""

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 import pytest
-from benchmarks.load.generator import Tally
+from benchmarks.load.frames import FramedConnection
+from benchmarks.load.generator import SCORE, Tally
 from tests.hostile.bulk import Stream, bulk
 from tests.hostile.flood import CheckedGenerator, scored
 from tests.support.figures import TakeFigure
@@ -46,7 +47,7 @@ async def beside(server: ServerProcess, figure: TakeFigure, counts: Sequence[int
             alone = (streams.scored - between) / (time.monotonic() - between_s)
         latencies(name, tally, figure)
         share = (between - before) / (between_s - began_s) / alone
-        figure(f"{name}: bulk throughput beside calls, of alone", share * 100, "%")
+        assert figure(f"{name}: bulk throughput beside calls, of alone", share * 100, "%", bound=">= 90").value > 30
         unscored = tally.sent - tally.ends["STATUS_OK"]
         assert figure(f"{name}: calls that were not scored, of {tally.sent}", unscored, bound="== 0").holds, tally.ends
         sent = sum(len(each.sent) for each in streams.streams)
@@ -74,3 +75,25 @@ async def test_calls_beside_streams_are_scored(server: ServerProcess, figure: Ta
 @pytest.mark.hostile
 async def test_calls_beside_streams_are_scored_for_long(server: ServerProcess, figure: TakeFigure) -> None:
     await beside(server, figure, (1, 8, 33), 20.0)
+
+
+@pytest.mark.hostile
+async def test_a_caller_within_its_share_is_scored_beside_one_that_floods(
+    server: ServerProcess, figure: TakeFigure
+) -> None:
+    """Without tokens callers are told apart by their hosts."""
+    greedy = await CheckedGenerator.open(server.address, connections=8, deadline_s=_DEADLINE_S)
+    modest = CheckedGenerator([await FramedConnection.open(SCORE, server.address, _DEADLINE_S, "127.0.0.2")], seed=1)
+    await greedy.closed_loop(2.0, 24)
+    before = await greedy.closed_loop(2.0, 24)
+    async with asyncio.TaskGroup() as both:
+        flood = both.create_task(greedy.open_loop(10.0, 3 * len(before.scored_s) / 2.0))
+        calls = both.create_task(modest.open_loop(10.0, _CALLS_PER_S))
+    tally = calls.result()
+    latencies("beside a flood of another caller", tally, figure)
+    assert flood.result().ends["RESOURCE_EXHAUSTED"] > 0
+    unscored = tally.sent - tally.ends["STATUS_OK"]
+    name = f"beside a flood of another caller: calls that were not scored, of {tally.sent}"
+    assert figure(name, unscored, bound="== 0").holds, tally.ends
+    greedy.close()
+    modest.close()
