@@ -7,16 +7,18 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.examples import example_count
 
@@ -141,6 +143,33 @@ def test_any_head_is_a_request_or_a_problem(head: bytes) -> None:
     except _ProblemError as problem:
         method, status = "", problem.reply.status
     assert status == 400 or method.isalpha()
+
+
+def test_a_reply_is_whole_however_slowly_it_is_taken(
+    http: HttpSide, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gauge = Gauge("large", "x" * 1000, ("number",), registry=registry)
+    for number in range(2000):
+        gauge.labels(str(number)).set(1)
+    accept = socket.socket.accept
+
+    def small_accept(self: socket.socket) -> tuple[socket.socket, Any]:
+        taken, address = accept(self)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        return taken, address
+
+    monkeypatch.setattr(socket.socket, "accept", small_accept)
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", http.port))
+        slow.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        time.sleep(0.2)  # the server has written what its system takes
+        received = b""
+        while part := slow.recv(4096):
+            received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert len(body) > 50_000
 
 
 def test_slow_connections_keep_nobody_out(http: HttpSide) -> None:

@@ -243,6 +243,8 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply, *, body: bool = True
         "Connection: close",
         *reply.headers,
     ]
+    # So `drain` waits until the system has taken all of it, and nothing is left that closing would throw away.
+    writer.transport.set_write_buffer_limits(high=0)
     writer.write("\r\n".join([*head, "", ""]).encode("latin-1") + (reply.body if body else b""))
     async with asyncio.timeout(REQUEST_S):
         await writer.drain()
