@@ -1,5 +1,6 @@
 """A file that is cut short under a running process is built anew, and never read."""
 
+import errno
 import logging
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gradewire_server.storage.lmdb import watched
 from gradewire_server.storage.lmdb.directory import StoreDirectory
 from gradewire_server.storage.lmdb.watched import TruncatedError, WatchedEnvironment
 
@@ -66,6 +68,36 @@ def test_what_is_meant_to_last_is_set_aside(tmp_path: Path, caplog: pytest.LogCa
         environment.rebuild()
     assert len(caplog.records) == 1
     assert [path.name.partition("-")[0] for path in directory.path.glob("part.*")] == ["part.damaged"]
+    environment.close(suspect=False)
+    directory.close()
+
+
+def test_a_rebuild_that_fails_leaves_nothing_open_and_is_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = StoreDirectory(tmp_path)
+    environment = opened(directory)
+    fill(environment)
+    os.truncate(environment.path / "data.mdb", 4096)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(watched, "open_environment", full)
+        with pytest.raises(OSError, match="no space"):
+            environment.rebuild()
+        with pytest.raises(OSError, match="no space"):
+            environment.rebuild()
+    with (tmp_path / "other").open("w") as taken:  # has the number of what was closed
+        with pytest.raises(TruncatedError), environment.reading():
+            pass
+        environment.rebuild()
+        os.fstat(taken.fileno())
+    with environment.on_writer(write=True) as transaction:
+        transaction.put(b"new", b"value")
+    with environment.reading() as transaction:
+        assert transaction.get(b"new") == b"value"
     environment.close(suspect=False)
     directory.close()
 

@@ -58,7 +58,7 @@ class DiskPrepared(PreparedStore):
                 return [transaction.get(key) for key in keys]
         except TruncatedError:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._rebuild_and_read, keys)
-        except lmdb.Error:
+        except (lmdb.Error, OSError):
             _log.exception("prepared references in %s cannot be read", self._path)
             self._suspect = True
             return _FAILED
@@ -167,7 +167,7 @@ class DiskPrepared(PreparedStore):
         except TruncatedError:
             rebuilt = self._rebuild_and_read([])
             return rebuilt if isinstance(rebuilt, Failure) else {}
-        except lmdb.Error:
+        except (lmdb.Error, OSError):
             _log.exception("prepared references in %s cannot be read", self._path)
             self._suspect = True
             return _FAILED

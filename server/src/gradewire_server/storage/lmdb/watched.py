@@ -53,6 +53,9 @@ class WatchedEnvironment:
         self._max_bytes = max_bytes
         self._durable = durable
         self._reading = threading.Lock()  # of readers on other threads than the writer's, and of closing
+        self._environment: Any = None
+        self._file: int | None = None
+        """None after a rebuild that failed, until one goes well."""
         self._largest_bytes = 0
         self._open(alone=alone)
 
@@ -79,7 +82,9 @@ class WatchedEnvironment:
             self.check()  # notes how far the file has grown
 
     def check(self) -> None:
-        """Raises TruncatedError where the file has shrunk; a long scan asks this again and again."""
+        """Raises TruncatedError where the file has shrunk or is not open; a long scan asks this again and again."""
+        if self._file is None:
+            raise TruncatedError(self)
         size = os.fstat(self._file).st_size
         if size < self._largest_bytes:
             raise TruncatedError(self)
@@ -112,8 +117,10 @@ class WatchedEnvironment:
         except TruncatedError:
             suspect = True
         with self._reading:
-            self._directory.close_environment(self._environment, suspect=suspect)
-            os.close(self._file)
+            if self._file is not None:
+                self._directory.close_environment(self._environment, suspect=suspect)
+                os.close(self._file)
+                self._file = None
 
     def drop(self) -> None:
         """Closes one that is not kept."""
@@ -121,16 +128,25 @@ class WatchedEnvironment:
             self._release()
 
     def _open(self, *, alone: bool) -> None:
-        self._environment = open_environment(self.path, max_bytes=self._max_bytes, durable=self._durable, alone=alone)
-        # LMDB locks another file, so that opening and closing this one takes no lock from it.
-        self._file = os.open(data_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
+        environment = open_environment(self.path, max_bytes=self._max_bytes, durable=self._durable, alone=alone)
+        try:
+            # LMDB locks another file, so that opening and closing this one takes no lock from it.
+            self._file = os.open(data_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            environment.close()
+            raise
+        self._environment = environment
         self._largest_bytes = os.fstat(self._file).st_size
 
     def _release(self) -> None:
-        self._environment.close()
-        os.close(self._file)
+        if self._file is not None:
+            file, self._file = self._file, None
+            self._environment.close()
+            os.close(file)
 
     def _is_there(self) -> bool:
+        if self._file is None:
+            return False
         with contextlib.suppress(FileNotFoundError):
             return data_file(self.path).stat().st_ino == os.fstat(self._file).st_ino
         return False
