@@ -98,3 +98,12 @@ def test_another_corpus_has_another_digest(
 )
 def test_a_digest_behind_a_name(written: str, name: str, digest: str) -> None:
     assert split_pin(written) == (name, digest)
+
+
+@pytest.mark.parametrize("text", ["@" * 10_000_000, "a" * 10_000_000 + "@12345678", "é" * 300])
+def test_what_is_too_long_to_be_a_name_is_not_searched_for_a_digest(text: str) -> None:
+    assert split_pin(text) == (text, "")
+
+
+def test_the_longest_name_may_have_the_longest_digest() -> None:
+    assert split_pin("n" * 256 + "@" + "0" * 32) == ("n" * 256, "0" * 32)

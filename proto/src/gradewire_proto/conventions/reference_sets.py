@@ -54,7 +54,9 @@ def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:
 
 
 def split_pin(reference_set: str) -> tuple[str, str]:
-    """Name and digest, in lower case, of NAME@DIGEST; of any other name itself and ""."""
+    """Name and digest, in lower case, of NAME@DIGEST; of any other name itself and "", so of one that is too long."""
+    if len(reference_set) > MAX_NAME_BYTES + 1 + 2 * _DIGEST_BYTES:
+        return reference_set, ""  # of megabytes, perhaps, which are not searched
     pinned = _PINNED.fullmatch(reference_set)
     return (reference_set, "") if pinned is None else (pinned["name"], pinned["digest"].lower())
 

@@ -20,6 +20,10 @@ PARAMETER_BYTES: Final = {"model": MAX_MODEL_BYTES, "fit": MAX_FIT_BYTES, "promp
 """String parameters of metrics, and of SyntheticGeneration, by the names of their fields."""
 
 
+_EXACT_CHARACTERS: Final = 1 << 20
+
+
 def byte_count(text: str) -> int:
-    """Bytes of a text in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+    """Bytes of a text in UTF-8; of one of more than a million characters, which is over any bound, its characters."""
+    exact = not text.isascii() and len(text) <= _EXACT_CHARACTERS
+    return len(text.encode(errors="surrogatepass")) if exact else len(text)

@@ -10,6 +10,7 @@ from gradewire_proto.conventions.reference_sets import corpus_digest, entry_name
 from gradewire_server.concurrency.single_flight import SingleFlight
 from gradewire_server.domain.needs import ReferenceEntries
 from gradewire_server.domain.ports import ReferenceSets
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 
 _MAX_REMEMBERED: Final = 4096
@@ -68,7 +69,7 @@ class CorpusDigests:
             return entries
         return Failure(
             Status.UNAVAILABLE,
-            f"reference_set: the corpus of {reference_set!r} was {digest} when this call began and is {now} now; "
+            f"reference_set: the corpus of {quoted(reference_set)} was {digest} when this call began and is {now} now; "
             "try again",
         )
 
@@ -85,8 +86,8 @@ class CorpusDigests:
         if seal and seal != digest:
             return Failure(
                 Status.NOT_PREPARED,
-                f"reference_set: {reference_set!r} is to have the corpus {seal} and has {len(entries)} entries so far, "
-                f"{digest}; prepare the rest of it",
+                f"reference_set: {quoted(reference_set)} is to have the corpus {seal} and has {len(entries)} entries "
+                f"so far, {digest}; prepare the rest of it",
             )
         self._held.clear()
         if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:

@@ -18,6 +18,7 @@ from typing_extensions import override
 from gradewire_proto.conventions.reference_sets import entry_name, entry_payload
 from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries
 from gradewire_server.domain.ports import ReferenceSets
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.storage.keys import FORMAT_VERSION, HASH_BYTES
 from gradewire_server.storage.prepared import TAKEN, PreparedStore, packed, payload_of
@@ -99,7 +100,8 @@ class StoredReferenceSets(ReferenceSets):
         if sealed != seal:
             return Failure(
                 Status.INVALID_INPUT,
-                f"reference_set: {reference_set!r} is immutable{f' ({sealed})' if sealed else ''}; use another name",
+                f"reference_set: {quoted(reference_set)} is immutable{f' ({sealed})' if sealed else ''}; "
+                "use another name",
             )
         count = await self._store.member_count(group)
         if isinstance(count, Failure):
@@ -134,7 +136,7 @@ class StoredReferenceSets(ReferenceSets):
         if failure is TAKEN:
             return Failure(
                 Status.INVALID_INPUT,
-                f"reference_set: {reference_set!r} is immutable with other content; use another name",
+                f"reference_set: {quoted(reference_set)} is immutable with other content; use another name",
             )
         return failure
 

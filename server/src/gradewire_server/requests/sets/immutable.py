@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from gradewire_proto.conventions.reference_sets import digest_entries
 from gradewire_proto.v1 import references_pb2
 from gradewire_server.domain.item import ReferenceEntry
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.metrics.checks import check_references
 from gradewire_server.requests.context import RequestContext
@@ -16,7 +17,7 @@ from gradewire_server.scoring.corpus import entries_of
 from gradewire_server.scoring.corpus_digests import digest_of
 
 T = TypeVar("T")
-_DIGEST: Final = re.compile(r"[0-9a-f]{32}")
+_DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
@@ -57,11 +58,12 @@ async def admit(
         InvalidRequestError: The set is immutable and has other content, or it has and is to become immutable.
         SetUnavailableError: The store does not answer.
     """
-    expected = request.expected_digest.lower()
+    expected = request.expected_digest
     if expected and not request.immutable:
         raise InvalidRequestError("expected_digest", "goes with immutable; set that too, or leave it out")
     if expected and _DIGEST.fullmatch(expected) is None:
         raise InvalidRequestError("expected_digest", "must be 32 hex digits")
+    expected = expected.lower()
     sets = context.ports.reference_sets
     sealed = _there(await sets.seal_of(reference_set))
     if not request.immutable and not sealed:
@@ -70,7 +72,7 @@ async def admit(
     if not wanted:
         raise InvalidRequestError("entries", "an immutable set needs at least one")
     if sealed and sealed != wanted:
-        message = f"{reference_set!r} is immutable with the corpus {sealed}, this is {wanted}; use another name"
+        message = f"{quoted(reference_set)} is immutable with the corpus {sealed}, this is {wanted}; use another name"
         raise InvalidRequestError("reference_set", message)
     claim = _Claim(wanted, is_sealed=bool(sealed), adds=request.immutable)
     await _check_content(context, reference_set, entries, claim)
@@ -88,10 +90,12 @@ async def check_complete(context: RequestContext, reference_set: str, seal: str)
     """
     found = await context.scorer.corpus_digest(reference_set)
     if isinstance(found, Failure) and found.status is Status.NOT_PREPARED:
-        raise InvalidRequestError("reference_set", f"{reference_set!r} is not whole: {found.message}")
+        raise InvalidRequestError("reference_set", f"{quoted(reference_set)} is not whole: {found.message}")
     found = _there(found)
     if found != seal:
-        raise InvalidRequestError("reference_set", f"{reference_set!r} was to have the corpus {seal} and has {found}")
+        raise InvalidRequestError(
+            "reference_set", f"{quoted(reference_set)} was to have the corpus {seal} and has {found}"
+        )
     return found
 
 
@@ -110,8 +114,8 @@ async def _check_content(
     if is_foreign or not (may_add or given <= known):
         raise InvalidRequestError(
             "reference_set",
-            f"{reference_set!r} has {len(known)} entries with the digest {digest}, and what stays as it is has the "
-            f"digest {claim.digest}; use another name",
+            f"{quoted(reference_set)} has {len(known)} entries with the digest {digest}, and what stays as it is has "
+            f"the digest {claim.digest}; use another name",
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.conventions.reference_sets import split_pin
+from gradewire_server.domain.quoting import quoted
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import read_reference_set
@@ -47,10 +48,12 @@ async def find_set(
     found = await context.scorer.corpus_digest(name)
     if not isinstance(found, Failure):
         if not found.startswith(digest):
-            raise InvalidRequestError(path, f"the corpus of {name!r} is {found} here, {digest} is asked for")
+            raise InvalidRequestError(path, f"the corpus of {quoted(name)} is {found} here, {digest} is asked for")
         return NamedSet(name, found)
     if not digest:
         return NamedSet(name)  # each result says what is wrong
     if found.status is Status.NOT_PREPARED:
-        raise InvalidRequestError(path, f"{name!r} has no whole corpus here, {digest} is asked for: {found.message}")
+        raise InvalidRequestError(
+            path, f"{quoted(name)} has no whole corpus here, {digest} is asked for: {found.message}"
+        )
     raise SetUnavailableError(f"{path}: {found.message}")

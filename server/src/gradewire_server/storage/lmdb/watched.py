@@ -57,6 +57,7 @@ class WatchedEnvironment:
         self._file: int | None = None
         """None after a rebuild that failed, until one goes well."""
         self._largest_bytes = 0
+        self._noting = threading.Lock()
         self._open(alone=alone)
 
     @contextlib.contextmanager
@@ -85,10 +86,13 @@ class WatchedEnvironment:
         """Raises TruncatedError where the file has shrunk or is not open; a long scan asks this again and again."""
         if self._file is None:
             raise TruncatedError(self)
+        largest = self._largest_bytes  # before the size is read: another thread may note a larger one meanwhile
         size = os.fstat(self._file).st_size
-        if size < self._largest_bytes:
+        if size < largest:
             raise TruncatedError(self)
-        self._largest_bytes = max(size, self._largest_bytes)
+        if size > largest:
+            with self._noting:
+                self._largest_bytes = max(size, self._largest_bytes)
 
     def rebuild(self) -> None:
         """Puts a new environment in place of one that was cut short; on the writer's thread.
