@@ -149,7 +149,7 @@ async def serve(
             authentication=authentication if settings.listen.auth_health else None,
         )
         stack.push_async_callback(server.stop, None)
-        await stack.enter_async_context(
+        memory = await stack.enter_async_context(
             guarded(
                 port,
                 calls.receiver,
@@ -166,6 +166,7 @@ async def serve(
         # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
         await observe_once(backends, lifecycle)
+        memory.loaded()
         await lifecycle.serving(handlers)
         observing = asyncio.create_task(
             observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s)

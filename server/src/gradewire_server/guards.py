@@ -15,8 +15,8 @@ from gradewire_server.rpc.telemetry import RpcTelemetry
 @asynccontextmanager
 async def guarded(
     port: int, receiver: Receiver, telemetry: RpcTelemetry, *, max_resets_per_s: int, memory_limit_bytes: int
-) -> AsyncIterator[None]:
-    """Guards the server on `port` for as long as the context lasts.
+) -> AsyncIterator[MemoryGuard]:
+    """Guards the server on `port` for as long as the context lasts; gives the guard of memory, to be told of models.
 
     Args:
         port: Of gRPC.
@@ -36,7 +36,7 @@ async def guarded(
     memory.start()
     watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
     try:
-        yield
+        yield memory
     finally:
         watching.cancel()
         memory.close()

@@ -72,17 +72,22 @@ async def test_large_messages_are_refused_while_memory_is_short() -> None:
 async def test_those_that_have_sent_most_are_at_fault() -> None:
     receiver, shed = Receiver(), []
     guard = MemoryGuard(receiver, 1024 * _MIB, 1, shed=shed.append)
+    guard.at_fault({}, 0)
     receiver.delivered["honest"] = 900 * _MIB
-    received = {"honest": 901 * _MIB, "large": 60 * _MIB, "largest": 90 * _MIB, "small": 1000}
-    assert guard.at_fault(received, 64 * _MIB) == ["largest"]
-    assert guard.at_fault(received, 0) == ["largest", "large", "honest"]
-    assert guard.at_fault(received, 500 * _MIB) == []
-    waiting = asyncio.create_task(receiver.receive(nothing(), "largest", within_s=60))
+    received = {"honest": 900 * _MIB, "large": 60 * _MIB, "largest": 90 * _MIB, "small": 1000, "refused": 80 * _MIB}
+    peers = ("honest", "large", "largest", "small")
+    waiting = {peer: asyncio.create_task(receiver.receive(nothing(), peer, within_s=60)) for peer in peers}
     await asyncio.sleep(0)
+    assert guard.at_fault(received, 64 * _MIB) == ["largest"]
+    assert guard.at_fault(received, 0) == ["largest", "large"]
+    assert guard.at_fault(received, 500 * _MIB) == []
     guard.end(["largest", "gone"])
     assert shed == [1]
     with pytest.raises(OverloadedError):
-        await waiting
+        await waiting.pop("largest")
+    for each in waiting.values():
+        each.cancel()
+    await asyncio.gather(*waiting.values(), return_exceptions=True)
 
 
 async def test_a_connection_that_takes_too_much_is_cut() -> None:
@@ -95,13 +100,19 @@ async def test_a_connection_that_takes_too_much_is_cut() -> None:
             assert {peer: each.size_bytes for peer, each in found.items()} == {f"ipv4:{host}:{sender_port}": _MIB}
             assert Sockets(port).received(2 * _MIB) == {}
             shed: list[int] = []
-            guard = MemoryGuard(Receiver(), 1024, port, shed=shed.append)
-            guard.look(0)
+            receiver = Receiver()
+            waiting = asyncio.create_task(receiver.receive(nothing(), f"ipv4:{host}:{sender_port}", within_s=60))
+            await asyncio.sleep(0)
+            guard = MemoryGuard(receiver, 1024, port, shed=shed.append)
+            assert not guard.look(0)
+            assert guard.look(1024)
             assert shed == []
+            await asyncio.to_thread(exchange, sender, taken, _MIB)
             guard.look(1024)
             assert shed == [1]
             with pytest.raises(ConnectionResetError):
                 sender.recv(1)
+            waiting.cancel()
 
 
 def exchange(sender: socket.socket, taken: socket.socket, size_bytes: int) -> None:

@@ -19,36 +19,43 @@ from typing import Final
 
 from gradewire_server.rpc.receiving.receiver import Receiver
 from gradewire_server.rpc.receiving.sockets import Sockets
+from gradewire_server.rpc.receiving.unfinished import Unfinished
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 0.025
 _LOOK_CLOSELY_EVERY_S: Final = 0.005
 """While messages may be on their way that take too much."""
-_WATCHED_SHARE: Final = 0.4
-"""Of the limit; below it nothing but the resident size is looked at."""
-_CUT_SHARE: Final = 0.5
+_WATCHED_SHARE: Final = 0.1
+"""Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
+_CUT_SHARE: Final = 0.25
 """Above it connections are cut, which waits for nobody."""
-_FULL_SHARE: Final = 0.65
+_FULL_SHARE: Final = 0.45
 """Above it large messages are refused, and nothing large may be on its way."""
-_ON_THEIR_WAY_DIVISOR: Final = 16
-"""Messages that are on their way get this part of the limit."""
+_ON_THEIR_WAY_SHARE: Final = 0.1
+"""Messages that are on their way get this part of the same memory."""
+_LEAST_ROOM_BYTES: Final = 128 << 20
+"""With less beside itself the server refuses requests of ordinary sizes."""
 _TRIM_EVERY_S: Final = 1.0
 _LEAST_BYTES: Final = 256 * 1024
-"""A connection that has sent less than this is never at fault."""
+"""A connection that has less than this on its way is never at fault."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _STATM: Final = "/proc/self/statm"
 _STATM_BYTES: Final = 256
 
 
 def resident_bytes() -> int:
-    """Memory that this process has now; 0 where the system does not say."""
+    """Memory that this process has now, without pages of files; 0 where the system does not say.
+
+    Pages of files, such as those that LMDB has mapped, are the system's to take back when others need them.
+    """
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:
         return 0
     try:  # no file object, for this is asked forty times a second
-        return int(os.read(descriptor, _STATM_BYTES).split()[1]) * _PAGE_BYTES
+        _, resident, shared, *_ = os.read(descriptor, _STATM_BYTES).split()
+        return (int(resident) - int(shared)) * _PAGE_BYTES
     finally:
         os.close(descriptor)
 
@@ -66,7 +73,9 @@ class MemoryGuard:
     def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
         self._limit = limit_bytes
+        self._own = 0
         self._sockets = Sockets(port)
+        self._unfinished = Unfinished()
         self._shed = shed
         self._trim_at_s = 0.0
         self._ended = False
@@ -82,20 +91,36 @@ class MemoryGuard:
         self._ended = True
         self._thread.join()
 
-    def look(self, resident: int) -> None:
-        """Acts on a resident size; from any thread."""
-        self._receiver.memory_is_short = resident > self._limit * _FULL_SHARE
-        if resident < self._limit * _WATCHED_SHARE:
-            return
+    def loaded(self) -> None:
+        """What the process has now is its own, its models above all; requests get the rest of the limit."""
+        self._own = resident_bytes()
+        left = self._limit - self._own
+        if left < _LEAST_ROOM_BYTES:
+            _log.warning(
+                "memory_limit leaves %d MiB for requests beside the %d MiB that the server has now: large ones will be "
+                "refused; at least %d MiB are needed",
+                max(0, left) >> 20,
+                self._own >> 20,
+                (self._own + _LEAST_ROOM_BYTES) >> 20,
+            )
+
+    def look(self, resident: int) -> bool:
+        """Acts on a resident size; from any thread. Returns whether to look again soon."""
+        taken, room = resident - self._own, max(1, self._limit - self._own)
+        self._receiver.memory_is_short = taken > room * _FULL_SHARE
+        if taken < room * _WATCHED_SHARE:
+            return False
         received = self._sockets.received(_LEAST_BYTES)
-        allowed = 0 if resident > self._limit * _FULL_SHARE else self._limit // _ON_THEIR_WAY_DIVISOR
-        at_fault = self.at_fault({peer: each.size_bytes for peer, each in received.items()}, allowed)
-        if at_fault and resident > self._limit * _CUT_SHARE:
+        sizes = {peer: each.size_bytes for peer, each in received.items()}
+        allowed = 0 if taken > room * _FULL_SHARE else int(room * _ON_THEIR_WAY_SHARE)
+        at_fault = self.at_fault(sizes, allowed)
+        if at_fault and taken > room * _CUT_SHARE:
             count = sum(self._sockets.cut(peer, received[peer].descriptor) for peer in at_fault)
             self._shed(count)
             _log.warning("%d connections were cut: what was on its way there took too much memory", count)
         elif at_fault:
             self._loop.call_soon_threadsafe(self.end, at_fault)
+        return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
         """Connections that have sent most without ending a message, so that the rest is no more than allowed.
@@ -104,17 +129,18 @@ class MemoryGuard:
             received: Bytes by peer.
             allowed: Bytes of all of them together.
         """
-        delivered = dict(self._receiver.delivered)
-        waiting = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
-        waiting = {peer: count for peer, count in waiting.items() if count > _LEAST_BYTES}
-        total = sum(waiting.values())
-        found = []
-        for peer in sorted(waiting, key=waiting.__getitem__, reverse=True):
+        found = self._unfinished.look(
+            received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
+        )
+        unfinished = {peer: count for peer, count in found.items() if count > _LEAST_BYTES}
+        total = sum(unfinished.values())
+        at_fault = []
+        for peer in sorted(unfinished, key=unfinished.__getitem__, reverse=True):
             if total <= allowed:
                 break
-            total -= waiting[peer]
-            found.append(peer)
-        return found
+            total -= unfinished[peer]
+            at_fault.append(peer)
+        return at_fault
 
     def end(self, peers: Sequence[str]) -> None:
         """Ends the calls of connections that wait for messages; on the event loop."""
@@ -124,16 +150,15 @@ class MemoryGuard:
             _log.warning("%d calls were ended: their messages were on their way and took too much memory", count)
 
     def _run(self) -> None:
-        every_s = _LOOK_EVERY_S
+        closely = False
         while not self._ended:
-            time.sleep(every_s)  # an event that can be waited for costs more than the look
-            resident = resident_bytes()
-            every_s = _LOOK_CLOSELY_EVERY_S if resident > self._limit * _WATCHED_SHARE else _LOOK_EVERY_S
+            # An event that can be waited for costs more than the look.
+            time.sleep(_LOOK_CLOSELY_EVERY_S if closely else _LOOK_EVERY_S)
             try:
-                self.look(resident)
+                closely = self.look(resident_bytes())
             except Exception:  # noqa: BLE001 - whatever it is: without this thread memory would have no bound
                 _log.exception("looking for messages that take too much memory failed")
-            if resident > self._limit * _WATCHED_SHARE and time.monotonic() >= self._trim_at_s:
+            if closely and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
                 _trim()
 

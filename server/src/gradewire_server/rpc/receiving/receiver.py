@@ -113,6 +113,10 @@ class Receiver:
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
             raise _memory_is_short()
 
+    def waiting(self) -> set[str]:
+        """Connections of which a call waits for a message; from any thread."""
+        return {each.peer for each in list(self._expected)}
+
     def shed(self, peer: str) -> int:
         """Ends the calls of a connection that wait for a message; returns how many."""
         found = [each for each in self._expected if each.peer == peer and not each.ended]
