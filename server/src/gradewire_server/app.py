@@ -230,7 +230,9 @@ async def _load(
 
 async def _read_tokens(settings: Settings) -> TokensFile | None:
     path = settings.listen.auth_tokens_file
-    return None if path is None else await asyncio.to_thread(TokensFile, path.expanduser())
+    if path is None:
+        return None
+    return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace)
 
 
 def _address(settings: Settings) -> str:

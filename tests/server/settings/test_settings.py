@@ -238,9 +238,17 @@ def test_documentation_names_every_setting_with_its_default() -> None:
         assert f"| `{info.name}` | {info.kind} | {f'`{default}`' if default else ''} | {info.help} |" in text, info.name
 
 
-def test_the_key_of_redis_is_given_once_and_never_shown() -> None:
+def test_the_key_of_redis_is_given_once_and_never_blank_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef")
     assert "0123456789abcdef" not in settings.to_toml() + repr(settings)
+    for name in ("redis_mac_key", "redis_mac_key_file"):
+        for blank in ("", "   "):
+            with pytest.raises(SettingsError, match=f"{name} is blank, which would switch the MAC off"):
+                Settings.load(redis_url="redis://h", **{name: blank})
+            with monkeypatch.context() as variables:
+                variables.setenv(f"GRADEWIRE_{name.upper()}", blank)
+                with pytest.raises(SettingsError, match=f"{name} is blank"):
+                    Settings.load(redis_url="redis://h")
     with pytest.raises(SettingsError, match="redis_mac_key and redis_mac_key_file"):
         Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef", redis_mac_key_file="/key")
 

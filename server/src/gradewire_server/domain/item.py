@@ -25,6 +25,12 @@ class Item:
     caption: str = ""
     group: str = ""
 
+    @property
+    def characters(self) -> int:
+        """Of the texts that metrics read."""
+        texts = self.references + self.synthetic_answers
+        return len(self.question) + len(self.prediction) + sum(map(len, texts))
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:

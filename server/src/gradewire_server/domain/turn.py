@@ -47,6 +47,6 @@ def current_turn() -> Turn:
 
 
 def take_turn(turn: Turn) -> Turn:
-    """Makes this the turn of the current task and of the tasks that it starts from now on; gives it back."""
+    """Makes this the turn of the current task and of the tasks that it starts from now on; returns it."""
     _turn.set(turn)
     return turn

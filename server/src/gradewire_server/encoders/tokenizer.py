@@ -24,7 +24,7 @@ _LEAST_READ_CHARACTERS: Final = 32_768
 _CHARACTERS_AT_ONCE: Final = 65_536
 """Given to the library together, unless a single text has more: about 13 MiB of its memory."""
 
-_ONE_BY_ONE = 64
+_ONE_BY_ONE: Final = 64
 """Up to so many texts are tokenized one after another. A batch is spread over the library's threads, and where encoder
 runs keep all cores busy, waiting for these takes ten times as long as the work."""
 

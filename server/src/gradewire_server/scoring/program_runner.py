@@ -5,6 +5,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from gradewire_server.domain.judge import Choose, Generate
@@ -61,6 +62,13 @@ async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
     return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended(Generic[R]):
+    """What a program has returned, which may be None."""
+
+    result: R | Failure
+
+
 class ProgramRunner(Generic[K, R]):
     """Runs the programs of one request; `run` is to be called once.
 
@@ -72,6 +80,7 @@ class ProgramRunner(Generic[K, R]):
         judge_deadline_s: Likewise, for judges; None: the same one.
         count_corpus: Answers CorpusStatistics.
         turns: Of bulk work, shared by all that runs on the event loop.
+        is_large: Whether a program, by its key, has so much text that its rounds run on a thread.
     """
 
     def __init__(  # noqa: PLR0913 - whom to ask and whom to tell, and four things of which each has a default
@@ -84,6 +93,7 @@ class ProgramRunner(Generic[K, R]):
         judge_deadline_s: float | None = None,
         count_corpus: CountCorpus = no_corpus,
         turns: LoopTurns | None = None,
+        is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
         self._ports = ports
         self._done = done
@@ -97,6 +107,7 @@ class ProgramRunner(Generic[K, R]):
         self._slice_end_s = 0.0
         self._is_bulk = current_turn().lane is Lane.BULK
         self._turns = turns or LoopTurns()
+        self._is_large = is_large
 
     async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
         """Runs all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
@@ -109,8 +120,7 @@ class ProgramRunner(Generic[K, R]):
         waiting = iter(judged)
         try:
             for key, program in programs:
-                self._resume(ProgramRun(key, program), None)
-                await self._give_way()
+                await self._resume(ProgramRun(key, program), None)
                 if sum(len(call) * call.weight for call in self._open.values()) >= MAX_TEXTS_PER_CALL:
                     self._send()
                     while len(self._running) - len(self._judging) >= MAX_CALLS:
@@ -134,25 +144,36 @@ class ProgramRunner(Generic[K, R]):
         """Starts programs that ask a judge, as many as may be under way."""
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
             self._send()  # what is open is the others', who must not wait until these have rendered their prompts
-            self._resume(ProgramRun(*next_one), None)
-            await self._give_way()
+            await self._resume(ProgramRun(*next_one), None)
 
-    def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
-        """Takes a program to its next round, or to its end; None starts it."""
+    async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
+        """Takes a program to its next round, or to its end, and lets others have the loop; None starts it."""
+        if self._is_large(run.key):
+            next_round = await asyncio.to_thread(self._advance, run, answers)
+        else:
+            next_round = self._advance(run, answers)
+        if isinstance(next_round, _Ended):
+            self._done(run.key, next_round.result, run.cost)
+        else:
+            needs = next_round
+            run.answers = [DEFECT] * len(needs)
+            run.missing = len(needs)
+            for slot, need in enumerate(needs):
+                self._add(run, slot, need)
+        await self._give_way()
+
+    def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Ended[R]":
+        """The needs of a program's next round, or what it has returned; on any thread."""
         try:
             needs = run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
             while not needs:
                 needs = run.program.send(())
         except StopIteration as stop:
-            self._done(run.key, stop.value, run.cost)
+            return _Ended(stop.value)
         except Exception as error:  # noqa: BLE001 - one metric's defect must not take its neighbours along
             _log_defect(getattr(run.program, "__qualname__", "a metric"), error)
-            self._done(run.key, DEFECT, run.cost)
-        else:
-            run.answers = [DEFECT] * len(needs)
-            run.missing = len(needs)
-            for slot, need in enumerate(needs):
-                self._add(run, slot, need)
+            return _Ended(DEFECT)
+        return needs
 
     def _add(self, run: AnyRun, slot: int, need: Need) -> None:
         if isinstance(need, Embed):
@@ -216,8 +237,7 @@ class ProgramRunner(Generic[K, R]):
     async def _deliver(self, call: PortCall[Any], failure: Failure | None) -> None:
         self._start_slice()
         for run in call.fail(failure) if failure else call.deliver():
-            self._resume(run, tuple(run.answers))
-            await self._give_way()
+            await self._resume(run, tuple(run.answers))
 
     def _start_slice(self) -> None:
         self._slice_end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)

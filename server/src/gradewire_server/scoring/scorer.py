@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
@@ -15,6 +15,9 @@ from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_run import Cost
 from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic.sentence import Writing
+
+_LARGE_CHARACTERS: Final = 32_768
+"""Of an item: metrics that read words take up to 0.4 µs for each of them."""
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
 """Called with each result when it is done: item index, metric index, result."""
@@ -97,6 +100,7 @@ class Scorer:
             judge_deadline_s=judge_deadline_s,
             count_corpus=(corpora or self.corpora_of(items, reference_set=reference_set)).count,
             turns=self._turns,
+            is_large=_large_of(items),
         )
         await runner.run(_programs(items, requests, judged=False), judged=_programs(items, requests, judged=True))
 
@@ -135,6 +139,12 @@ class Scorer:
             self._ports, metrics, reference_set=reference_set, deadline_s=deadline_s, writing=writing, seal=seal
         )
         return preparer.run(entries)
+
+
+def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
+    """Tells programs whose item has so much text that one round of a metric could keep others waiting."""
+    large = {index for index, item in enumerate(items) if item.characters > _LARGE_CHARACTERS}
+    return lambda key: key[0] in large
 
 
 def _programs(

@@ -71,7 +71,8 @@ class RedisConfig:
     ] = field(default="", repr=False)
     """Without it, anybody who can write to Redis can change scores."""
     mac_key_file: Annotated[
-        OptionalDirectory, Setting("redis_mac_key_file", "File with that secret, in place of redis_mac_key.")
+        OptionalDirectory,
+        Setting("redis_mac_key_file", "File with that secret, in place of redis_mac_key."),
     ] = None
     timeout_s: Annotated[PositiveSeconds, Setting("redis_timeout_s", "Longest wait for one Redis answer.")] = 0.2
     """Of connecting and of reading one chunk; what takes longer is a miss. Generous, because a busy machine delays even
@@ -105,7 +106,7 @@ class CacheConfig:
         BytesOrAuto,
         Setting("memory_max_bytes", "In-process cache of vectors; 0: a share of memory_limit.", default=int),
     ] = 256 * MIB
-    """Keys and overhead are counted. Of memory_limit 256 MiB at the most."""
+    """Keys and overhead are counted. Its share of memory_limit is at most 256 MiB."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s", "How long vectors of predictions are kept.")] = (
         7 * 24 * 3600
     )

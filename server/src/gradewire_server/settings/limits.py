@@ -83,9 +83,9 @@ class Capacity:
     """Further ones are refused with RESOURCE_EXHAUSTED."""
     max_wait_s: Annotated[
         PositiveSeconds,
-        Setting("max_wait_s", "Longest wait for the work of others that a small request is let in for."),
+        Setting("max_wait_s", "A small request that would wait longer than this for the work of others is refused."),
     ] = 1.0
-    """One that would wait longer, or beyond its deadline, is refused at once with RESOURCE_EXHAUSTED."""
+    """So is one that would wait beyond its deadline: at once, with RESOURCE_EXHAUSTED."""
 
     unready_overload_s: Annotated[
         Seconds,

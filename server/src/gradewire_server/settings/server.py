@@ -5,6 +5,7 @@ each; the rooms of the server receive groups.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig, JudgeConfig, Re
 from gradewire_server.settings.limits import Capacity, Connections, Deadlines, Limits
 from gradewire_server.settings.memory import MemoryConfig, with_shares
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.surface import SettingsError, Values, read_values
+from gradewire_server.settings.surface import ENV_PREFIX, SettingsError, Values, read_values
 from gradewire_server.settings.transport import ListenConfig, LogConfig, ShutdownConfig, Tls
 from gradewire_server.settings.triton import TritonConfig
 from gradewire_server.settings.types import OptionalDirectory, OptionalPath
@@ -66,6 +67,7 @@ class Settings:
         Raises:
             SettingsError: One line that names the setting.
         """
+        _check_protection(values)
         given = with_shares(read_values(cls, values))
         _check(given)
         made = Values(given)
@@ -121,6 +123,16 @@ def _judge(made: Values, repository: Path) -> JudgeConfig:
     elif made["judge_backend"] != "none":
         remote = made.group(RemoteJudgeConfig)
     return made.group(JudgeConfig, embedded=embedded, remote=remote)
+
+
+def _check_protection(values: Mapping[str, Any]) -> None:
+    """Raises SettingsError where a flag or a variable is blank that would switch a protection on: an empty Secret."""
+    for name in ("redis_mac_key", "redis_mac_key_file"):
+        for value in (values.get(name), os.environ.get(f"{ENV_PREFIX}{name.upper()}")):
+            if isinstance(value, str) and not value.strip():
+                raise SettingsError(
+                    f"{name} is blank, which would switch the MAC off: give it a value, or leave it out"
+                )
 
 
 def _check(given: Mapping[str, Any]) -> None:

@@ -23,8 +23,12 @@ class TokensFileError(ValueError):
     """A tokens file cannot be used; the message names the table and the key, and shows no token."""
 
 
-def read_tenants(text: str) -> tuple[Tenant, ...]:
+def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
     """The tenants of a tokens file, in its order.
+
+    Args:
+        text: Of the file.
+        own_namespace: The server's, which a tenant shares only where its table says so.
 
     Raises:
         TokensFileError: It is not TOML, has no tenant, or one of its values cannot be used.
@@ -37,6 +41,12 @@ def read_tenants(text: str) -> tuple[Tenant, ...]:
     if not tables:
         raise TokensFileError("has no tenant: nobody could call; write a table [NAME] with a token for each tenant")
     tenants = tuple(_tenant(name, table) for name, table in tables.items())
+    own = tables.get(own_namespace)
+    if own is not None and "namespace" not in own:
+        raise TokensFileError(
+            f"[{own_namespace}] namespace: a tenant of this name would share the server's own namespace; give the "
+            f'tenant another name or namespace, or write namespace = "{own_namespace}" where it is meant to'
+        )
     _check_distinct(tenants)
     return tenants
 

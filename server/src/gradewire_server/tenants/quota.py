@@ -14,7 +14,7 @@ _MINUTE_S: Final = 60.0
 
 
 def text_tokens(size_bytes: int) -> int:
-    """Tokens of text that a message counts for: a token is four bytes of it, as it is before any compression.
+    """Tokens of text that a message counts for: a token is four bytes of it.
 
     No tokenizer is asked: that would cost as much as a warm row, and models do not agree. So the same message always
     counts for the same, whatever is cached, and a caller can tell how much beforehand.

@@ -21,6 +21,7 @@ class TokensFile:
 
     Args:
         path: The file.
+        own_namespace: As `read_tenants`.
 
     Attributes:
         table: Of the last file that could be used.
@@ -29,10 +30,11 @@ class TokensFile:
         TokensFileError: It cannot be read or used; the message names file, table and key.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, own_namespace: str = "") -> None:
         self._path = path
+        self._own_namespace = own_namespace
         self._quotas = Quotas()
-        self._stamp, tenants = _read(path)
+        self._stamp, tenants = _read(path, own_namespace)
         self.table: TokenTable = self._quotas.table_of(tenants)
 
     async def watch(self) -> None:
@@ -58,7 +60,7 @@ class TokensFile:
             return
         self._stamp = stamp
         try:
-            self._stamp, tenants = await asyncio.to_thread(_read, self._path)
+            self._stamp, tenants = await asyncio.to_thread(_read, self._path, self._own_namespace)
         except TokensFileError as error:
             _log.error("auth_tokens_file: %s; the old one stays", error)
             return
@@ -68,7 +70,7 @@ class TokensFile:
         )
 
 
-def _read(path: Path) -> tuple[_Stamp | None, tuple[Tenant, ...]]:
+def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, ...]]:
     try:
         with path.open("rb") as file:
             stamp = _stamp(os.fstat(file.fileno()))
@@ -78,7 +80,7 @@ def _read(path: Path) -> tuple[_Stamp | None, tuple[Tenant, ...]]:
     if len(data) > MAX_FILE_BYTES:
         raise TokensFileError(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
     try:
-        return stamp, read_tenants(data.decode())
+        return stamp, read_tenants(data.decode(), own_namespace)
     except UnicodeDecodeError:
         raise TokensFileError(f"{path}: is not UTF-8") from None
     except TokensFileError as error:

@@ -5,6 +5,8 @@ from tests.support.judges.prompts import LAVE, VERDICT
 
 from gradewire_proto.conventions.prompt_files import MAX_PROMPT_BYTES
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
+from gradewire_server.metrics.judged.prompts import library as prompt_library
+from gradewire_server.metrics.judged.prompts.file import PromptFile
 from gradewire_server.metrics.judged.prompts.shapes import DEMONSTRATION_SETS, SHAPES
 
 METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "synthetic")
@@ -35,6 +37,24 @@ def test_by_name_and_digest(library: PromptLibrary) -> None:
     for prompt in ("test-lave/1", f"test-lave/1@{file.digest}", f"test-lave/1@{file.digest[:8].upper()}"):
         assert library.find("lave", prompt).digest == file.digest
     assert library.parameter(file) == f"test-lave/1@{file.digest}"
+
+
+def test_a_whole_text_is_read_once_right_or_wrong(library: PromptLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    def reading(data: bytes) -> PromptFile:
+        read.append(data)
+        return read_prompt(data)
+
+    monkeypatch.setattr(prompt_library, "read_prompt", reading)
+    wrong = LAVE.replace("format = 1", "format = 77")
+    for _ in range(3):
+        library.find("lave", f"{LAVE}\n# read once")
+        with pytest.raises(PromptError, match="format: 77 is not known") as caught:
+            library.find("lave", wrong)
+        assert caught.value.place == "format"
+        assert len(caught.traceback) < 6
+    assert len(read) == 2
 
 
 def test_a_whole_text(library: PromptLibrary) -> None:

@@ -203,6 +203,12 @@ def test_deep_nesting_is_refused_before_it_is_parsed(text: str) -> None:
         read_prompt(text.encode())
 
 
+@pytest.mark.parametrize("text", ["a = [" + "1," * 2001 + "]", "a = 1\n" * 2001])
+def test_more_values_than_any_file_needs_are_refused_before_they_are_parsed(text: str) -> None:
+    with pytest.raises(PromptError, match="has more than 2000 values"):
+        read_prompt(text.encode())
+
+
 @pytest.mark.parametrize(
     "string",
     ['"' + "[" * 99 + '"', "'" + "{" * 99 + "'", '"""a"" \\""" [[' + "[" * 99 + '"""', "'''''" + "[" * 99 + "'''"],

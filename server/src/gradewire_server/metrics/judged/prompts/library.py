@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from copy import copy
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
@@ -52,7 +53,7 @@ class PromptLibrary:
             PromptError: There is none of that name or digest, it belongs to another metric, or cannot be read.
         """
         match = _NAMED.fullmatch(prompt or _DEFAULTS[metric])
-        file = _read_inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
+        file = _inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
         if file.metric != metric:
             raise PromptError("", f"{file.title} is a prompt of {file.metric}, not of {metric}")
         return file
@@ -81,9 +82,23 @@ _DEFAULTS: Final = {
 """Prompt of each metric that "" stands for."""
 
 
+def _inline(text: str) -> PromptFile:
+    found = _read_once(text)
+    if isinstance(found, PromptError):
+        raise copy(found)  # each raised one keeps the frames that it went through
+    return found
+
+
 @lru_cache(maxsize=64)
+def _read_once(text: str) -> PromptFile | PromptError:
+    """Reading takes some 10 ms, and each call of a client brings the same text, right or wrong."""
+    try:
+        return _read_inline(text)
+    except PromptError as error:
+        return error.with_traceback(None)
+
+
 def _read_inline(text: str) -> PromptFile:
-    """Reading takes up to 0.1 s, and each call of a client brings the same text."""
     if len(text) > MAX_PROMPT_BYTES:
         raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
     if "=" not in text:

@@ -24,10 +24,14 @@ _MAX_REFERENCES: Final = 1000
 _MAX_DEPTH: Final = 32
 """Arrays and tables within each other. The parser calls itself for each; at the limit of Python's stack every finalizer
 that happens to run there would fail too."""
-_NESTING: Final = re.compile(
-    r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*|[\[\]{}]''', re.DOTALL
+_SIGNS: Final = re.compile(
+    r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
+    r"|[\[\]{},=]",
+    re.DOTALL,
 )
-"""Strings and comments, whose brackets do not count, and brackets. Nothing is gone over twice, closed or not."""
+"""Strings and comments, in which nothing counts, and the signs that do. Nothing is gone over twice, closed or not."""
+_MAX_VALUES: Final = 2000
+"""Commas and equals signs outside strings. The parser takes 2 µs for each; a file that asks for much has 200."""
 _MAX_PARSER_CHARACTERS: Final = 160
 """Of what the TOML parser says, which may hold a key."""
 
@@ -79,12 +83,15 @@ def _parse(data: bytes) -> dict[str, Any]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.count(".") > MAX_DOTS_IN_LINE:
             raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}; break the line")
-    depth = 0
-    for bracket in _NESTING.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
+    depth = values = 0
+    for sign in _SIGNS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign[0], 0)
+        values += sign[0] in ",="
         if depth > _MAX_DEPTH:
-            at = text.count("\n", 0, bracket.start()) + 1
+            at = text.count("\n", 0, sign.start()) + 1
             raise PromptError("", f"is nested too deeply in line {at}: {_MAX_DEPTH} arrays and tables at most")
+        if values > _MAX_VALUES:
+            raise PromptError("", f"has more than {_MAX_VALUES} values")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and what int() says of a number with thousands of digits

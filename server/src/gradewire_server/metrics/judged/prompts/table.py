@@ -19,6 +19,11 @@ class PromptError(ValueError):
         self.place = shortened(place)
         super().__init__(f"{self.place}: {message}" if place else message)
 
+    def __copy__(self) -> "PromptError":
+        made = PromptError("", str(self))
+        made.place = self.place
+        return made
+
 
 class Table:
     """One table of a TOML document.
