@@ -1,4 +1,4 @@
-"""Isolation: twelve attempts of tenant B against tenant A, over a real socket, with the default encoder.
+"""Isolation: fifteen attempts of tenant B against tenant A, over a real socket, with the default encoder.
 
 Each asserts that nothing of A is seen or changed.
 """
@@ -292,9 +292,13 @@ async def test_11_b_sends_more_than_its_quota(house: House) -> None:
     stub: Any = scoring_pb2_grpc.ScoringStub(poor.channel)
     stream = stub.ScoreStream(metadata=poor.metadata)
     await stream.write(scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT])))
+    await stream.write(scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=[ITEM])))
     await stream.done_writing()
-    first = await asyncio.wait_for(stream.read(), timeout=60)
+    async with asyncio.timeout(60):
+        first = await stream.read()
+        second = await stream.read()
     assert [each.name for each in first.provenance] == ["exact_match"]
+    assert [each.results[0].status for each in second.items] == [types_pb2.STATUS_OK]
 
 
 @pytest.mark.parametrize(
@@ -319,7 +323,7 @@ async def test_12_b_replays_a_token_in_another_spelling(house: House, said: str)
     assert (await call.code()).name == "UNAUTHENTICATED"
 
 
-async def test_13_b_goes_on_with_a_token_that_was_revoked(house: House) -> None:
+async def test_13_b_goes_on_with_a_token_that_was_revoked(house: House, caplog: pytest.LogCaptureFixture) -> None:
     assert (await house.b.models()).models
     replace_file(house.tokens, tokens_file(with_b=False))
 
@@ -334,6 +338,9 @@ async def test_13_b_goes_on_with_a_token_that_was_revoked(house: House) -> None:
     code, _ = await code_of(house.b.score(ITEM))
     assert code is grpc.StatusCode.UNAUTHENTICATED
     replace_file(house.tokens, "[broken")
+    async with asyncio.timeout(10):
+        while "the old one stays" not in caplog.text:  # noqa: ASYNC110 - the file is looked at once a second
+            await asyncio.sleep(0.05)
     assert only(await house.a.score(ITEM)).status == types_pb2.STATUS_OK
 
 

@@ -1,5 +1,7 @@
 """A request of a few megabytes takes a few times its own size, whatever its strings are, and others are scored."""
 
+import contextlib
+import queue
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -160,3 +162,27 @@ def test_a_small_request_takes_little_memory(server: ServerProcess, name: str, f
     assert reply.size_bytes <= 32 << 20
     after = score(server.port, smile(""), items=1)
     assert (after.code, after.statuses) == ("OK", frozenset({types_pb2.STATUS_OK}))
+
+
+def test_a_stream_that_idles_keeps_nothing_of_what_it_has_sent(server: ServerProcess, figure: TakeFigure) -> None:
+    config = scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[_EXACT]))
+    config.MergeFromString(_UNKNOWN_STRING * 10)
+    items = scoring_pb2.ScoreStreamRequest(
+        items=scoring_pb2.ScoreStreamItems(items=[types_pb2.Item(prediction="a" * 1_000_000, references=["b"])] * 20)
+    )
+    before = memory_mib(server, "RssAnon")
+    with contextlib.ExitStack() as stack:
+        channel = stack.enter_context(grpc.insecure_channel(server.address, options=_OPTIONS))
+        stub = scoring_pb2_grpc.ScoringStub(channel)
+        for _ in range(20):
+            requests: queue.SimpleQueue[scoring_pb2.ScoreStreamRequest | None] = queue.SimpleQueue()
+            stack.callback(requests.put, None)
+            replies = stub.ScoreStream(iter(requests.get, None))
+            requests.put(config)
+            next(replies)
+            requests.put(items)
+            scored = 0
+            while scored < 20:
+                scored += len(next(replies).items)
+        held = memory_mib(server, "RssAnon") - before
+    assert figure("20 streams that idle after messages of 20 MB, held", held, "MiB", bound=f"< {_MAX_MIB}").holds

@@ -31,6 +31,7 @@ from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.rpc.messages import (
     GrpcContext,
     Incoming,
+    Read,
     look_at,
     read_message,
     read_messages,
@@ -156,14 +157,14 @@ class Calls:
         """Handler of a call with many requests and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
-        async def handle(messages: AsyncIterator[bytes], context: GrpcContext) -> None:
+        async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
                 served = handlers.context
                 with served.admission.streams.hold(1):
                     held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
                     try:
-                        incoming = Incoming(messages, self.receiver, held)
+                        incoming = Incoming(Read(context), self.receiver, held)
                         async with aclosing(read_messages(served, method, incoming, call)) as requests:
                             await send_replies(served, run(handlers, requests, call), call, context, held)
                     finally:

@@ -43,11 +43,11 @@ class Incoming(NamedTuple):
     held: StreamMemory
 
 
-class _Read(AsyncIterator[bytes]):
+class Read(AsyncIterator[bytes]):
     """Messages of a call, read by hand.
 
-    gRPC's own iterator is a generator, which costs a task and a wake-up of the event loop to be closed where it was not
-    read to its end.
+    gRPC's own iterator is a generator: it keeps the last message until the next one comes, and where it was not read to
+    its end, to close it costs a task and a wake-up of the event loop.
     """
 
     __slots__ = ("_context",)
@@ -72,7 +72,7 @@ async def receive_only(receiver: Receiver, context: GrpcContext, call: RpcCall, 
         OverloadedError: Memory is short.
     """
     try:
-        data = await receiver.receive(_Read(context), call.record.peer, within_s=within_s)
+        data = await receiver.receive(Read(context), call.record.peer, within_s=within_s)
     except TimeoutError:
         raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
     if data is None:
@@ -141,6 +141,7 @@ async def read_messages(
         request = await read_message(method, data)
         del data
         yield request
+        del request  # which may be large, and the next one may be long in coming
         index += 1
 
 

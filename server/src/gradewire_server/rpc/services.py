@@ -57,6 +57,7 @@ async def _score_stream(
             else:
                 call.saw_items(len(request.items.items))
             yield request
+            del request  # as in `read_messages`
 
     async with (
         aclosing(seen()) as counted,

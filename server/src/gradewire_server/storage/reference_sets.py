@@ -88,7 +88,9 @@ class StoredReferenceSets(ReferenceSets):
         large = len(members) > _OFF_LOOP_ENTRIES
         entries = await asyncio.to_thread(_opened, group, members) if large else _opened(group, members)
         if entries is None:
-            _log.error("a corpus of %d entries has damaged ones; preparing the set again mends it", len(members))
+            _log.error(
+                "a corpus of %d entries has damaged ones: prepare the set again or under another name", len(members)
+            )
         return _DAMAGED if entries is None else entries
 
     @override

@@ -84,7 +84,9 @@ class ScoreStream:
         config = await anext(requests, None)
         if config is None:
             return
-        yield await self._configure(config)
+        head = await self._configure(config)
+        del config  # as in `_read`
+        yield head
         reading = asyncio.create_task(self._read(requests))
         reading.add_done_callback(self._out.finish)
         try:
@@ -123,17 +125,21 @@ class ScoreStream:
     async def _read(self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]) -> None:
         """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
         async for message in requests:
-            self._message_index += 1
-            path = f"requests[{self._message_index}]"
-            if message.WhichOneof("kind") != "items":
-                raise InvalidRequestError(path, "items must be set in every message but the first")
-            items = message.items.items
-            self._context.planner.check_models(self._plans)
-            self._context.check_count(len(items), f"{path}.items")
-            for part in _slices(items):
-                await self._begin(part)
+            await self._take(message)
+            del message  # a stream that idles keeps none of what it has sent
         while self._slices:
             await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _take(self, message: scoring_pb2.ScoreStreamRequest) -> None:
+        self._message_index += 1
+        path = f"requests[{self._message_index}]"
+        if message.WhichOneof("kind") != "items":
+            raise InvalidRequestError(path, "items must be set in every message but the first")
+        items = message.items.items
+        self._context.planner.check_models(self._plans)
+        self._context.check_count(len(items), f"{path}.items")
+        for part in _slices(items):
+            await self._begin(part)
 
     async def _begin(self, part: "_Slice") -> None:
         await self._window.acquire(sum(part.places))
