@@ -72,6 +72,23 @@ def test_what_is_meant_to_last_is_set_aside(tmp_path: Path, caplog: pytest.LogCa
     directory.close()
 
 
+def test_a_file_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
+    directory = StoreDirectory(tmp_path)
+    environment = opened(directory)
+    fill(environment)
+    (environment.path / "data.mdb").unlink()
+    with pytest.raises(TruncatedError), environment.on_writer(write=True) as transaction:
+        pytest.fail(f"it was written: {transaction}")
+    environment.rebuild()
+    fill(environment)
+    environment.close(suspect=False)
+    environment = opened(directory)
+    with environment.reading() as transaction:
+        assert transaction.get(b"1") == b"x" * 1000
+    environment.close(suspect=False)
+    directory.close()
+
+
 def test_a_rebuild_that_fails_leaves_nothing_open_and_is_made_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

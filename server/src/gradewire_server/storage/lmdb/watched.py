@@ -83,12 +83,13 @@ class WatchedEnvironment:
             self.check()  # notes how far the file has grown
 
     def check(self) -> None:
-        """Raises TruncatedError where the file has shrunk or is not open; a long scan asks this again and again."""
+        """Raises TruncatedError where the file has shrunk, was deleted or is not open; long scans ask again and again."""
         if self._file is None:
             raise TruncatedError(self)
         largest = self._largest_bytes  # before the size is read: another thread may note a larger one meanwhile
-        size = os.fstat(self._file).st_size
-        if size < largest:
+        status = os.fstat(self._file)
+        size = status.st_size
+        if size < largest or not status.st_nlink:  # what is written into a file that was deleted is lost
             raise TruncatedError(self)
         if size > largest:
             with self._noting:
