@@ -83,7 +83,7 @@ class WatchedEnvironment:
             self.check()  # notes how far the file has grown
 
     def check(self) -> None:
-        """Raises TruncatedError where the file has shrunk, was deleted or is not open; long scans ask again and again."""
+        """Raises TruncatedError where the file has shrunk, was deleted or is not open; a long scan asks often."""
         if self._file is None:
             raise TruncatedError(self)
         largest = self._largest_bytes  # before the size is read: another thread may note a larger one meanwhile
