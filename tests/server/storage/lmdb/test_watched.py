@@ -72,9 +72,9 @@ def test_what_is_meant_to_last_is_set_aside(tmp_path: Path, caplog: pytest.LogCa
     directory.close()
 
 
-def test_a_file_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
+def test_a_durable_file_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
     directory = StoreDirectory(tmp_path)
-    environment = opened(directory)
+    environment = opened(directory, durable=True)
     fill(environment)
     (environment.path / "data.mdb").unlink()
     with pytest.raises(TruncatedError), environment.on_writer(write=True) as transaction:

@@ -83,13 +83,14 @@ class WatchedEnvironment:
             self.check()  # notes how far the file has grown
 
     def check(self) -> None:
-        """Raises TruncatedError where the file has shrunk, was deleted or is not open; a long scan asks often."""
+        """Raises TruncatedError where the file has shrunk or is not open; a long scan asks this again and again."""
         if self._file is None:
             raise TruncatedError(self)
         largest = self._largest_bytes  # before the size is read: another thread may note a larger one meanwhile
         status = os.fstat(self._file)
         size = status.st_size
-        if size < largest or not status.st_nlink:  # what is written into a file that was deleted is lost
+        # What is written into a file that was deleted is lost; of vectors another process deletes files as it needs room.
+        if size < largest or (self._durable and not status.st_nlink):
             raise TruncatedError(self)
         if size > largest:
             with self._noting:
