@@ -89,7 +89,7 @@ class WatchedEnvironment:
         largest = self._largest_bytes  # before the size is read: another thread may note a larger one meanwhile
         status = os.fstat(self._file)
         size = status.st_size
-        # What is written into a deleted file is lost; files of vectors are deleted by other processes as they need room.
+        # What is written into a deleted file is lost; files of vectors are deleted by others as they need room.
         if size < largest or (self._durable and not status.st_nlink):
             raise TruncatedError(self)
         if size > largest:
