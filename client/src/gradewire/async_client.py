@@ -7,7 +7,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Self, Unpack
 
-from gradewire._calls.arguments import check_deadline, check_most, check_rows
+from gradewire._calls.arguments import check_deadline, check_most, rows_of
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
@@ -16,10 +16,10 @@ from gradewire._calls.stream import Stream
 from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
 from gradewire.call_options import PrepareOptions, ScoreOptions
 from gradewire.errors import InvalidRequest
-from gradewire.items import ItemLike
+from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
-from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
+from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.tls import Tls
@@ -75,7 +75,7 @@ class AsyncClient(ClientBase):
 
     async def score(
         self,
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         metrics: MetricsLike = "smile",
         *,
         progress: ProgressCallback | None = None,
@@ -88,7 +88,8 @@ class AsyncClient(ClientBase):
         fail for want of a server or of time, the items of the others are UNAVAILABLE or TIMEOUT.
 
         Args:
-            items: Mappings with the keys of `Item`, or `Item`s.
+            items: Mappings with the keys of `Item` or other usual names of them, `Item`s, or a table with a row for
+                each (pandas, polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these.
             progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
             **options: As `gradewire.call_options.ScoreOptions` says: `preset`, `synthetic`, `model`, `judge`,
@@ -99,13 +100,13 @@ class AsyncClient(ClientBase):
             InvalidRequest: The message names the argument.
             GradewireError: No request was answered; which one says why.
         """
-        check_rows("items", items)
+        rows = list(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score", metrics, options)
-        return await self._calls.score(list(items), call, progress)
+        return await self._calls.score(rows, call, progress)
 
     def score_stream(
         self,
-        items: Iterable[ItemLike] | AsyncIterable[ItemLike],
+        items: ItemsLike | AsyncIterable[ItemLike],
         metrics: MetricsLike = "smile",
         **options: Unpack[ScoreOptions],
     ) -> AsyncGenerator[ItemScores]:
@@ -124,13 +125,13 @@ class AsyncClient(ClientBase):
             InvalidRequest: At once; the message names the argument.
             GradewireError: While iterating; what was yielded before stands.
         """
-        check_rows("items", items, may_be_async=True)
+        rows = items if isinstance(items, AsyncIterable) else _turns(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score_stream", metrics, options)
-        return _flatten(self._calls.stream(_turns(items), call))
+        return _flatten(self._calls.stream(rows, call))
 
     async def prepare(
         self,
-        entries: Iterable[ReferenceEntryLike],
+        entries: EntriesLike,
         metrics: MetricsLike = "smile",
         *,
         generate: bool | str | SyntheticGeneration = False,
@@ -143,7 +144,8 @@ class AsyncClient(ClientBase):
         The same entries again compute nothing; after a break, call again to go on.
 
         Args:
-            entries: Mappings with the keys of `ReferenceEntry`, or `ReferenceEntry`s; items will do.
+            entries: Mappings with the keys of `ReferenceEntry`, `ReferenceEntry`s, or a table, as items of `score`;
+                items will do.
             metrics: What to get ready for, as `score`.
             generate: Have a judge write a synthetic answer for each reference that has none: True for the default
                 judge, or its name, or a `SyntheticGeneration`. The set keeps them, so each is written once.
@@ -158,13 +160,13 @@ class AsyncClient(ClientBase):
             InvalidRequest: The message names the argument.
             GradewireError: Which one says why; what was done is kept.
         """
-        check_rows("entries", entries)
+        rows = list(rows_of("entries", entries))
         call = CallOptions.of("AsyncClient.prepare", metrics, options)
-        return await self._calls.prepare(list(entries), call, progress, generate, immutable=immutable)
+        return await self._calls.prepare(rows, call, progress, generate, immutable=immutable)
 
     def submit(
         self,
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         metrics: MetricsLike = "smile",
         *,
         callback: SubmitCallback | None = None,
@@ -234,11 +236,7 @@ async def _flatten(stream: Stream) -> AsyncGenerator[ItemScores]:
                 yield scores
 
 
-async def _turns(items: Iterable[ItemLike] | AsyncIterable[ItemLike]) -> AsyncIterator[ItemLike]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-        return
+async def _turns(items: Iterable[ItemLike]) -> AsyncIterator[ItemLike]:
     for position, item in enumerate(items, 1):
         yield item
         if position % _ITEMS_PER_TURN == 0:

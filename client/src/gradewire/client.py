@@ -2,7 +2,7 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 from gradewire._blocking.background_calls import BackgroundCalls
 from gradewire._blocking.background_loop import BackgroundLoop
 from gradewire._blocking.iterable_reader import IterableReader
-from gradewire._calls.arguments import check_rows
+from gradewire._calls.arguments import rows_of
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
@@ -18,10 +18,10 @@ from gradewire._calls.score import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
 from gradewire.async_client import ClientBase
 from gradewire.call_options import PrepareOptions, ScoreOptions
-from gradewire.items import ItemLike
+from gradewire.items import ItemsLike
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
-from gradewire.preparation import PrepareReport, ReferenceEntryLike, SyntheticGeneration
+from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 
@@ -52,21 +52,20 @@ class Client(ClientBase):
 
     def score(
         self,
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         metrics: MetricsLike = "smile",
         *,
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
         """Scores items, in order, and waits for the report; arguments and errors as `AsyncClient.score`."""
-        check_rows("items", items)
-        taken = list(items)
+        taken = list(rows_of("items", items))
         call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
 
     def score_stream(
         self,
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         metrics: MetricsLike = "smile",
         **options: Unpack[ScoreOptions],
     ) -> Iterator[ItemScores]:
@@ -74,15 +73,15 @@ class Client(ClientBase):
 
         The items are read on a thread of their own, so their source may block.
         """
-        check_rows("items", items)
+        rows = rows_of("items", items)
         call = CallOptions.of("Client.score_stream", metrics, options)
         running = self._background.running()
-        reader = IterableReader(items)
+        reader = IterableReader(rows)
         return _iterate(running.loop, reader, running.calls.stream(reader, call).run())
 
     def prepare(
         self,
-        entries: Iterable[ReferenceEntryLike],
+        entries: EntriesLike,
         metrics: MetricsLike = "smile",
         *,
         generate: bool | str | SyntheticGeneration = False,
@@ -91,14 +90,13 @@ class Client(ClientBase):
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
         """Gets references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
-        check_rows("entries", entries)
-        taken = list(entries)
+        taken = list(rows_of("entries", entries))
         call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
 
     def submit(
         self,
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         metrics: MetricsLike = "smile",
         *,
         callback: SubmitCallback | None = None,

@@ -1,18 +1,24 @@
 """What is graded: items, and their check before they go on the wire."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from gradewire._input.aliases import LIST_FIELDS, TEXT_FIELDS
+from gradewire._input.fields import as_texts, found_under, found_values
+from gradewire._input.tables import Table
+from gradewire._input.values import UnreadableValueError
 from gradewire_proto.v1 import types_pb2
 
-TEXT_FIELDS = ("id", "question", "prediction", "caption", "group")
-LIST_FIELDS = ("references", "synthetic_answers")
+_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One answer to grade. A mapping with the same keys does as well; further keys are not looked at.
+    """One answer to grade. A mapping with the same keys does as well, or with other usual ones (`gradewire score`'s).
+
+    A field of a mapping may hold what table libraries have in the place of a text or a list: one text as the only
+    reference, numbers, arrays. Further keys are not looked at.
 
     Attributes:
         references: One or more right answers.
@@ -34,6 +40,8 @@ class Item:
 
 
 ItemLike = Item | Mapping[str, Any]
+ItemsLike = Iterable[ItemLike] | Table
+"""Items, or a table with a row for each: of pandas, polars or Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +71,54 @@ def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item |
         item = {field.name: getattr(item, field.name) for field in fields(Item)}
     elif not isinstance(item, Mapping):
         return ItemProblem("", f"items[{index}] is a {type(item).__name__}: give a mapping or a gradewire.Item")
-    values = {name: item[name] for name in (*TEXT_FIELDS, *LIST_FIELDS) if item.get(name) is not None}
-    if isinstance(values.get("id"), int):
-        values["id"] = str(values["id"])
+    values = found_values(item, _FIELDS)
+    message = _message_of(values)
+    if message is None:
+        try:
+            values = as_texts(values)
+        except UnreadableValueError as error:
+            return ItemProblem(_printable(values.get("id", "")), f"items[{index}].{_printable(error)}")
+        message = _message_of(values)
+    if message is None:
+        return ItemProblem(_printable(values.get("id", "")), _find_problem(index, item, values))
+    if (size := message.ByteSize()) <= max_bytes:
+        return message
+    problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: shorten it"
+    return ItemProblem(message.id, problem, too_large=True)
+
+
+def _message_of(values: Mapping[str, Any]) -> types_pb2.Item | None:
+    """The message of values that are texts and lists of texts already, as they nearly always are; else None."""
     # protobuf would take a string for a list of letters, and any iterable for a list.
     listed = all(isinstance(values.get(name, ()), list | tuple) for name in LIST_FIELDS)
-    if listed and "references" in values and "prediction" in values:
-        try:
-            message = types_pb2.Item(**values)
-        except (TypeError, ValueError):
-            message = None  # the look at each field below finds it, and names it
-        # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
-        if message is not None and not holds_bytes(values):
-            if (size := message.ByteSize()) <= max_bytes:
-                return message
-            problem = f"items[{index}] takes {size} bytes, at most {max_bytes} fit into a message: shorten it"
-            return ItemProblem(message.id, problem, too_large=True)
-    return ItemProblem(_printable(values.get("id", "")), _find_problem(index, item, values))
+    if not listed or "references" not in values or "prediction" not in values:
+        return None
+    try:
+        message = types_pb2.Item(**values)
+    except (TypeError, ValueError):
+        return None
+    # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
+    return None if holds_bytes(values) else message
 
 
 def _find_problem(index: int, item: Mapping[Any, Any], values: Mapping[str, Any]) -> str:
     for name in ("references", "prediction"):
         if name not in values:
             there = ", ".join(sorted(map(_printable, item))) or "nothing"
-            problem = "is None" if name in item else f"is missing (there is: {there})"
+            found = found_under(item, name)
+            problem = f"is {item[found]}" if found in item else f"is missing (there is: {there})"
             hint = 'write "" for an empty answer' if name == "prediction" else "give a list of strings"
-            return f"items[{index}].{name} {problem}: {hint}"
-    for name in LIST_FIELDS:
-        value = values.get(name, ())
-        if not isinstance(value, list | tuple):
-            return f"items[{index}].{name} is a {type(value).__name__}: give a list of strings"
-        for position, text in enumerate(value):
-            if problem := _text_problem(text):
-                return f"items[{index}].{name}[{position}] {problem}"
-    for name in TEXT_FIELDS:
-        if problem := _text_problem(values.get(name, "")):
-            return f"items[{index}].{name} {problem}"
+            return f"items[{index}].{found} {problem}: {hint}"
+    for name, value in values.items():
+        for position, text in enumerate(value if isinstance(value, list | tuple) else [value]):
+            place = f"{name}[{position}]" if name in LIST_FIELDS else name
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                return (
+                    f"items[{index}].{place} holds a lone surrogate (U+{ord(text[error.start]):04X} at character "
+                    f"{error.start}), which is no text: decode the source as UTF-8"
+                )
     return f"items[{index}] cannot be encoded: check the types of its fields"
 
 
@@ -108,21 +128,6 @@ def holds_bytes(values: Mapping[str, Any]) -> bool:
         isinstance(value, bytes) or (isinstance(value, list | tuple) and any(isinstance(text, bytes) for text in value))
         for value in values.values()
     )
-
-
-def _text_problem(text: object) -> str:
-    if isinstance(text, bytes):
-        return "is bytes: give a string"
-    if not isinstance(text, str):
-        return f"is a {type(text).__name__}: give a string"
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return (
-            f"holds a lone surrogate (U+{ord(text[error.start]):04X} at character {error.start}), which is no text: "
-            "decode the source as UTF-8"
-        )
-    return ""
 
 
 def _printable(value: object) -> str:

@@ -1,9 +1,12 @@
 """References made ready before answers come: what goes in, what comes back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from gradewire._input.fields import as_texts, found_values
+from gradewire._input.tables import Table
+from gradewire._input.values import UnreadableValueError
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire_proto.conventions.normal_form import MAX_MARKS, has_long_run
@@ -27,6 +30,8 @@ class ReferenceEntry:
 
 
 ReferenceEntryLike = ReferenceEntry | Mapping[str, Any]
+EntriesLike = Iterable[ReferenceEntryLike] | Table
+"""Entries, or a table with a row for each: of pandas, polars or Arrow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +123,12 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
         entry = {field.name: getattr(entry, field.name) for field in fields(ReferenceEntry)}
     elif not isinstance(entry, Mapping):
         return _invalid(index, f" is a {type(entry).__name__}: give a mapping or a gradewire.ReferenceEntry")
-    values = {name: entry[name] for name in ReferenceEntry.__slots__ if entry.get(name) is not None}
+    try:
+        values = as_texts(found_values(entry, ReferenceEntry.__slots__))
+    except UnreadableValueError as error:
+        return _invalid(index, f".{error}")
     if "references" not in values:
         return _invalid(index, ".references is missing: give a list of strings")
-    for name in ("references", "synthetic_answers"):
-        if not isinstance(values.get(name, ()), list | tuple):
-            return _invalid(index, f".{name} is a {type(values[name]).__name__}: give a list of strings")
     try:
         message = references_pb2.ReferenceEntry(**values)
     except (TypeError, ValueError) as error:

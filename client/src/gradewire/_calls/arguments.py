@@ -1,9 +1,11 @@
 """Checks of the arguments that calls share: every wrong one is an InvalidRequest that names it."""
 
 import math
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
+from typing import Any, cast
 
+from gradewire._input.tables import is_table, table_rows
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metric_types.base import Metric
@@ -31,14 +33,24 @@ def check_most(name: str, most: object) -> None:
         raise InvalidRequest(f"{name}={most!r}: give a whole number, 1 or more")
 
 
-def check_rows(name: str, rows: object, *, may_be_async: bool = False) -> None:
-    """Refuses what cannot be read row by row, and what would be read wrongly so: a single row, a text."""
+def rows_of(name: str, rows: Any) -> Iterable[Any]:
+    """What is given as items or entries, row by row; a table as mappings by column.
+
+    Raises:
+        InvalidRequest: It cannot be read row by row, or would be read wrongly so: a single row, a text.
+    """
+    if isinstance(rows, Mapping) and any(is_table(value) or hasattr(value, "features") for value in rows.values()):
+        first = next(iter(rows))
+        raise InvalidRequest(f"{name} is a {type(rows).__name__} of tables: give one of them, {name}[{first!r}]")
     if isinstance(rows, str | bytes | Mapping | Item | ReferenceEntry):
         raise InvalidRequest(f"{name} is one {type(rows).__name__}: give a list of mappings, [{{…}}] for a single one")
-    if may_be_async and isinstance(rows, AsyncIterable):
-        return
+    if is_table(rows):
+        return table_rows(name, rows)
+    if hasattr(type(rows), "collect"):
+        raise InvalidRequest(f"{name} is a {type(rows).__name__}, which has not been computed: give {name}.collect()")
     if not _is_iterable(rows):
-        raise InvalidRequest(f"{name} is a {type(rows).__name__}: give a list of mappings")
+        raise InvalidRequest(f"{name} is a {type(rows).__name__}: give a list of mappings or a table")
+    return cast("Iterable[Any]", rows)
 
 
 def check_metrics(metrics: object) -> None:

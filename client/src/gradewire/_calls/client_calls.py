@@ -1,7 +1,7 @@
 """What `Client` and `AsyncClient` share: one transport, the running calls, the queue of submissions."""
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from gradewire._calls.score import Batch, ProgressCallback
 from gradewire._calls.stream import Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
 from gradewire.errors import ClientClosed
-from gradewire.items import ItemLike
+from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits, ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
@@ -93,7 +93,7 @@ class ClientCalls:
     def submit(
         self,
         loop: Callable[[], asyncio.AbstractEventLoop],
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:

@@ -5,20 +5,22 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradewire._calls.arguments import check_rows
+from gradewire._calls.arguments import rows_of
+from gradewire._input.aliases import ALIASES, LIST_FIELDS, TEXT_FIELDS
+from gradewire._input.values import plain
 from gradewire.errors import ClientClosed, Overloaded
-from gradewire.items import LIST_FIELDS, TEXT_FIELDS, Item, ItemLike
+from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.score_report import ScoreReport
 
 MAX_PENDING_ITEMS = 100_000
 MAX_PENDING_BYTES = 256 * 1024 * 1024
 _AT_A_TIME = 4
-_READ = frozenset((*TEXT_FIELDS, *LIST_FIELDS))
+_READ = frozenset(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name])
 
 SubmitCallback = Callable[[Future[ScoreReport]], None]
 Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
@@ -63,15 +65,14 @@ class Submissions:
     def add(
         self,
         loop: Callable[[], asyncio.AbstractEventLoop],
-        items: Iterable[ItemLike],
+        items: ItemsLike,
         score: Score,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
         """Takes a snapshot and returns; every failure, also of the items' own iterator, is in the future."""
         submission = _Submission(score, callback)
         try:
-            check_rows("items", items)
-            for item in items:
+            for item in rows_of("items", items):
                 taken, size = _snapshot(item)
                 submission.items.append(taken)
                 submission.text_bytes += size
@@ -220,7 +221,7 @@ def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
 def _snapshot(item: Any) -> tuple[Any, int]:
     """A copy that the caller's later changes do not reach, and the bytes of its texts."""
     if isinstance(item, Item):
-        values = {name: getattr(item, name) for name in _READ}
+        values = {name: getattr(item, name) for name in (*TEXT_FIELDS, *LIST_FIELDS)}
         copied = replace(item, references=_copied(item.references), synthetic_answers=_copied(item.synthetic_answers))
         return copied, _size(values)
     if isinstance(item, Mapping):
@@ -231,6 +232,9 @@ def _snapshot(item: Any) -> tuple[Any, int]:
 
 
 def _copied(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     return list(value) if isinstance(value, list) else value
 
 

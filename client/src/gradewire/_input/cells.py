@@ -1,0 +1,52 @@
+"""Lists that stand as text in one cell: as JSON, as Python prints lists, as numpy prints arrays."""
+
+import ast
+import json
+import re
+from typing import Any, Final
+
+_MAX_CHARACTERS: Final = 1 << 20
+"""Longer cells are texts: Python's parser takes a hundred times their size in memory."""
+_MAX_DEPTH: Final = 8
+_ARRAY: Final = re.compile(r"\A(?:np\.|numpy\.)?array\((.*?)(?:,\s*dtype=[\w.'<>|]+)?\)\Z", re.DOTALL)
+# A quoted text, with Python's escapes: numpy prints no comma between two of them.
+_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
+
+
+def unpacked_list(cell: str) -> list[Any] | None:
+    """The list that a cell holds; None where it holds none, but a text that may begin like one.
+
+    Read are JSON, lists and tuples as Python prints them, and arrays of texts as numpy does.
+    """
+    text = cell.strip()
+    if array := _ARRAY.match(text):
+        text = array[1].strip()
+    if text[:1] + text[-1:] not in {"[]", "()"} or len(text) > _MAX_CHARACTERS:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = _printed_list(text)
+    if isinstance(value, tuple | list) and _depth(value) <= _MAX_DEPTH:
+        return list(value)
+    return None
+
+
+def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
+    try:
+        # Python reads two quoted texts side by side as one: of numpy's form that would make one answer of all.
+        outside = "".join(_QUOTED.sub("Q", text).split())
+        if _QUOTED_ONLY.fullmatch(outside):
+            return [ast.literal_eval(found[0].replace("\n", "\\n")) for found in _QUOTED.finditer(text)]
+        value = None if "QQ" in outside else ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if isinstance(value, list):
+        return value
+    # "(1, 2)" is an answer: a point, or an interval.
+    return value if isinstance(value, tuple) and all(isinstance(entry, str) for entry in value) else None
+
+
+def _depth(value: Any) -> int:
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list | tuple) else 0
