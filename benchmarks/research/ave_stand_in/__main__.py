@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from gradewire.cli.input.columns import Row
+    from gradewire.cli.input.rows import Row
 
 
 @click.command(
@@ -63,7 +63,7 @@ Same rows and seed, same file.""",
 def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **options: Any) -> None:
     """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
     source = input_file(options, needed=("references", "prediction", "label"))
-    refuse_overwriting([("--out", out)], {"the input": source.path})
+    refuse_overwriting([("--out", out)], source.named_paths)
     thesaurus = _open_wordnet(wordnet or Settings.load().engine.wordnet_directory or usual_directory())
     unlabelled: list[str] = []
     answers = _answers(source.open().rows, unlabelled)
@@ -71,7 +71,7 @@ def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **option
     for sentence in _sentences(found, unlabelled):
         click.echo(sentence, err=True)
     if not found.rows:
-        raise InputError(f"{source.path} has no row for a stand-in: see above what was left out")
+        raise InputError(f"{source.name} has no row for a stand-in: see above what was left out")
     write_text(out, "".join(f"{json.dumps(asdict(row), ensure_ascii=False)}\n" for row in found.rows))
     click.echo(f"{len(found.rows)} samples written to {out}", err=True)
 

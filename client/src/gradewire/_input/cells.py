@@ -1,6 +1,7 @@
 """Lists that stand as text in one cell: as JSON, as Python prints lists, as numpy prints arrays."""
 
 import ast
+import contextlib
 import json
 import re
 from typing import Any, Final
@@ -11,6 +12,7 @@ _MAX_DEPTH: Final = 8
 _ARRAY: Final = re.compile(r"\A(?:np\.|numpy\.)?array\((.*?)(?:,\s*dtype=[\w.'<>|]+)?\)\Z", re.DOTALL)
 # A quoted text, with Python's escapes: numpy prints no comma between two of them.
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_OBJECT: Final = re.compile(r"""\A\{\s*['"](text|answer)['"]\s*:.*\}\Z""", re.DOTALL)
 _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 
 
@@ -31,6 +33,23 @@ def unpacked_list(cell: str) -> list[Any] | None:
     if isinstance(value, tuple | list) and _depth(value) <= _MAX_DEPTH:
         return list(value)
     return None
+
+
+def unpacked_object(cell: str) -> dict[Any, Any] | None:
+    """The answer with its text that a cell holds as an object, as JSON or as Python prints it; None without one.
+
+    Raises:
+        ValueError: It is one, but in a form that cannot be read; the message goes on from the name of the field.
+    """
+    text = cell.strip()
+    if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
+        return None
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            value = read(text)
+            if isinstance(value, dict):
+                return value
+    raise ValueError(f" is an object that cannot be read ({text[:40]}…): write its texts as a JSON list")
 
 
 def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from gradewire._input.cells import unpacked_list
+from gradewire._input.cells import unpacked_list, unpacked_object
 
 _TEXT_KEYS: Final = ("text", "answer")
 """Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
@@ -83,15 +83,24 @@ def texts_of(value: Any) -> list[str | None] | None:
     """
     value = plain(value)
     if isinstance(value, str):
-        listed = unpacked_list(value)
-        value = [value] if listed is None else listed
-    elif isinstance(value, Mapping):
+        value = _in_text(value)
+    if isinstance(value, Mapping):
         value = _in_object(value)
-    elif is_missing(value):
+    if is_missing(value):
         return None
-    elif not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple):
         value = [value]
     return [_entry(position, entry) for position, entry in enumerate(value)]
+
+
+def _in_text(cell: str) -> list[Any] | Mapping[Any, Any]:
+    if (listed := unpacked_list(cell)) is not None:
+        return listed
+    try:
+        found = unpacked_object(cell)
+    except ValueError as error:
+        raise UnreadableValueError(str(error)) from None
+    return [cell] if found is None else found
 
 
 def _entry(position: int, entry: Any) -> str | None:

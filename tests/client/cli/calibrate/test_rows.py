@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from gradewire.cli.calibrate.rows import labelled_scores
-from gradewire.cli.input.columns import Row
 from gradewire.cli.input.labels import read_labels
+from gradewire.cli.input.rows import Row
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.labelled_rows import LabelledRows
 from gradewire.metric_types.line import parse_metric_line

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire.cli.input.columns import Row
+from gradewire.cli.input.rows import Row
 from gradewire.cli.output.results_file import ResultsFile, encode_row, read_results
 from gradewire.cli.problems import InputError
 

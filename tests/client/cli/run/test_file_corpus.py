@@ -8,8 +8,8 @@ from tests.client.cli.conftest import Command, answer, write_rows
 from tests.client.cli.judged import rows_of
 
 from gradewire import AsyncClient
-from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.file_corpus import with_file_corpus
 from gradewire.errors import DeadlineExceeded
@@ -170,7 +170,7 @@ def test_an_output_that_cannot_be_read_is_named(command: Command, tmp_path: Path
 
 
 async def test_standard_input_cannot_be_a_corpus() -> None:
-    source = InputFile("-", "jsonl", RowOptions())
+    source = InputFile(("-",), RowOptions())
     async with AsyncClient(transport=Recorder()) as client:
         with pytest.raises(InputError, match="cider: standard input cannot be read twice; give a file, or --reference"):
             await with_file_corpus(client, source, choose_metrics("rouge_l,cider", MetricDefaults()), quiet=True)

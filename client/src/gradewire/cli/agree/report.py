@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,8 @@ from gradewire.cli.problems import InputError, named_errors
 from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, write_report
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gradewire.cli.agree.result import AgreementResult
 
 
@@ -26,7 +27,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
     """
     run, labelled = found.run, found.labelled
     page = ReportInput(
-        source=Path(run.source.path).name,
+        source=run.source.short_name,
         created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rows=[
             ReportRow(

@@ -46,7 +46,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     if options["show"] or options["undo"]:
         _tell_or_undo(ctx, options)
         return
-    if options["file"] is None:
+    if not options["files"]:
         raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
     metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name == CALIBRATED and options["fit"] == "both":

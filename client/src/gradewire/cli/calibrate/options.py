@@ -20,7 +20,7 @@ from gradewire.metric_types.base import Metric
 RESAMPLES = 2000
 
 calibrate_options = option_group(
-    click.argument("file", required=False),
+    click.argument("files", metavar="[FILE]...", nargs=-1),
     column_options,
     click.option(
         "--metric",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement.fitting.halves import Half
-    from gradewire.cli.input.columns import Row
+    from gradewire.cli.input.rows import Row
     from gradewire.cli.run.labelled_rows import LabelledRows
     from gradewire.metric_types.base import Metric
 

@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -124,7 +123,7 @@ class Calibration:
             "metric_version": scored.version or 1,
             "rows": len(rows.scores),
             "rows_sha256": rows.sha256,
-            "fitted_on": f"{len(rows.scores)} rows, {half}{Path(self.run.source.path).name}",
+            "fitted_on": f"{len(rows.scores)} rows, {half}{self.run.source.short_name}",
             "date": _today(),
             **fitted,
         }

@@ -1,52 +1,132 @@
-"""The input file: options that several commands share, and the rows they give."""
+"""The input files: options that several commands share, and the rows they give."""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import click
 
-from gradewire.cli.input.columns import ALIASES, RowOptions, RowSource, open_rows
-from gradewire.cli.input.records import FORMATS, STDIN, Format, count_rows, format_of, read_records, suffix_format
+from gradewire._input.aliases import ALIASES
+from gradewire.cli.input.columns import RowSource, open_rows
+from gradewire.cli.input.labels import read_label_map
+from gradewire.cli.input.opening import STDIN, check_encoding
+from gradewire.cli.input.record import Record
+from gradewire.cli.input.records import (
+    FORMATS,
+    TEXT_CELLS,
+    Reading,
+    chosen_format,
+    count_rows,
+    expanded,
+    format_of,
+    placed,
+    read_records,
+)
+from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.options.group import option_group
 
 ALIAS_HELP = """\b
-Columns, by the first of these names that a row has:
-  references         references reference answers answer golden_answer   (a text or a list; in CSV also a JSON list)
+Columns, by the first of these names that a row has (capitals do not matter):
+  references         references reference answers answer golden_answer   (a text or a list)
   prediction         prediction pred response candidate
   synthetic_answers  synthetic_answers syn_ans     (each reference as a sentence)
-  label              label human_score             (0/1 or graded)
+  label              label human_score             (0/1 or graded, or words: --label-map)
   labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
   image              image_id image                (tells questions of the same words apart, as question_id does)
   id question caption group dataset model flags question_id    (optional)
 """
+_TAB = "tab"
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """The input options: a file ("-" for standard input), how to read it, and which of its columns and rows."""
+    """The input options: one or several files ("-" for standard input), how to read them, which columns and rows."""
 
-    path: str
-    format: Format
+    paths: tuple[str, ...]
     options: RowOptions
+    reading: Reading = field(default_factory=Reading)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        more = len(self.paths) - 1
+        return self.paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+
+    @property
+    def short_name(self) -> str:
+        """The same without folders."""
+        return replace(self, paths=tuple(Path(path).name for path in self.paths)).name
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether it is standard input, which is read once."""
+        return STDIN in self.paths
+
+    @property
+    def named_paths(self) -> dict[str, str]:
+        """The files, as `refuse_overwriting` takes them."""
+        if len(self.paths) == 1:
+            return {"the input": self.paths[0]}
+        return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
+
+    @property
+    def is_json(self) -> bool:
+        """Whether every row is JSON."""
+        return all(format_of(path, self.reading.format) in {"json", "jsonl"} for path in self.paths)
 
     @property
     def arguments(self) -> list[str]:
         """FILE and options as `input_options` reads them."""
-        columns = (("--map", f"{name}={column}") for name, column in self.options.columns.items())
-        told = [] if self.format == suffix_format(self.path) else ["--input-format", self.format]
-        return [self.path, *itertools.chain(*columns), *told]
+        rows, reading = self.options, self.reading
+        columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
+        told = {
+            "--input-format": reading.format,
+            "--encoding": reading.encoding,
+            "--delimiter": _TAB if reading.delimiter == "\t" else reading.delimiter,
+            "--reference-separator": rows.reference_separator,
+            "--label-map": ",".join(f"{word}={number:g}" for word, number in rows.label_map.items()),
+        }
+        missing = (("--missing", word) for word in rows.missing)
+        given = ((option, value) for option, value in told.items() if value)
+        return [*self.paths, *itertools.chain(*columns, *given, *missing)]
 
     def open(self) -> RowSource:
-        """Rows of the file; raises InputError where it cannot be used as a whole."""
-        return open_rows(self.path, self.format, read_records(self.path, self.format), self.options)
+        """Rows of the files; raises InputError where one cannot be used as a whole."""
+        if len(self.paths) == 1:
+            return self._open(self.paths[0], read_records(self.paths, self.reading))
+        sources, before = [], 0
+        for path in self.paths:
+            sources.append(self._open(path, _placed(path, before, self.reading)))
+            before += count_rows([path], self.reading) or 0
+        notes = [f"{path}: {note}" for path, source in zip(self.paths, sources, strict=True) for note in source.notes]
+        rows = itertools.chain.from_iterable(source.rows for source in sources)
+        return RowSource(rows, all(source.has_synthetic for source in sources), notes)
+
+    def _open(self, path: str, records: Iterator[Record]) -> RowSource:
+        return open_rows(path, records, self.options, only_texts=format_of(path, self.reading.format) in TEXT_CELLS)
+
+    def records(self) -> Iterator[Record]:
+        """Rows as they stand in the files."""
+        return read_records(self.paths, self.reading)
 
     def count(self) -> int | None:
         """Rows that `open` gives; None for standard input, which is read once."""
-        if self.options.where and self.path != STDIN:
+        if self.options.where and not self.is_stdin:
             return sum(1 for _ in self.open().rows)
-        return count_rows(self.path, self.format)
+        return count_rows(self.paths, self.reading)
+
+
+def _placed(path: str, before: int, reading: Reading) -> Iterator[Record]:
+    return (placed(record, path, before) for record in read_records([path], reading))
+
+
+def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
+    text = "\t" if value.lower() in {_TAB, "\\t"} else value
+    if len(text) > 1:
+        raise click.BadParameter("give one character, or tab")
+    return text
 
 
 # How FILE is read, without FILE itself.
@@ -59,8 +139,35 @@ column_options = option_group(
         multiple=True,
         help="Read a field from this column, for instance --map prediction=output. May be repeated.",
     ),
+    click.option(
+        "--reference-separator",
+        metavar="TEXT",
+        default="",
+        help='What stands between several references in one cell, for instance ";" for "two;2".',
+    ),
+    click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        default="",
+        callback=_delimiter,
+        help='What stands between cells of CSV: , ; | or "tab". Default: by the header.',
+    ),
+    click.option("--encoding", metavar="NAME", help="Of text files, for instance cp1252. Default: UTF-8 or UTF-16."),
+    click.option(
+        "--missing",
+        metavar="WORD",
+        multiple=True,
+        help='A cell with this word holds nothing, for instance None; "nan", "<NA>", "NULL" and empty cells of CSV do '
+        "not need it. May be repeated.",
+    ),
+    click.option(
+        "--label-map",
+        metavar="WORD=NUMBER,…",
+        default="",
+        help="What words or grades in place of labels mean, for instance 'partly=0.5' or '1=0,2=0,3=0.5,4=1,5=1'.",
+    ),
 )
-input_options = option_group(click.argument("file"), column_options)
+input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
@@ -89,7 +196,6 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     Raises:
         click.ClickException: An option cannot be understood.
     """
-    file: str = options["file"]
     mapping = named_columns("--map", options["columns"], ALIASES)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):
@@ -97,4 +203,21 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         if not equals or not column:
             raise click.UsageError(f"--where {pair}: write COLUMN=VALUE or COLUMN=VALUE,VALUE")
         allowed[column] = allowed.get(column, frozenset()) | set(values.split(","))
-    return InputFile(file, format_of(file, options["input_format"]), RowOptions(mapping, allowed, needed))
+    rows = RowOptions(
+        columns=mapping,
+        where=allowed,
+        needed=needed,
+        reference_separator=options["reference_separator"],
+        missing=options["missing"],
+        label_map=read_label_map(options["label_map"]),
+    )
+    reading = Reading(
+        chosen_format(options["input_format"]),
+        check_encoding(options["encoding"]),
+        options["delimiter"],
+        (*mapping.values(), *allowed),
+    )
+    paths = expanded(options["files"])
+    for path in paths:
+        format_of(path, reading.format)
+    return InputFile(paths, rows, reading)

@@ -1,14 +1,20 @@
 """Human labels of a row: one number, or one from each of several annotators."""
 
-from __future__ import annotations
-
-import json
 import math
 import reprlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+from gradewire._input.cells import unpacked_list
+from gradewire._input.values import is_missing, plain
+from gradewire.cli.problems import InputError
+
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "right"), 1.0),
+    **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
+}
+NO_WORDS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +32,38 @@ class HumanLabel:
     unreadable: str = ""
 
 
-def read_labels(own: Any, listed: Any) -> HumanLabel:
+def read_label_map(text: str) -> dict[str, float]:
+    """Reads --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
+
+    Raises:
+        InputError: It cannot be understood.
+    """
+    words = {}
+    for pair in filter(None, text.split(",")):
+        word, equals, number = pair.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not equals or not word.strip() or not math.isfinite(value):
+            raise InputError(f"--label-map {text}: write WORD=NUMBER,WORD=NUMBER, for instance correct=1,partly=0.5")
+        words[word.strip().lower()] = value
+    return words
+
+
+def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
     """Reads the labels of a row.
 
     Args:
-        own: Cell of the label: a number, a truth value, yes or no, a text of these, or a list of these.
-        listed: Cell of the annotators' labels, a list or its JSON; None without one.
+        own: Cell of the label: a number, a truth value, a word such as yes or incorrect, a text of these, or a list of
+            these.
+        listed: Cell of the annotators' labels, a list or its text; None without one.
+        words: What further words mean, and numbers that mean others; in small letters.
     """
     read = []
     for cell in (own, listed):
         try:
-            read.append(_read(cell))
+            read.append(_read(cell, words))
         except (ValueError, OverflowError, RecursionError):
             return HumanLabel(unreadable=reprlib.repr(cell))
     value, annotations = read[0], _listed(read[1])
@@ -56,19 +83,25 @@ def _listed(read: float | list[float | None] | None) -> tuple[float | None, ...]
     return () if read is None else (read,)
 
 
-def _read(cell: Any) -> float | list[float | None] | None:
-    if isinstance(cell, str) and cell.lstrip().startswith("["):
-        cell = json.loads(cell)
-    return [_number(entry) for entry in cell] if isinstance(cell, list) else _number(cell)
+def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] | None:
+    cell = plain(cell)
+    if isinstance(cell, str) and (unpacked := unpacked_list(cell)) is not None:
+        cell = unpacked
+    return [_number(entry, words) for entry in cell] if isinstance(cell, list) else _number(cell, words)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any, words: Mapping[str, float]) -> float | None:
     """A label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
-    if isinstance(value, str):
-        text = value.strip().lower()
-        value = _WORDS.get(text, text)
-    if value == "" or is_no_label(value):
+    value = plain(value)
+    text = str(value).strip().lower()
+    if not text or is_no_label(value):
         return None
+    # Table libraries write the grade 4 as 4.0, or true, where another row has none.
+    named = words.get(text, words.get(text.removesuffix(".0")))
+    if named is not None:
+        return named
+    if isinstance(value, str):
+        value = _WORDS.get(text, text)
     number = float(value) if isinstance(value, str | int | float) else math.nan
     if not math.isfinite(number):
         raise ValueError("a label is a finite number")
@@ -77,4 +110,4 @@ def _number(value: Any) -> float | None:
 
 def is_no_label(value: Any) -> bool:
     """Whether a cell says that there is no label: table libraries write NaN where one is missing, never infinity."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return is_missing(value)

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gradewire.cli.input.records import STDIN
+from gradewire.cli.input.opening import STDIN
 from gradewire.cli.problems import InputError
 
 _STDIN_DESCRIPTOR = 0

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from gradewire.cli.input.columns import Row
+from gradewire.cli.input.rows import Row
 from gradewire.cli.output.metric_lines import check_lines
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.records import STDIN, read_records
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire.cli.options.prompts import read_prompt_file
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
@@ -18,7 +17,6 @@ from gradewire.preparation import PrepareProgress, SyntheticGeneration
 
 _METRIC = "synthetic"
 # Formats whose unreadable rows are pieces of JSON, or are meant to be.
-_LINES = frozenset({"json", "jsonl"})
 
 
 generate_options = option_group(
@@ -76,9 +74,9 @@ def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
     Raises:
         InputError: It is there already, or is the input, or the input cannot be read twice.
     """
-    if source.path == STDIN:
+    if source.is_stdin:
         raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
-    refuse_overwriting([("--out", out), ("--out", _part_of(out))], {"the input": source.path})
+    refuse_overwriting([("--out", out), ("--out", _part_of(out))], source.named_paths)
     if out.exists() and not overwrite:
         raise InputError(f"{out} is there already: give --overwrite, or another file")
 
@@ -110,14 +108,14 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     whole = unread = left_out = rows = 0
     try:
         with part.open("wb") as stream:
-            for record in read_records(source.path, source.format):
+            for record in source.records():
                 found = answers.get(record.index, ())
                 if record.fields is not None:
                     complete = bool(found) and None not in found
                     fields = {**record.fields, column: list(found)} if complete else record.fields
                     line = json.dumps(fields, ensure_ascii=False, default=str).encode()
                     whole += complete
-                elif source.format in _LINES:
+                elif source.is_json:
                     line = record.raw.rstrip("\r\n").encode(errors="surrogateescape")
                     unread += 1
                 else:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from gradewire.cli.input.columns import Row
 from gradewire.cli.input.files import InputFile, input_file, input_options
-from gradewire.cli.input.records import printable
+from gradewire.cli.input.record import printable
+from gradewire.cli.input.rows import Row
 from gradewire.cli.options.group import INPUT_FILE
 from gradewire.cli.options.prompts import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire.cli.problems import InputError, one_line_errors
@@ -129,7 +129,7 @@ def _row(source: InputFile, index: int) -> Row:
                 raise InputError(row.problem)
             return row
         rows += 1
-    raise InputError(f"{source.path} has no row {index}: it has {rows}, counted from 0")
+    raise InputError(f"{source.name} has no row {index}: it has {rows}, counted from 0")
 
 
 def _item(row: Row) -> types_pb2.Item:

@@ -7,7 +7,6 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.cli.input.files import InputFile
-from gradewire.cli.input.records import STDIN
 from gradewire.cli.output.metric_lines import CORPUS_PARAMETERS
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import files_of, may_pass, read_results
@@ -41,9 +40,9 @@ async def with_file_corpus(
     if any(_corpus(metric) == "request" for metric in metrics):
         _refuse_many_rows(source)
     weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
-    if not weighted or (chosen.reference_set and source.path == STDIN):
+    if not weighted or (chosen.reference_set and source.is_stdin):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or None))
-    if source.path == STDIN:
+    if source.is_stdin:
         names = ", ".join(metric.name for metric in weighted)
         raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
     entries = FileReferences.read(source).entries
@@ -55,7 +54,7 @@ async def with_file_corpus(
     if not quiet:
         left_out = f", {len(report.failures)} could not be" if report.failures else ""
         click.echo(
-            f"corpus: {len(entries) - len(report.failures)} reference lists of {source.path} are counted"
+            f"corpus: {len(entries) - len(report.failures)} reference lists of {source.name} are counted"
             f"{left_out} (reference set {report.reference_set})",
             err=True,
         )
@@ -102,7 +101,7 @@ def _corpus(metric: Metric) -> Any:
 def _refuse_many_rows(source: InputFile) -> None:
     rows = source.count()
     if rows is None or rows > BATCH_ROWS:
-        there = "standard input" if rows is None else f"{source.path} has {rows} rows and"
+        there = "standard input" if rows is None else f"{source.name} has {rows} rows and"
         raise InputError(
             f"corpus=request: {there} may need more than one request, of {BATCH_ROWS} rows each, and each would have "
             "weights of its own: write corpus=prepared (bertscore: idf=prepared), which takes the file's references"

@@ -49,5 +49,5 @@ class FileReferences:
                 found.places.append(row.place)
             found.entry_of[row.index] = seen[key]
         if not found.entries:
-            raise InputError(f"{source.path}: there is no row with references")
+            raise InputError(f"{source.name}: there is no row with references")
         return found

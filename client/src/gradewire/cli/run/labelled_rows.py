@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.agreement.annotators.labels import LabelRule
-    from gradewire.cli.input.columns import Row
+    from gradewire.cli.input.rows import Row
 
 # The most frequent ones are told: a column of free remarks has as many flags as rows.
 _SHOWN_FLAGS = 10

@@ -73,7 +73,7 @@ class LabelledRun:
 
     def refuse_overwriting(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
         """Refuses outputs (option and file) that are read; raises InputError."""
-        read = {"the input": self.source.path} | {f"--scores {path}": path for path in self.scores}
+        read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         refuse_overwriting(outputs, read)
 
     async def _score(self, rows: LabelledRows, transport: Transport | None) -> None:
@@ -132,7 +132,7 @@ def labelled_run_of(
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
     """What the JSON of figures says of the file, rows, labels and draws."""
     return {
-        "file": run.source.path,
+        "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
         "labels": {
             "rule": run.labels or "own",

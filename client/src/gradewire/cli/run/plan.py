@@ -8,7 +8,6 @@ import click
 
 from gradewire import AsyncClient, ModelList
 from gradewire.cli.input.files import InputFile, input_options
-from gradewire.cli.input.records import STDIN
 from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import option_group
 from gradewire.cli.options.metrics import MetricOptions, judge_options, metric_options
@@ -54,7 +53,7 @@ async def resolve_plan(
         InputError: A prompt file, or a corpus, fits none of the metrics or not this file.
         GradewireError: The server is not there, or a metric is not to be understood.
     """
-    metrics = with_prompts(await written_metrics(client, options, reads_twice=source.path != STDIN), options.prompts)
+    metrics = with_prompts(await written_metrics(client, options, reads_twice=not source.is_stdin), options.prompts)
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)

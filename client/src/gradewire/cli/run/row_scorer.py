@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from gradewire import AsyncClient, ScoreReport
 from gradewire._calls.corpus import counting_over_request
-from gradewire.cli.input.columns import Row
+from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import BATCH_DEADLINE_S
 from gradewire.cli.output.progress import Progress
 from gradewire.cli.run.batch_size import BATCHES_IN_FLIGHT, AdaptiveBatchSize

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradewire.cli.input.columns import Row
+from gradewire.cli.input.rows import Row
 from gradewire.cli.output.results_file import read_results
 from gradewire.cli.problems import InputError
 

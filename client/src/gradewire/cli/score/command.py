@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import click
 
-from gradewire.cli.input.columns import Row
 from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file
-from gradewire.cli.input.records import printable
+from gradewire.cli.input.record import printable
+from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.metrics import MetricOptions, metric_options_of, metrics_help
@@ -124,7 +124,7 @@ def score_command(  # noqa: PLR0913 - one argument per option
     output = Output(path=out, resume=resume, overwrite=overwrite, table=format_ == "table", quiet=quiet)
     source = input_file(options)
     if out is not None:
-        refuse_overwriting([("--out", path) for path in files_of(out)], {"the input": source.path})
+        refuse_overwriting([("--out", path) for path in files_of(out)], source.named_paths)
     job = _ScoreJob(source, metric_options_of(options), connection_of(options), output)
     with exit_on_interrupt(output.way_on), one_line_errors():
         asyncio.run(job.run(transport=ctx.obj))
@@ -146,6 +146,8 @@ class _ScoreJob:
 
     async def run(self, *, transport: Transport | None) -> None:
         opened = self.source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
         began = time.monotonic()
         out, quiet = self.output.path, self.output.quiet
         there = [path for path in files_of(out)[:2] if path.exists()] if out else []

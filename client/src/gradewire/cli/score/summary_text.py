@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import click
 
-from gradewire.cli.input.records import printable
+from gradewire.cli.input.record import printable
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
 from gradewire.cli.output.tables import number, print_table

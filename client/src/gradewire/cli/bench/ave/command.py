@@ -12,7 +12,6 @@ from gradewire.cli.bench.ave.run import ave_scores, write_items
 from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
 from gradewire.cli.bench.run import with_default_metrics
 from gradewire.cli.input.files import input_file, named_columns
-from gradewire.cli.input.records import read_records
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
@@ -98,7 +97,7 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     run.refuse_overwriting([*files.named, ("--items", options["items"])])
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
-        read_records(source.path, source.format),
+        source.records(),
         _columns(options["columns"]),
         where=source.options.where,
         half=options["half"],
@@ -161,7 +160,7 @@ def _document(
     gains: Mapping[str, AveDifferences],
 ) -> dict[str, Any]:
     return {
-        "file": options["file"],
+        "file": ", ".join(options["files"]),
         "half": options["half"],
         "where": list(options["where"]),
         "samples": len(file.chosen),

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from gradewire.agreement.fitting.halves import half_of
-from gradewire.cli.input.columns import is_wanted
+from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.labels import read_labels
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.input.records import Record, printable, unpacked
+from gradewire.cli.input.record import Record, printable
+from gradewire.cli.input.rows import is_wanted
 from gradewire.cli.problems import InputError
 
 # Columns in which a field stands, the first that a row has wins.

@@ -14,8 +14,8 @@ import numpy as np
 from gradewire.agreement.papers.ave import merged_descriptions
 from gradewire.agreement.papers.ave_figures import AveRows
 from gradewire.cli.bench.ave.file import PARTS
-from gradewire.cli.input.columns import RowOptions
 from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.output.files import write_text
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport
         items = Path(directory) / "items.jsonl"
         write_items(items, file.samples)
         source = InputFile(
-            str(items), "jsonl", RowOptions({}, {"chosen": frozenset("1")}, ("references", "prediction", "label"))
+            (str(items),), RowOptions({}, {"chosen": frozenset("1")}, ("references", "prediction", "label"))
         )
         labelled = replace(run, source=source).collect(transport)
     judged = labelled.judged()

@@ -10,9 +10,8 @@ import click
 import numpy as np
 
 from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
-from gradewire.cli.input.columns import Row
-from gradewire.cli.input.files import input_options, named_columns
-from gradewire.cli.input.records import format_of, read_records
+from gradewire.cli.input.files import input_file, input_options, named_columns
+from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
@@ -80,7 +79,6 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,
     /,
     *,
-    file: str,
     choices: Sequence[str],
     metrics: str | None,
     resamples: int,
@@ -93,10 +91,10 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     Beside the evaluators stand two baselines: the longer answer, and a coin.
     """
     files = FigureFiles.of(options)
-    refuse_overwriting(files.named, {"the input": file})
-    records = read_records(file, format_of(file, options["input_format"]))
     columns = named_columns("--map", options["columns"], PAIR_ALIASES)
-    found = PairFile.read(records, columns, named_columns("--choice", choices))
+    source = input_file({**options, "columns": ()})
+    refuse_overwriting(files.named, source.named_paths)
+    found = PairFile.read(source.records(), columns, named_columns("--choice", choices))
     chosen = found.choices()
     if metrics:
         connection = connection_of(options)
@@ -119,7 +117,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     ]
     show_figures([table], notes, left_out)
     document = {
-        "file": file,
+        "file": source.name,
         "pairs": len(found.pairs),
         "left_out": dict(found.left_out.counts),
         "bootstrap": described_draws(resamples, seed, unit="pair"),

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from gradewire.cli.input.cells import unpacked
 from gradewire.cli.input.left_out import LeftOut
-from gradewire.cli.input.records import Record, unpacked
+from gradewire.cli.input.record import Record
 from gradewire.cli.problems import InputError
 
 Choice = Literal["A", "B", "tie"]

@@ -1,0 +1,213 @@
+"""Turns a record of any file into a row: which column is which field."""
+
+import hashlib
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gradewire._input.aliases import ALIASES, LIST_FIELDS
+from gradewire._input.cells import unpacked_list
+from gradewire._input.values import UnreadableValueError, is_missing, plain
+from gradewire.cli.input.cells import CellReading
+from gradewire.cli.input.labels import HumanLabel, read_labels
+from gradewire.cli.input.record import Record, printable
+
+ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row, ready to be sent.
+
+    Attributes:
+        index: Row number in the file, from 0.
+        place: As in `Record`.
+        id: The file's id, else the row number.
+        item: What `Client.score` takes; None for a row that cannot be read.
+        problem: Why it cannot be read, else "".
+        digest: 32 hex digits over everything that a score or an output row depends on.
+        human: What people said of it.
+        dataset: Data set; "" without.
+        model: Model under test; "" without.
+        group: Any further label to tell rows apart by; "" without.
+        flags: What is said against using the row, for instance that its answer changes over time.
+        question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
+            image and question, else over question and references; "" without any of these but references.
+    """
+
+    index: int
+    place: str
+    id: str
+    item: Mapping[str, Any] | None
+    problem: str
+    digest: str
+    human: HumanLabel = field(default_factory=HumanLabel)
+    dataset: str = ""
+    model: str = ""
+    group: str = ""
+    flags: tuple[str, ...] = ()
+    question_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """What the options say of the file.
+
+    Attributes:
+        columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several
+            columns, one per annotator, separated by commas.
+        where: Allowed values by column, from --where; other rows are skipped.
+        needed: Fields without which the file makes no sense.
+        reference_separator: Between the references of one cell; "" for none.
+        missing: Further words of cells that hold nothing.
+        label_map: What words or grades in place of labels mean.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    needed: Sequence[str] = ("references", "prediction")
+    reference_separator: str = ""
+    missing: Sequence[str] = ()
+    label_map: Mapping[str, float] = field(default_factory=dict)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Columns in which a field may stand."""
+        return (self.columns[name],) if name in self.columns else ALIASES[name]
+
+    def among(self, present: Sequence[str]) -> "RowOptions":
+        """The same for a file with these columns: names that differ from the usual ones in capitals alone count too."""
+        found = dict(self.columns)
+        for name, usual in ALIASES.items():
+            if name not in found and not set(usual) & set(present):
+                alike = {column.strip().casefold(): column for column in reversed(present)}
+                if column := next((alike[alias] for alias in usual if alias in alike), ""):
+                    found[name] = column
+        return replace(self, columns=found)
+
+    def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
+        """Columns with one annotator's labels each; empty where --map names no such, or one column with lists."""
+        mapped = self.columns.get("labels", "")
+        return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
+
+
+def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
+    """Whether a row has, in each of these columns, one of the values that are allowed there."""
+    return all(str(fields.get(column)) in allowed for column, allowed in where.items())
+
+
+def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
+    """Rows of the records that the options want, one by one."""
+    for record in records:
+        if record.fields is None:
+            yield _unreadable(record)
+        elif is_wanted(record.fields, options.where):
+            yield _row(record, record.fields, options, reading)
+
+
+def _unreadable(record: Record) -> Row:
+    return Row(
+        index=record.index,
+        place=record.place,
+        id=str(record.index),
+        item=None,
+        problem=f"{record.place} {record.problem}",
+        digest=_digest([record.problem, record.raw]),
+    )
+
+
+def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> Row:
+    def text(name: str) -> str:
+        value = value_of(fields, options.names(name))
+        return "" if value is None else str(plain(value))
+
+    values: dict[str, Any] = {}
+    problem = ""
+    for name in ITEM_FIELDS:
+        column = _column(fields, options.names(name))
+        try:
+            value = (reading.texts if name in LIST_FIELDS else reading.text)(column, fields.get(column))
+        except UnreadableValueError as error:
+            problem = problem or f"{record.place}: {printable(column + str(error))}"
+            value = fields[column]
+        if value is not None:
+            values[name] = value
+    identifier = text("id") or str(record.index)
+    missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
+    if missing and not problem:
+        problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
+    return Row(
+        index=record.index,
+        place=record.place,
+        id=identifier,
+        item=None if problem else {"id": identifier, **values},
+        problem=problem,
+        digest=_digest([identifier, values]),
+        human=human_label(fields, options, reading),
+        dataset=text("dataset"),
+        model=text("model"),
+        group=text("group"),
+        flags=_flags(value_of(fields, options.names("flags"))),
+        question_key=_question_key(text("question_id"), text("image"), values),
+    )
+
+
+def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> HumanLabel:
+    """What people said of a row."""
+
+    def label(column: str) -> Any:
+        try:
+            return reading.value(column, fields.get(column))
+        except UnreadableValueError:
+            return fields[column]  # which no label map knows, and that is told
+
+    annotators = options.annotator_columns(fields)
+    listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
+    return read_labels(label(_column(fields, options.names("label"))), listed, options.label_map)
+
+
+def _question_key(identifier: str, image: str, values: Mapping[str, Any]) -> str:
+    if identifier.strip():
+        return _digest(["id", identifier])
+    question = str(values.get("question") or "").strip()
+    if image.strip():
+        return _digest(["image", image, question])
+    # The same words about another image: a file that names no images tells them apart by what is right there.
+    references = values.get("references")
+    listed = sorted(map(str, references)) if isinstance(references, list) else [str(references)]
+    return _digest(["question", question, listed]) if question else ""
+
+
+def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The first of these columns that has a value in a row, else the first that is there."""
+    there = [name for name in names if name in fields]
+    return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
+
+
+def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The value of the first of these columns that has one, None without any."""
+    value = fields.get(_column(fields, names))
+    return None if is_missing(value) else value
+
+
+def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
+    """What a row lacks, in words."""
+    if column := next((column for column in names if column in fields), None):
+        return f"{place} has no {name}: its {printable(column)} holds nothing"
+    there = ", ".join(map(printable, fields))
+    return f"{place} has no {name} (its columns: {there or 'none'})"
+
+
+def _flags(value: Any) -> tuple[str, ...]:
+    """Flags of a row: a list, or words separated by commas."""
+    value = plain(value)
+    unpacked = unpacked_list(value) if isinstance(value, str) else value
+    listed = [value] if unpacked is None else unpacked
+    flags = listed if isinstance(listed, list) else [listed]
+    return tuple(part.strip() for flag in flags if flag is not None for part in str(flag).split(",") if part.strip())
+
+
+def _digest(content: object) -> str:
+    # ASCII, so that lone surrogates have a digest too.
+    encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
