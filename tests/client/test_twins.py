@@ -2,17 +2,18 @@
 
 import inspect
 import typing
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 
 import pytest
 
 from gradewire import AsyncClient, AsyncScorer, Client, ItemLike, ItemScores, Scorer
+from gradewire.items import ItemsLike
 from gradewire.testing import StubTransport, echo_scores
 
 # Where the twins must differ, what the blocking one has instead.
 COUNTERPARTS = {
     AsyncGenerator[ItemScores]: Iterator[ItemScores],
-    Iterable[ItemLike] | AsyncIterable[ItemLike]: Iterable[ItemLike],
+    ItemsLike | AsyncIterable[ItemLike]: ItemsLike,
 }
 
 

@@ -64,7 +64,7 @@ def test_other_metrics_are_cut_as_ever(metrics: MetricsLike) -> None:
 
 def test_bad_items_are_refused_alone_and_the_rest_is_one_request() -> None:
     transport = Noting()
-    report = Client(transport=transport).score([*rows(40), {"references": "a", "prediction": "b"}], "cider")
+    report = Client(transport=transport).score([*rows(40), {"references": {"a"}, "prediction": "b"}], "cider")
     assert transport.sizes == [40]
     assert [str(item.scores["cider"].status) for item in report].count("INVALID_INPUT") == 1
 

@@ -65,7 +65,7 @@ def test_a_metric_that_names_another_set_is_refused(client: Client) -> None:
 def test_bad_entries_are_named_and_the_others_prepared(client: Client, small_server: SmallServer) -> None:
     given_entries = [
         entries(1)[0],
-        {"references": "a"},
+        {"references": {"a"}},
         ReferenceEntry(references=["a"]),
         {"references": ["\ud800"]},
         3,
@@ -76,8 +76,8 @@ def test_bad_entries_are_named_and_the_others_prepared(client: Client, small_ser
     report = client.prepare(given_entries)  # type: ignore[arg-type]
     assert [failure.index for failure in report.failures] == [1, 3, 4, 5, 6, 7]
     assert {failure.status for failure in report.failures} == {Status.INVALID_INPUT}
-    assert "entries[1].references is a str" in report.failures[0].message
-    assert "entries[7] holds bytes" in report.failures[-1].message
+    assert "entries[1].references[0] is a set" in report.failures[0].message
+    assert "entries[7].synthetic_answers[0] is bytes" in report.failures[-1].message
     (request,) = small_server.script.requests
     assert isinstance(request, references_pb2.PrepareRequest)
     assert len(request.entries) == 2

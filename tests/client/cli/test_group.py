@@ -77,7 +77,7 @@ def test_agreement_without_scipy_says_what_to_install(monkeypatch: pytest.Monkey
 
 
 def test_wrong_usage_is_one_line(run: Main) -> None:
-    assert run("score") == (2, "", "Error: Missing argument 'FILE'. (see gradewire score --help)\n")
+    assert run("score") == (2, "", "Error: Missing argument 'FILE...'. (see gradewire score --help)\n")
     code, _, err = run("skore")
     assert (code, err.count("\n")) == (2, 1)
     assert "No such command 'skore'" in err

@@ -19,12 +19,12 @@ _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 def unpacked_list(cell: str) -> list[Any] | None:
     """The list that a cell holds; None where it holds none, but a text that may begin like one.
 
-    Read are JSON, lists and tuples as Python prints them, and arrays of texts as numpy does.
+    Read are JSON, lists as Python prints them, its tuples and sets of texts, and arrays of texts as numpy prints them.
     """
     text = cell.strip()
     if array := _ARRAY.match(text):
         text = array[1].strip()
-    if text[:1] + text[-1:] not in {"[]", "()"} or len(text) > _MAX_CHARACTERS:
+    if text[:1] + text[-1:] not in {"[]", "()", "{}"} or len(text) > _MAX_CHARACTERS:
         return None
     try:
         value = json.loads(text)
@@ -63,8 +63,10 @@ def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
         return None
     if isinstance(value, list):
         return value
-    # "(1, 2)" is an answer: a point, or an interval.
-    return value if isinstance(value, tuple) and all(isinstance(entry, str) for entry in value) else None
+    # "(1, 2)" and "{1, 2}" are answers: a point, an interval, a set.
+    if isinstance(value, tuple | set) and all(isinstance(entry, str) for entry in value):
+        return sorted(value) if isinstance(value, set) else value
+    return None
 
 
 def _depth(value: Any) -> int:

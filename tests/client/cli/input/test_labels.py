@@ -1,10 +1,14 @@
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.client.cli.conftest import Command, answer, write_rows
 
-from gradewire.cli.input.labels import HumanLabel, read_labels
+from gradewire.cli.input.labels import HumanLabel, read_label_map, read_labels
+from gradewire.cli.problems import InputError
+from gradewire.testing import StubTransport
 
 
 @pytest.mark.parametrize(
@@ -60,3 +64,39 @@ def test_any_cell_is_read_or_named(own: object, listed: object) -> None:
     found = read_labels(own, listed)
     assert found.value is None or math.isfinite(found.value)
     assert found.value is None or not found.unreadable
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [("correct", 1.0), ("Incorrect", 0.0), ("RIGHT", 1.0), ("wrong", 0.0), ("['yes', 'no']", 0.5), (True, 1.0)],
+)
+def test_words_that_everybody_knows(cell: object, value: float) -> None:
+    assert read_labels(cell, None).value == value
+
+
+def test_a_map_says_what_words_and_grades_mean() -> None:
+    words = read_label_map("Partly correct=0.5,good=1,4=0.75,a=b=0")
+    assert words == {"partly correct": 0.5, "good": 1.0, "4": 0.75, "a=b": 0.0}
+    assert read_labels("partly Correct ", None, words).value == 0.5
+    for cell in (4, "4", 4.0, "4.0"):
+        assert read_labels(cell, None, words).value == 0.75
+    assert read_labels(None, ["good", 4], words).value == 0.875
+    assert read_labels("correct", None, words).value == 1.0
+    assert read_labels("so so", None, words).unreadable == "'so so'"
+
+
+@pytest.mark.parametrize("text", ["good", "good=", "=1", "good=nan", "good=one"])
+def test_a_map_that_is_none_says_how_to_write_it(text: str) -> None:
+    with pytest.raises(InputError, match="WORD=NUMBER"):
+        read_label_map(text)
+
+
+def test_labels_that_nobody_can_read_are_told_before_anything_is_scored(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{"references": ["a"], "prediction": "b", "label": "so so"}] * 3)
+    asked: list[object] = []
+    stub = StubTransport(lambda request: asked.append(request) or answer(request))
+    done = command("agree", file, "--resamples", "100", stub=stub)
+    assert done.exit_code == 2
+    assert "none of the first labels can be read (line 1: 'so so')" in done.stderr
+    assert "--label-map" in done.stderr
+    assert not asked

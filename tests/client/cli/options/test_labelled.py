@@ -25,7 +25,7 @@ def options_of(command: click.Command) -> dict[str, dict[str, object]]:
 def test_options_of_one_name_take_and_say_the_same_as_those_of_agree(command: click.Command) -> None:
     own, agree = options_of(command), options_of(agree_command)
     assert own.keys() & agree.keys() >= _SHARED
-    for name in own.keys() & agree.keys() - _OF_THEIR_OWN - {"file"}:
+    for name in own.keys() & agree.keys() - _OF_THEIR_OWN - {"files"}:
         assert own[name] == agree[name]
         assert own[name]["help"]
 

@@ -78,7 +78,7 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
     assert smile["statuses"] == {"OK": 40, "EMPTY_PREDICTION": 1}
     assert (document["labels"]["unlabelled_rows"], document["labels"]["unreadable"]) == (3, 5)
     assert "3 rows have no label and were left out" in done.stderr
-    assert "the label of 5 rows cannot be read as a number (first at line 43: '?'); they were left out" in done.stderr
+    assert "the label of 5 rows cannot be read (first at line 43: '?'; --label-map says what words mean)" in done.stderr
     assert not math.isnan(smile["cells"][-1]["pearson"]["value"])
 
 
@@ -108,7 +108,7 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
         (["--where", "model=huge"], "no row has a label"),
         (
             ["--map", "label=question"],
-            "label of 40 rows cannot be read as a number (first at line 1: 'question 0'), and",
+            "none of the first labels can be read (line 1: 'question 0'); say what words mean",
         ),
         (["--map", "label=size"], "no column 'size'; the columns are: question, references"),
         (["--compare", "smile", "sbert"], "there is no sbert, there are smile"),

@@ -95,12 +95,17 @@ def test_no_number_is_no_answer_in_any_format(command: Command, tmp_path: Path) 
         found[suffix] = [result["message"].partition(":")[0] for result in results[:-1]]
     lines = [f"line {number} has no " for number in range(1, 5)]
     prediction, references = "prediction", "references"
-    assert found["jsonl"][:4] == [*(line + prediction for line in lines[:3]), lines[3] + references]
+    assert found["jsonl"][:4] == [
+        lines[0] + prediction,
+        "line 2.prediction is -inf",
+        "line 3.prediction is inf",
+        lines[3] + references,
+    ]
     assert found["jsonl"][4].startswith("line 5.references[1]")
     assert found["json"] == ["row 1 has no prediction"]
     assert found["csv"][:3] == ["line 2 has no prediction", "line 3 has no prediction", "line 4 has no references"]
     assert found["csv"][3].startswith("line 5.references[0]")
-    assert found["parquet"] == [f"row {number} has no prediction" for number in (1, 2, 3)]
+    assert found["parquet"] == ["row 1 has no prediction", "row 2.prediction is inf", "row 3 has no prediction"]
 
 
 @pytest.mark.parametrize(("fail_on", "codes"), [("failure", (0, 1)), ("no-score", (1, 1)), ("never", (0, 0))])

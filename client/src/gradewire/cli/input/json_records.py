@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gradewire.cli.input.record import Record
 from gradewire.cli.problems import InputError
@@ -31,9 +31,7 @@ def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
     except (ValueError, RecursionError) as error:
         hint = " (one object a line is --input-format jsonl)" if "Extra data" in str(error) else ""
         raise InputError(f"{path} is not JSON: {error}{hint}") from error
-    rows = document
-    if isinstance(document, dict):
-        rows = next((document[key] for key in ("rows", "data") if key in document), None)
+    rows = _rows_in(document) if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise InputError(
             f'{path}: a JSON file is a list of rows, or an object with the list under "rows" or "data"; pandas writes '
@@ -41,6 +39,14 @@ def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
         )
     for index, value in enumerate(rows):
         yield _object_record(index, f"row {index + 1}", value)
+
+
+def _rows_in(document: dict[str, Any]) -> Any:
+    rows = next((document[key] for key in ("rows", "data") if key in document), None)
+    columns = document.get("columns")
+    if isinstance(columns, list) and isinstance(rows, list):  # as pandas writes it by orient="split"
+        return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in rows]
+    return rows
 
 
 def _json_record(index: int, place: str, line: bytes) -> Record:

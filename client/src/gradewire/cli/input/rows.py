@@ -128,7 +128,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         try:
             value = (reading.texts if name in LIST_FIELDS else reading.text)(column, fields.get(column))
         except UnreadableValueError as error:
-            problem = problem or f"{record.place}: {printable(column + str(error))}"
+            problem = problem or f"{record.place}.{printable(column + str(error))}"
             value = fields[column]
         if value is not None:
             values[name] = value

@@ -150,7 +150,8 @@ class LabelledRows:
     @property
     def unreadable_labels(self) -> str:
         """How many labels cannot be read, with the first of them."""
-        return f"the label of {self.unreadable} rows cannot be read as a number (first at {self.first_unreadable})"
+        first = f"first at {self.first_unreadable}; --label-map says what words mean"
+        return f"the label of {self.unreadable} rows cannot be read ({first})"
 
     @property
     def alone(self) -> int:
