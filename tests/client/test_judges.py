@@ -81,9 +81,8 @@ def test_a_label_names_a_prompt_and_never_holds_it() -> None:
     assert labels[0] == f"lave?prompt={pinned}"
     assert labels[1].startswith("lave?prompt=mine/4@")
     assert labels[2] == "lave?prompt=lave/1"
-    # One of a kind needs no telling apart.
     assert choose_metrics([Lave(prompt=PROMPT), JudgeGrade(), Smile()], MetricDefaults()).labels == (
-        "lave",
+        f"lave?prompt={pinned}",
         "judge_grade",
         "smile",
     )

@@ -22,9 +22,9 @@ def test_a_function_takes_the_servers_place() -> None:
     transport = StubTransport(answer)
     with Client(transport=transport) as client:
         report = client.score([RIGHT, {**RIGHT, "prediction": "b"}, {**RIGHT, "prediction": ""}], Smile(preset="fast"))
-        assert [item.scores["smile"].score for item in report] == [1.0, 0.0, None]
-        assert report[2].scores["smile"].status is Status.EMPTY_PREDICTION
-        assert report.provenance["smile"].metric == Smile(preset="fast", version=1)
+        assert [item.scores["smile:fast"].score for item in report] == [1.0, 0.0, None]
+        assert report[2].scores["smile:fast"].status is Status.EMPTY_PREDICTION
+        assert report.provenance["smile:fast"].metric == Smile(preset="fast", version=1)
         assert len(list(client.score_stream([RIGHT] * 3))) == 3
         prepared = client.prepare([{**RIGHT, "synthetic_answers": ["It is a."]}])
         assert (prepared.entries, prepared.synthetic_answers_stored) == (1, 1)

@@ -31,11 +31,11 @@ def test_results_are_typed_and_in_order(client: Client) -> None:
     report = client.score([RIGHT | {"id": "one"}, WRONG], "smile:fast,sbert")
     assert [item.index for item in report] == [0, 1]
     assert [item.id for item in report] == ["one", ""]
-    assert list(report[0].scores) == ["smile", "sbert"]
-    first = report[0].scores["smile"]
+    assert list(report[0].scores) == ["smile:fast", "sbert"]
+    first = report[0].scores["smile:fast"]
     assert (first.score, first.status) == (1.0, Status.OK)
-    assert first.provenance is report.provenance["smile"]
-    assert report.provenance["smile"].metric == gradewire.Smile(preset="fast", version=1)
+    assert first.provenance is report.provenance["smile:fast"]
+    assert report.provenance["smile:fast"].metric == gradewire.Smile(preset="fast", version=1)
 
 
 def test_few_items_need_one_request_and_no_list(client: Client, small_server: SmallServer) -> None:

@@ -14,13 +14,18 @@ def labels(metrics: Any, **defaults: Any) -> tuple[str, ...]:
     return choose_metrics(metrics, MetricDefaults(**defaults)).labels
 
 
-def test_labels_are_names_until_a_name_comes_twice() -> None:
+def test_labels_are_what_a_metric_says_whatever_else_is_asked() -> None:
     assert labels("smile,sbert, exact_match") == ("smile", "sbert", "exact_match")
-    assert labels("smile:fast") == ("smile",)
-    assert labels("smile,smile:fast,sbert") == ("smile:v1", "smile:fast", "sbert")
+    assert labels("smile:fast") == ("smile:fast",)
+    assert labels("smile:v1") == labels("smile") == ("smile",)
+    assert labels("bleu?max_ngram=2") == ("bleu?max_ngram=2",)
+    # What the call says of all is no part, nor what a whole line, as summaries print it, has to say.
+    assert labels("smile,sbert", model="a", preset="fast") == ("smile", "sbert")
+    assert labels("bleu/1?max_ngram=2,smile:fast/1?model=a@0123456789ab&synthetic=none") == ("bleu", "smile:fast")
+    assert labels("smile,smile:fast,sbert") == ("smile", "smile:fast", "sbert")
     assert labels(["smile?sentence_weight=0.3", Smile(sentence_weight=0.5)]) == (
-        "smile:v1?sentence_weight=0.3",
-        "smile:v1?sentence_weight=0.5",
+        "smile?sentence_weight=0.3",
+        "smile?sentence_weight=0.5",
     )
     assert labels([Sbert(model="a"), Sbert(model="b")]) == ("sbert?model=a", "sbert?model=b")
 
@@ -30,15 +35,15 @@ def test_labels_of_a_metric_asked_for_several_times_say_what_differs() -> None:
     lines = [f"bertscore/1?layer={layer}&measure=f1&model=m@0a1b2c3d4e5f" for layer in (4, 5)]
     assert labels(lines) == ("bertscore?layer=4", "bertscore?layer=5")
     assert labels("smile:v1/1,smile:fast/1,smile:fast/2") == ("smile:v1/1", "smile:fast/1", "smile:fast/2")
-    assert labels("smile:v1/1,smile:fast/1") == ("smile:v1", "smile:fast")
+    assert labels("smile:v1/1,smile:fast/1") == ("smile", "smile:fast")
     assert labels("rouge_l,rouge_l?stem=true,rouge_l?measure=recall,meteor?alpha=0.5") == (
         "rouge_l",
         "rouge_l?stem=true",
         "rouge_l?measure=recall",
-        "meteor",
+        "meteor?alpha=0.5",
     )
     # What a call says for all of them tells nothing apart.
-    assert labels("sbert,sbert?model=b", model="a") == ("sbert?model=a", "sbert?model=b")
+    assert labels("sbert,sbert?model=b", model="a") == ("sbert", "sbert?model=b")
     assert labels("bertscore?layer=4,bertscore", model="a") == ("bertscore?layer=4", "bertscore")
 
 
@@ -52,6 +57,19 @@ def test_labels_are_distinct_and_choose_the_same_metrics_again(metrics: list[Met
     again = [parse_metric_line(label) for label in found.labels]
     assert [metric.name for metric in again] == [metric.name for metric in metrics]
     assert labels(again) == found.labels
+
+
+def test_labels_may_be_given() -> None:
+    choice = choose_metrics({"mine": "smile:fast", "other": Smile(preset="fast")}, MetricDefaults())
+    assert choice.labels == ("mine", "other")
+    assert choice.named == {"mine": Smile(preset="fast"), "other": Smile(preset="fast")}
+    for wrong, message in (
+        ({"": "smile"}, "is no label"),
+        ({1: "smile"}, "is no label"),
+        ({"a": "smile,sbert"}, "one for"),
+    ):
+        with pytest.raises(InvalidRequest, match=message):
+            choose_metrics(wrong, MetricDefaults())  # type: ignore[arg-type]
 
 
 def test_defaults_fill_what_a_metric_does_not_say() -> None:

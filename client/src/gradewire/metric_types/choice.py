@@ -1,10 +1,10 @@
 """Resolves what a caller writes as `metrics`: what is asked of the server, and how the results are called."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from gradewire.errors import InvalidRequest
 from gradewire.metric_types.base import Metric
@@ -14,8 +14,9 @@ from gradewire.metric_types.prompt_text import short_prompt
 from gradewire.metric_types.wire import wire_parameters
 from gradewire_proto.v1 import types_pb2
 
-MetricsLike = str | Metric | Sequence[str | Metric]
+MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
+_USUAL_PRESET: Final = "v1"
 # What a call says for all metrics that have the parameter, and how it is refused where none has.
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave it out",
@@ -39,6 +40,11 @@ class MetricChoice:
     metrics: tuple[Metric, ...]
     specs: tuple[types_pb2.MetricSpec, ...]
     reference_set: str = ""
+
+    @property
+    def named(self) -> dict[str, Metric]:
+        """The metrics by their labels, as `choose_metrics` takes them."""
+        return dict(zip(self.labels, self.metrics, strict=True))
 
     @property
     def asks_judge(self) -> bool:
@@ -69,10 +75,12 @@ class MetricDefaults:
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Resolves metrics.
 
-    A label is the metric's name; where a name is asked for several times, the line of its preset and of what differs.
+    A label is the metric as it is written, without what the call says of it; of a whole line the name. So it is the
+    same whatever else is asked.
 
     Args:
-        metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, or a sequence of these.
+        metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, a sequence of these, or one of them
+            by each label.
         defaults: The call's own arguments. A metric that says something itself keeps it.
 
     Raises:
@@ -81,7 +89,18 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
     """
     if isinstance(metrics, str):
         return _choose_written(metrics, defaults)
+    if isinstance(metrics, Mapping):
+        return _choose_named(metrics, defaults)
     return _choose([metrics] if isinstance(metrics, Metric) else list(metrics), defaults)
+
+
+def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults) -> MetricChoice:
+    for label, written in metrics.items():
+        if not isinstance(label, str) or not label:
+            raise InvalidRequest(f"metrics: {label!r} is no label: give a text")
+        if isinstance(written, str) and "," in written:
+            raise InvalidRequest(f"metrics[{label!r}] is several metrics: give one for each label")
+    return _choose(list(metrics.values()), defaults, labels=tuple(metrics))
 
 
 @lru_cache(maxsize=128)
@@ -90,7 +109,9 @@ def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
     return _choose([metrics], defaults)
 
 
-def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> MetricChoice:
+def _choose(
+    written: Sequence[str | Metric], defaults: MetricDefaults, labels: tuple[str, ...] | None = None
+) -> MetricChoice:
     parsed: list[Metric] = []
     for entry in written:
         if isinstance(entry, str):
@@ -106,7 +127,7 @@ def _choose(written: Sequence[str | Metric], defaults: MetricDefaults) -> Metric
             raise InvalidRequest(way_out)
     filled = tuple(_fill(metric, defaults) for metric in parsed)
     specs = tuple(metric.to_spec() for metric in filled)
-    return MetricChoice(_labels(filled), filled, specs, _reference_set(filled, defaults))
+    return MetricChoice(labels or _labels(parsed), filled, specs, _reference_set(filled, defaults))
 
 
 def _takes(metric: Metric, name: str) -> bool:
@@ -144,22 +165,42 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    explicit = [_told_apart(metric) for metric in metrics]
-    times = Counter(metric.name for metric in explicit)
-    differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
-    labels = [
-        metric.name if times[metric.name] == 1 else write_line(metric, differing[metric.name]) for metric in explicit
-    ]
+    """What the results of these metrics, as they were written, are called."""
+    labels = [_label(metric) for metric in metrics]
+    if len(set(labels)) < len(labels):
+        labels = _differing_labels(metrics)
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:
         raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
     return tuple(labels)
+
+
+def _label(metric: Metric) -> str:
+    """The line of what a metric says itself, whatever else is asked; of a whole line, as summaries print it, the name.
+
+    A preset is always a part, but for the one that the server takes without any.
+    """
+    told = _told_apart(metric)
+    if getattr(told, "preset", None) == _USUAL_PRESET:
+        usual: dict[str, Any] = {"preset": None}
+        told = replace(told, **usual)
+    return write_line(told, () if metric.version is not None else parameter_names(metric.name))
+
+
+def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
+    """Labels of metrics among which several have the same: by what differs between those of one name."""
+    explicit = [_told_apart(metric) for metric in metrics]
+    times = Counter(metric.name for metric in explicit)
+    differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
+    return [
+        metric.name if times[metric.name] == 1 else write_line(metric, differing[metric.name]) for metric in explicit
+    ]
 
 
 def _told_apart(metric: Metric) -> Metric:
     """The metric as labels name it."""
     if isinstance(metric, Smile):
         # Without a preset the server takes v1, so that is what two metrics are told apart by.
-        return replace(metric, preset=metric.preset or "v1")
+        return replace(metric, preset=metric.preset or _USUAL_PRESET)
     if prompt := getattr(metric, "prompt", None):
         short: dict[str, Any] = {"prompt": short_prompt(prompt)}
         return replace(metric, **short)

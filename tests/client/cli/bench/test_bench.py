@@ -21,17 +21,20 @@ def lines(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(line["evaluator"], line["model"]): line for line in document["evaluators"]}
 
 
+BERTSCORE = "bertscore?threshold=0.5&with_question=true"
+
+
 def test_knvqa_scores_its_evaluators_and_equals_scikit_learn(command: Command, tmp_path: Path) -> None:
     rows = rows_of(120)
     document = benched(command, tmp_path, "knvqa", rows)
-    assert list(document["metrics"]) == ["lexical_match", "vqa_accuracy", "bertscore"]
-    assert "with_question=true" in document["metrics"]["bertscore"]["line"]
-    assert "threshold=0.5" in document["metrics"]["bertscore"]["line"]
+    assert list(document["metrics"]) == ["lexical_match", "vqa_accuracy", BERTSCORE]
+    assert "with_question=true" in document["metrics"][BERTSCORE]["line"]
+    assert "threshold=0.5" in document["metrics"][BERTSCORE]["line"]
     for model in ("big", "small"):
         chosen = [row for row in rows if row["model"] == model]
         human = np.array([row["label"] for row in chosen])
         said = np.array([len(row["prediction"]) >= CUT_LETTERS for row in chosen])
-        found = lines(document)["bertscore", model]["estimates"]
+        found = lines(document)[BERTSCORE, model]["estimates"]
         assert found["accuracy"]["value"] == pytest.approx(sklearn_metrics.accuracy_score(human, said))
         assert found["f1"]["value"] == pytest.approx(sklearn_metrics.f1_score(human, said))
         assert found["macro_f1"]["value"] == pytest.approx(sklearn_metrics.f1_score(human, said, average="macro"))
@@ -51,7 +54,7 @@ def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path
     for model, other in zip(after["models"], before["models"], strict=True):
         assert model["rows"] == other["rows"] + 21
         assert model["mean_length_words"] == other["mean_length_words"] == 1.0
-        line = found["bertscore", model["model"]]
+        line = found[BERTSCORE, model["model"]]
         # People's figures over all rows are other ones; on those that it judged they are those of the rest.
         assert model["human_rate"]["value"] != line["human_rate"]["value"]
         assert line["human_rate"]["value"] == pytest.approx(other["human_rate"]["value"])
@@ -64,8 +67,8 @@ def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path
     text = " ".join(done.stdout.split())
     assert "Rows without a verdict" in text
     assert "Models as people judge them, over all labelled rows" in text
-    assert "Models as people judge them, on the rows that bertscore judged" in text
-    said = next(text for text in done.stdout.splitlines() if "human, rows of bertscore" in text)
+    assert f"Models as people judge them, on the rows that {BERTSCORE} judged" in text
+    said = next(text for text in done.stdout.splitlines() if f"human, rows of {BERTSCORE}"[:30] in text)
     assert f"{before['models'][0]['human_rate']['value']:.3f} [" in said
 
 
@@ -175,9 +178,9 @@ def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path:
     file = write_rows(tmp_path / "rows.jsonl", rows_of(20))
     options = ("--metrics", "cider?corpus=prepared", "--reference-set", "s", "--resamples", "100")
     done = command("bench", "accuracy", file, *options, stub=StubTransport(answer))
-    assert "cider: cider/1, no verdicts (give --cut)" in done.stdout
-    done = command("bench", "accuracy", file, *options, "--cut", "cider=5", stub=StubTransport(answer))
-    assert "cider: cider/1, right from 5" in done.stdout
+    assert "cider?corpus=prepared: cider/1, no verdicts (give --cut)" in done.stdout
+    done = command("bench", "accuracy", file, *options, "--cut", "cider?corpus=prepared=5", stub=StubTransport(answer))
+    assert "cider?corpus=prepared: cider/1, right from 5" in done.stdout
 
 
 def test_wrong_cuts_say_the_way_out(command: Command, tmp_path: Path) -> None:

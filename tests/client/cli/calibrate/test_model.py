@@ -64,5 +64,5 @@ def test_what_the_file_has_is_said_where_the_model_leaves_none_or_several(
     done = command("calibrate", rows, "--scores", scores, "--dry-run", "--quiet", *options)
     told = " ".join(done.stderr.split())
     assert (done.exit_code, says in told) == (2, True), told
-    columns = [f"smile:v1?model={model} (smile/1?model={model}&synthetic=none)" for model in SCALES]
+    columns = [f"smile?model={model} (smile/1?model={model}&synthetic=none)" for model in SCALES]
     assert told.endswith(f"; there are {', '.join(columns)}")

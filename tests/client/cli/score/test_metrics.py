@@ -40,7 +40,7 @@ def test_columns_of_a_table_are_as_wide_as_their_labels(command: Command, tmp_pa
         "score", write_rows(tmp_path / "a.jsonl", ROWS), "--metrics", metrics, "--format", "table", "--quiet"
     )
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["id", "bertscore?measure=recall", "bertscore?measure=precision", "bleu"]
+    assert lines[0].split() == ["id", "bertscore?layer=5&measure=recall", "bertscore?layer=5&measure=precision", "bleu"]
     assert {len(line) for line in lines} == {len(lines[0])}
     assert lines[1].split() == ["0", "0.200", "0.200", "0.200"]
 

@@ -12,6 +12,25 @@ CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """That say which corpus weights are counted over: of cider, of bertscore."""
 
 
+def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """The lines that a row of an output has, by label; none in a row behind the first."""
+    return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
+
+
+def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
+    """The row with the lines of its metrics; those that it has itself stay."""
+    known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
+    return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
+
+
+def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without the lines of its metrics."""
+    scores = {
+        label: {key: value for key, value in result.items() if key != "line"} for label, result in row["scores"].items()
+    }
+    return {**row, "scores": scores}
+
+
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
     """Refuses to mix scores of different definitions: those of a row of an output file, and what a run computes.
 

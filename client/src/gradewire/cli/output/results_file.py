@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from gradewire.cli.input.rows import Row
-from gradewire.cli.output.metric_lines import check_lines
+from gradewire.cli.output.metric_lines import check_lines, lines_of, with_lines, without_lines
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.results import Status
 
@@ -33,18 +33,26 @@ def files_of(path: Path) -> tuple[Path, Path, Path]:
 def encode_row(row: Mapping[str, Any]) -> bytes:
     """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold."""
     try:
-        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(row).encode() + b"\n"
+        return json.dumps(row, default=str).encode() + b"\n"
+
+
+def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
+    """Rows of an output; the first row of all has the lines of its metrics, which are those of the others too."""
+    return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
 def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of an output file with their end (offset in bytes); a torn last line is left out.
 
+    Every row has the lines of its metrics, which stand in the first row of a file alone.
+
     Raises:
         InputError: A line in the middle is no output row.
     """
     end = 0
+    lines: dict[str, str] = {}
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             end += len(line)
@@ -57,7 +65,8 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 complete = False
             if not complete:
                 raise InputError(f"{path}: line {number} is no output row of gradewire score: give another --out")
-            yield end, row
+            lines |= lines_of(row)
+            yield end, with_lines(row, lines)
 
 
 def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -98,6 +107,8 @@ class ResultsFile:
     _stream: BinaryIO | None = None
     _aside: dict[tuple[int, str], int] = field(default_factory=dict)
     _aside_stream: BinaryIO | None = None
+    _has_first: bool = False
+    _lines: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def aside_path(self) -> Path:
@@ -145,6 +156,7 @@ class ResultsFile:
         """
         pending: list[Row] = []
         end = 0
+        self._lines = lines
         with named_errors(self.path):
             for row_end, result in _results_of(self.path):
                 check_lines(self.path, result, lines)
@@ -170,6 +182,7 @@ class ResultsFile:
             self._stream = self.path.open("ab")
             if self.path.stat().st_size > end:
                 self._stream.truncate(end)
+            self._has_first = end > 0
         return pending
 
     def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
@@ -218,8 +231,10 @@ class ResultsFile:
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
             for key, (source, offset) in places.items():
                 sources[source].seek(offset)
-                self._aside[key] = stream.tell()
-                stream.write(sources[source].readline())
+                row = json.loads(sources[source].readline())
+                at = stream.tell()
+                stream.write(encode_row(without_lines(row) if self._aside else with_lines(row, self._lines)))
+                self._aside[key] = at
             stream.flush()
             _sync(stream)
         temporary.replace(self.aside_path)
@@ -230,8 +245,7 @@ class ResultsFile:
         if offset is None or self._aside_stream is None:
             return None
         self._aside_stream.seek(offset)
-        result: dict[str, Any] = json.loads(self._aside_stream.readline())
-        return result
+        return with_lines(json.loads(self._aside_stream.readline()), self._lines)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Appends rows and flushes them.
@@ -242,7 +256,9 @@ class ResultsFile:
         if self._stream is None:
             raise RuntimeError("create or resume the file first")
         with named_errors(self.path, hint=_WAY_ON):
-            self._stream.write(b"".join(map(encode_row, rows)))
+            listed = list(rows)
+            self._stream.write(encode_rows(listed, first=not self._has_first))
+            self._has_first = self._has_first or bool(listed)
             self._stream.flush()
 
     def finish(self) -> int:

@@ -36,10 +36,10 @@ async def with_file_corpus(
             standard input, which cannot be read twice.
         GradewireError: The server is not there, or refuses.
     """
-    metrics = [over_a_file(metric) for metric in chosen.metrics]
-    if any(_corpus(metric) == "request" for metric in metrics):
+    metrics = {label: over_a_file(metric) for label, metric in chosen.named.items()}
+    if any(_corpus(metric) == "request" for metric in metrics.values()):
         _refuse_many_rows(source)
-    weighted = [metric for metric in metrics if _corpus(metric) == "prepared"]
+    weighted = [metric for metric in metrics.values() if _corpus(metric) == "prepared"]
     if not weighted or (chosen.reference_set and source.is_stdin):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or None))
     if source.is_stdin:

@@ -38,7 +38,7 @@ class ScorePlan:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `Client.score`."""
-        return {"metrics": self.chosen.metrics, "reference_set": self.chosen.reference_set or None}
+        return {"metrics": self.chosen.named, "reference_set": self.chosen.reference_set or None}
 
 
 async def resolve_plan(
@@ -53,7 +53,10 @@ async def resolve_plan(
         InputError: A prompt file, or a corpus, fits none of the metrics or not this file.
         GradewireError: The server is not there, or a metric is not to be understood.
     """
-    metrics = with_prompts(await written_metrics(client, options, reads_twice=not source.is_stdin), options.prompts)
+    written = await written_metrics(client, options, reads_twice=not source.is_stdin)
+    # Labels go by what was written, not by what is filled in.
+    labels = choose_metrics(written, MetricDefaults()).labels
+    metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)

@@ -21,7 +21,7 @@ from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
-from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of
+from gradewire.cli.output.results_file import ResultsFile, count_results, encode_rows, files_of
 from gradewire.cli.output.summary import Summary
 from gradewire.cli.output.tables import number
 from gradewire.cli.problems import (
@@ -234,7 +234,7 @@ class _ScoreJob:
                 cells = [_cell(label, result) for label, result in scored.output["scores"].items()]
                 click.echo(_table_line(scored.row.id, cells))
         else:
-            sys.stdout.buffer.write(b"".join(encode_row(scored.output) for scored in batch))
+            sys.stdout.buffer.write(encode_rows([scored.output for scored in batch], first=not self.summary.rows))
             sys.stdout.buffer.flush()
 
     def _reproduce(self, scorer: RowScorer) -> str:

@@ -1,0 +1,137 @@
+"""Output as a table: CSV, TSV or Parquet with a column for each thing that is said of a row.
+
+A run writes JSONL beside it, which can be taken up after a break, and the table is made of that at the end.
+"""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from gradewire.cli.output.results_file import read_results
+from gradewire.cli.problems import InputError, named_errors
+
+_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
+_PARQUET: Final = frozenset({".parquet", ".pq"})
+_LINES: Final = frozenset({".jsonl", ".ndjson", ""})
+_BATCH_ROWS: Final = 4096
+_HEAD: Final = ("id", "index")
+
+
+def is_table(path: Path) -> bool:
+    """Whether an output of this name is a table, and no JSONL.
+
+    Raises:
+        InputError: The name tells of another format, or pyarrow is missing.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _PARQUET:
+        _pyarrow(path)
+    elif suffix not in _DELIMITERS and suffix not in _LINES and not path.exists():
+        raise InputError(f"--out {path}: cannot write {suffix}: give .jsonl, .csv, .tsv or .parquet")
+    return suffix in _PARQUET or suffix in _DELIMITERS
+
+
+def part_of(path: Path) -> Path:
+    """Where the rows of a table stand until all are there."""
+    return path.with_name(f"{path.name}.part.jsonl")
+
+
+def write_table(path: Path, rows: Path) -> None:
+    """Makes the table of an output file, all or nothing.
+
+    Args:
+        path: The table; its name says which form.
+        rows: The output file; read twice, and left as it is.
+
+    Raises:
+        InputError: The table cannot be written.
+    """
+    kinds: dict[str, set[str]] = {column: set() for column in _HEAD}
+    for _, row in read_results(rows):
+        for column, value in _flat(row).items():
+            kinds.setdefault(column, set()).add(_kind(value))
+    kinds["digest"] = kinds.pop("digest", set())  # of no use to people, so it is the last column
+    flat = (_flat(row) for _, row in read_results(rows))
+    unfinished = path.with_name(f"{path.name}.new")
+    with named_errors(path):
+        if path.suffix.lower() in _PARQUET:
+            _write_parquet(unfinished, kinds, flat)
+        else:
+            _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
+        unfinished.replace(path)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with one value a cell: METRIC.KEY of what is said of a score, input columns under their own names."""
+    cells = {name: row.get(name) for name in (*_HEAD, "digest")}
+    for column, value in row.get("input", {}).items():
+        cells[f"input.{column}" if column in cells else column] = value
+    for label, result in row["scores"].items():
+        cells |= {f"{label}.{key}": value for key, value in result.items()}
+    return cells
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list) and value:
+        kinds = {_kind(entry) for entry in value}
+        return f"list of {min(kinds)}" if len(kinds) == 1 and kinds <= {"str", "int", "float"} else "json"
+    kind = type(value).__name__
+    return kind if kind in {"bool", "int", "float", "str", "NoneType"} else "json"
+
+
+def _write_delimited(path: Path, columns: list[str], rows: Iterable[Mapping[str, Any]], delimiter: str) -> None:
+    with path.open("w", newline="", encoding="utf-8", errors="replace") as stream:
+        writer = csv.DictWriter(stream, columns, delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows({column: _text(value) for column, value in row.items()} for row in rows)
+
+
+def _text(value: Any) -> Any:
+    return _json(value) if isinstance(value, list | dict | bool) else value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Mapping[str, Any]]) -> None:
+    pa, parquet = _pyarrow(path)
+    types = {
+        "bool": pa.bool_(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "str": pa.string(),
+        "list of float": pa.list_(pa.float64()),
+        "list of int": pa.list_(pa.int64()),
+        "list of str": pa.list_(pa.string()),
+    }
+    # Whatever is not of one kind is JSON: two kinds of one column would be two columns for whoever reads it.
+    chosen = {column: _of_all(found) for column, found in kinds.items()}
+    schema = pa.schema({column: types.get(kind, pa.string()) for column, kind in chosen.items()})
+    with parquet.ParquetWriter(path, schema) as writer:
+        while batch := list(itertools.islice(rows, _BATCH_ROWS)):
+            cells = [{column: _cell(row.get(column), kind) for column, kind in chosen.items()} for row in batch]
+            writer.write_table(pa.Table.from_pylist(cells, schema=schema))
+
+
+def _of_all(kinds: set[str]) -> str:
+    found = kinds - {"NoneType"}
+    if found == {"int", "float"}:
+        return "float"
+    return min(found) if len(found) == 1 else "json" if found else "str"
+
+
+def _cell(value: Any, kind: str) -> Any:
+    return _json(value) if kind == "json" and value is not None else value
+
+
+def _pyarrow(path: Path) -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import parquet  # noqa: PLC0415 - as above
+    except ImportError:
+        raise InputError(f"--out {path}: writing Parquet needs pyarrow: pip install 'gradewire[parquet]'") from None
+    return pa, parquet
