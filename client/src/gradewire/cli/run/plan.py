@@ -1,6 +1,6 @@
 """Resolves the options, with a connected client, to what is asked of every row."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,8 @@ async def resolve_plan(
         InputError: A prompt file, or a corpus, fits none of the metrics or not this file.
         GradewireError: The server is not there, or a metric is not to be understood.
     """
-    metrics = with_prompts(await written_metrics(client, options, reads_twice=source.path != STDIN), options.prompts)
+    items = None if source.path == STDIN else lambda: _items(source)
+    metrics = with_prompts(await written_metrics(client, options, items), options.prompts)
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
@@ -67,6 +68,10 @@ async def resolve_plan(
         synthetic=synthetic,
         retries=options.retries,
     )
+
+
+def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
+    return (row.item for row in source.open().rows if row.item is not None)
 
 
 def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
