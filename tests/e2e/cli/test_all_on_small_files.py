@@ -30,13 +30,14 @@ def score(tmp_path: Path, minilm: Path, rows: list[dict[str, Any]], metrics: str
     [
         ([ROW, OTHER], []),
         ([ROW], ["cider"]),
+        ([ROW, {**OTHER, "references": ["a wok"]}], ["vqa_accuracy, soft_vqa_accuracy"]),
         ([{**ROW, "references": ["cat"]}], ["cider", "vqa_accuracy, soft_vqa_accuracy"]),
         ([ROW, {**ROW, "prediction": "a dog"}], ["cider"]),
         ([{**each, "question": ""} for each in (ROW, OTHER)], ["sfve"]),
         ([{"references": "cat", "prediction": "a cat"}], ["cider", "sfve", "vqa_accuracy, soft_vqa_accuracy"]),
         ([{**each, "prediction": ""} for each in (ROW, OTHER)], []),
     ],
-    ids=["whole", "one row", "one reference", "one question", "no question", "only answers", "no predictions"],
+    ids=["whole", "one row", "mixed", "one reference", "one question", "no question", "only answers", "no predictions"],
 )
 def test_all_is_what_these_rows_can_have(
     tmp_path: Path, minilm: Path, rows: list[dict[str, Any]], left_out: list[str]

@@ -1,6 +1,5 @@
-"""What is missing is found wherever it stands, and rows are read no further than they have to be."""
+"""What rows lack is found wherever it stands."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
@@ -15,27 +14,15 @@ ITEMS = st.fixed_dictionaries(
 
 
 @given(st.lists(ITEMS, max_size=5))
-def test_a_metric_is_missing_where_no_item_with_references_has_what_it_needs(items: list[dict[str, Any]]) -> None:
+def test_a_metric_is_left_out_by_what_items_with_references_have(items: list[dict[str, Any]]) -> None:
     readable = [item for item in items if item["references"]]
     asked = [(item.get("question") or "").strip() for item in readable]
     expected = set()
     if readable:
         if not any(asked):
             expected.add("sfve")
-        if max(len(item["references"]) for item in readable) < 2:
+        if min(len(item["references"]) for item in readable) < 2:
             expected |= {"vqa_accuracy", "soft_vqa_accuracy"}
         if len({(text, *item["references"]) for text, item in zip(asked, readable, strict=True)}) == 1:
             expected.add("cider")
     assert set(metrics_without_rows(items)) == expected
-
-
-def test_items_are_read_until_nothing_is_missing() -> None:
-    read = []
-
-    def items() -> Iterator[dict[str, Any]]:
-        for number in range(9):
-            read.append(number)
-            yield {"question": f"q{number}", "references": ["a", "b"]}
-
-    assert metrics_without_rows(items()) == {}
-    assert len(read) == 2

@@ -1,6 +1,7 @@
-"""What no row of a file has, and which metrics can therefore grade none of it."""
+"""What the rows of a file lack, and which metrics are therefore not for it."""
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ _ONE_ENTRY = "the rows have one question with its references, over which no n-gr
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What some item has: a question, so many references; and how many differ in these, counted up to two."""
+    """Whether an item has a question, the fewest references of any, and how many items differ, counted up to two."""
 
     question: bool
     references: int
@@ -21,13 +22,13 @@ class _Seen:
 
 
 def metrics_without_rows(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Metrics that, with their defaults, could grade none of these items, each with what is missing.
+    """Metrics that, with their defaults, are not for these items, each with what is missing.
 
-    Items are read as far as it takes to see that nothing is missing. Where none has references, no metric is named:
-    then every row says so itself.
+    A question must be nowhere; who has some questions and not others has rows at fault, which say so. But a row with a
+    single reference is no fault, only not what a metric of several annotators is for. Where no item has references, no
+    metric is named: then every row says so itself.
     """
-    most = max(kind.least_references for kind in METRIC_TYPES.values())
-    seen = _look_through(items, most)
+    seen = _look_through(items)
     if not seen.entries:
         return {}
     missing = {}
@@ -35,22 +36,24 @@ def metrics_without_rows(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         if kind.needs_question and not seen.question:
             missing[name] = "no row has a question"
         elif seen.references < kind.least_references:
-            missing[name] = f"no row has {kind.least_references} references, one answer of each annotator"
+            missing[name] = (
+                f"some rows have less than {kind.least_references} references, and it compares annotators: name it to "
+                "have it for the others"
+            )
     if seen.entries == 1:
         missing[Cider.name] = _ONE_ENTRY
     return missing
 
 
-def _look_through(items: Iterable[Mapping[str, Any]], most_references: int) -> _Seen:
-    question, references, entries = False, 0, set()
+def _look_through(items: Iterable[Mapping[str, Any]]) -> _Seen:
+    question, references, entries = False, sys.maxsize, set()
     for item in items:
         given = item.get("references")
         if not given:
             continue
         asked = str(item.get("question") or "").strip()
         question = question or bool(asked)
-        references = max(references, len(given))
-        entries.add(json.dumps([asked, given], default=repr))
-        if question and references >= most_references and len(entries) > 1:
-            break
+        references = min(references, len(given))
+        if len(entries) < 2:
+            entries.add(json.dumps([asked, given], default=repr))
     return _Seen(question, references, len(entries))
