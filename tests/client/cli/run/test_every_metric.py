@@ -144,7 +144,7 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
         ({"question": " "}, "sfve (no row has a question)"),
         (
             {"references": ["a"]},
-            "vqa_accuracy, soft_vqa_accuracy (some rows have less than 2 references, and it compares annotators",
+            "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, and it compares annotators",
         ),
         ({"question": "q"}, "cider (the rows have one question with its references, over which no n-gram is rarer"),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire.cli.run.file_gaps import metrics_without_rows
+from gradewire.cli.run.file_gaps import metrics_not_for
 
 ITEMS = st.fixed_dictionaries(
     {"references": st.lists(st.sampled_from(["a", "b"]), max_size=3)},
@@ -25,4 +25,4 @@ def test_a_metric_is_left_out_by_what_items_with_references_have(items: list[dic
             expected |= {"vqa_accuracy", "soft_vqa_accuracy"}
         if len({(text, *item["references"]) for text, item in zip(asked, readable, strict=True)}) == 1:
             expected.add("cider")
-    assert set(metrics_without_rows(items)) == expected
+    assert set(metrics_not_for(items)) == expected

@@ -8,7 +8,7 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.cli.options.metrics import MetricOptions
-from gradewire.cli.run.file_gaps import metrics_without_rows
+from gradewire.cli.run.file_gaps import metrics_not_for
 from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.encoders import Smile
@@ -57,7 +57,7 @@ async def written_metrics(
         return beside
     place = written.index(None)
     left_out = await _left_out(client, options.model)
-    lacking: dict[str, str] = {Cider.name: _UNREAD} if items is None else metrics_without_rows(items())
+    lacking: dict[str, str] = {Cider.name: _UNREAD} if items is None else metrics_not_for(items())
     if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
         lacking.pop(Cider.name, None)  # that set is counted, not these references
     for name, reason in lacking.items():

@@ -21,12 +21,12 @@ class _Seen:
     entries: int
 
 
-def metrics_without_rows(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Metrics that, with their defaults, are not for these items, each with what is missing.
 
-    A question must be nowhere; who has some questions and not others has rows at fault, which say so. But a row with a
-    single reference is no fault, only not what a metric of several annotators is for. Where no item has references, no
-    metric is named: then every row says so itself.
+    What needs a question is named where no item has one: beside rows that have one, a row without is at fault and says
+    so itself. What compares annotators is named where one item has too few references, for that is no fault. Where no
+    item has references, nothing is named: every row says so.
     """
     seen = _look_through(items)
     if not seen.entries:
@@ -37,7 +37,7 @@ def metrics_without_rows(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             missing[name] = "no row has a question"
         elif seen.references < kind.least_references:
             missing[name] = (
-                f"some rows have less than {kind.least_references} references, and it compares annotators: name it to "
+                f"some rows have fewer than {kind.least_references} references, and it compares annotators: name it to "
                 "have it for the others"
             )
     if seen.entries == 1:
@@ -46,7 +46,8 @@ def metrics_without_rows(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _look_through(items: Iterable[Mapping[str, Any]]) -> _Seen:
-    question, references, entries = False, sys.maxsize, set()
+    question, references = False, sys.maxsize
+    entries: set[str] = set()
     for item in items:
         given = item.get("references")
         if not given:
