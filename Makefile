@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
-DATA ?= ../shared/data
+DATA ?= .data
 FIGURES ?= .figures.jsonl
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +20,7 @@ $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down validate-deploy test test-needs test-alone test-export test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -96,6 +96,9 @@ lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples; $(BIN)/lint-imports --no-logo; \
 	wide=$$(git ls-files '*.py' | grep -vE '(__init__|_pb2.*)\.py$$' | xargs -n 1 dirname | sort | uniq -c | awk '$$1 > 16'); \
 	if [ -n "$$wide" ]; then printf 'more than 16 Python files in a folder; give it rooms:\n%s\n' "$$wide"; exit 1; fi
+
+bench-data: $(VENV)/.dev-installed ## the labelled rows behind the figures, from their public homes into DATA=.data (FROM=DIR: of a local copy)
+	@$(TIMED); $(BIN)/python -m benchmarks.data get --data $(DATA) $(if $(FROM),--from $(FROM)) $(ARGS)
 
 bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures; DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop --data $(DATA)/evouna_dev.jsonl $(ARGS)

@@ -19,7 +19,7 @@ from benchmarks.agreement.calibrated_tables import figures_block
 from benchmarks.common.command import run_gradewire
 from benchmarks.common.document import write_block
 from benchmarks.common.kept_scores import resume_or_overwrite
-from benchmarks.common.rows import DEFAULT_DATA, require_files
+from benchmarks.common.rows import DATA_DIRECTORY, require_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -30,7 +30,7 @@ FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
 def main() -> None:
     """Scores what is not scored yet, fits, reads, and replaces the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "calibrated")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "calibrated.md")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="encoder; default: %(default)s")

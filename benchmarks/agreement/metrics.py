@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.common.command import run_gradewire
 from benchmarks.common.document import write_block
 from benchmarks.common.kept_scores import note_sources, same_sources
-from benchmarks.common.rows import DEFAULT_DATA, require_files
+from benchmarks.common.rows import DATA_DIRECTORY, require_files
 from deploy.local.apt_package import PackageMissingError, unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ ROW_SETS = (
 def main() -> int:
     """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "agreement")
     parser.add_argument("--document", type=Path, default=DOCUMENT)
     parser.add_argument("--wordnet", type=Path, help="directory of WordNet's files; default: Debian's, unpacked")

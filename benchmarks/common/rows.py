@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-DEFAULT_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "evouna_dev.jsonl"
+# Where `python -m benchmarks.data get` puts them; git ignores it.
+DATA_DIRECTORY: Final = Path(__file__).resolve().parents[2] / ".data"
+DEFAULT_DATA: Final = DATA_DIRECTORY / "evouna_dev.jsonl"
+GET_COMMAND: Final = "python -m benchmarks.data get"
 HEADLINE_MODELS = ("gpt35", "gpt4")
 
 Row = dict[str, Any]
@@ -17,7 +20,9 @@ WARM_UP: Final[Row] = {"id": "0", "question": "?", "references": ["a warm up"], 
 def require_files(*paths: Path) -> None:
     """Ends the program with exit code 2 where one of the files is missing."""
     if missing := [str(path) for path in paths if not path.is_file()]:
-        sys.stderr.write(f"{', '.join(missing)}: not there; these figures need the labelled rows (--data)\n")
+        sys.stderr.write(
+            f"{', '.join(missing)}: not there; get the labelled rows with {GET_COMMAND}, or name others (--data)\n"
+        )
         raise SystemExit(2)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from benchmarks.common.command import GRADEWIRE, run_gradewire
 from benchmarks.common.document import write_block
 from benchmarks.common.kept_scores import resume_or_overwrite
-from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows
+from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
 from benchmarks.judges.binary import binary_table
 
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
@@ -118,7 +118,7 @@ class Task:
 def main() -> None:
     """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the rows")
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")

@@ -92,9 +92,8 @@ class Load:
         await self._score(score_request(self._warm, "v1"))
 
 
-async def measure(address: str, arguments: argparse.Namespace, server: psutil.Process) -> Load:
+async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, server: psutil.Process) -> Load:
     """Loads everything, pins the judge's worker to its core, then runs the blocks in turn."""
-    rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)
         await load.wake()
@@ -134,13 +133,14 @@ def main() -> None:
     parser.add_argument("--server-core", type=int, default=0, help="of the server and of this program")
     parser.add_argument("--judge-core", type=int, default=1)
     arguments = parser.parse_args()
+    rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)
     load_before = os.getloadavg()[0]
     os.sched_setaffinity(0, {arguments.server_core})  # the server inherits it
     options = {"judge-threads": "1", "workers": "1", "lone-run-threads": "1"}
     if arguments.judge:
         options["judge-model"] = arguments.judge
     with start_engine("embedded", options) as server:
-        load = asyncio.run(measure(server.address, arguments, server.process))
+        load = asyncio.run(measure(server.address, rows, arguments, server.process))
     report(load, load_before)
 
 

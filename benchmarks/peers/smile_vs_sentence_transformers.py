@@ -63,9 +63,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
+    rows = sample_rows(read_rows(arguments.data), arguments.rows, arguments.seed)
     if find_spec("sentence_transformers") is None:
         parser.error("sentence-transformers is not installed here: run `make bench-peers`, which sets it up")
-    rows = sample_rows(read_rows(arguments.data), arguments.rows, arguments.seed)
     size = -(-len(rows) // arguments.blocks)
     load_before = os.getloadavg()
     workers = {kind: Worker(kind, arguments.checkpoint, arguments.threads) for kind in KINDS}

@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("--other-repository", type=Path, default=default_repository())
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     arguments = parser.parse_args()
+    texts = draw_texts(arguments.data)
     repositories = (arguments.repository, arguments.other_repository)
     encoders = [Encoder(load_built(*built)) for built in zip(repositories, arguments.names, strict=True)]
 
-    texts = draw_texts(arguments.data)
     one, other = (encoder.tokenize(texts) for encoder in encoders)
     print(f"{len(texts)} texts of {min(map(len, one))} to {max(map(len, one))} tokens; same token ids: {one == other}")
     for order, ids in (("as they come", one), ("sorted by length", sorted(one, key=len))):

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nltk.data
-from benchmarks.common.rows import DEFAULT_DATA, read_lines
+from benchmarks.common.rows import DATA_DIRECTORY, GET_COMMAND, read_lines
 from nltk.corpus import wordnet
 from nltk.stem import WordNetLemmatizer
 
@@ -95,13 +95,13 @@ def main() -> int:
     """Prints the report; 2 where data or WordNet is not there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wordnet", type=Path, required=True, help="folder with WordNet's index.noun, data.noun …")
-    parser.add_argument(
-        "--data", type=Path, default=DEFAULT_DATA.parent, help="folder of the labelled rows (%(default)s)"
-    )
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder of the labelled rows (%(default)s)")
     options = parser.parse_args()
     missing = [name for name in NEEDED if not (options.wordnet / name).is_file()]
     if not any(options.data.glob("*.jsonl")):
-        lacking = f"no *.jsonl in {options.data}: this figure is taken on labelled rows; name their folder with --data"
+        lacking = (
+            f"no *.jsonl in {options.data}: get the labelled rows with {GET_COMMAND}, or name their folder (--data)"
+        )
     elif missing:
         lacking = f"{options.wordnet} lacks {', '.join(missing)}: --help says where WordNet's files come from"
     else:

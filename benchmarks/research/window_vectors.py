@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from benchmarks.common.rows import DEFAULT_DATA, HEADLINE_MODELS, WARM_UP, Row, items_of, read_lines, sample_rows
+from benchmarks.common.rows import DATA_DIRECTORY, HEADLINE_MODELS, WARM_UP, Row, items_of, read_lines, sample_rows
 from numpy.typing import NDArray
 
 from gradewire import Scorer, SmileParts, Status
@@ -164,7 +164,7 @@ class Way:
 def main() -> None:
     """Scores the rows with all presets and prints both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA.parent, help="directory of the labelled rows")
+    parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the labelled rows")
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     parser.add_argument("--model-repository", type=Path, default=default_repository())
     parser.add_argument("--resamples", type=int, default=2000)

@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from gradewire import (
@@ -106,6 +107,27 @@ def test_records_have_the_same_keys_and_arrow_has_one_schema() -> None:
     assert table.to_pylist() == records
     assert report(LATE).to_arrow().schema == table.schema
     assert report().to_arrow().schema == table.schema
+
+
+def test_a_data_frame_has_the_columns_that_are_used() -> None:
+    frame = report(OK, EMPTY).to_pandas()
+    assert list(frame.columns[:5]) == ["index", "id", "metric", "score", "status"]
+    assert {"best_window", "correct", "line"} <= set(frame.columns)
+    assert "precision" not in frame.columns
+    assert "hits_redis" not in frame.columns
+    for column in frame.columns:
+        kept = [record[column] for record in report(OK, EMPTY).to_records()]
+        assert [
+            None if pd.isna(value) else value for value in frame[column].astype(object)
+        ] == kept or column == "warnings"
+    assert list(report().to_pandas().columns) == ["index", "id", "metric", "score", "status"]
+    assert report(LATE).to_pandas()["score"].isna().all()
+
+
+def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pip install pandas"):
+        report(OK).to_pandas()
 
 
 BLEU = MetricScore(

@@ -9,7 +9,8 @@ from tests.support.servers.server_process import ServerProcess
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[ServerProcess]:
-    """Running, with an empty store of its own and without a judge, whatever is built on this machine."""
-    settings = {"model_repository": minilm, "judge_backend": "none"}
-    with ServerProcess(tmp_path_factory.mktemp("server"), **settings) as process:
+    """Running, with an empty store of its own, without a judge and WordNet, whatever is on this machine."""
+    directory = tmp_path_factory.mktemp("server")
+    settings = {"model_repository": minilm, "judge_backend": "none", "wordnet_directory": directory / "nowhere"}
+    with ServerProcess(directory, **settings) as process:
         yield process

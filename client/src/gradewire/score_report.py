@@ -11,10 +11,12 @@ from gradewire.parts import PART_FIELDS
 from gradewire.results import CacheHits, ItemScores, Provenance, ScoreWarning, Status, Timing
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 _PARTS = tuple(name for name in PART_FIELDS if name != "correct")
 _HITS = tuple(field.name for field in fields(CacheHits))
+_ALWAYS = ("index", "id", "metric", "score", "status")
 _TIMES = tuple(field.name for field in fields(Timing))
 
 
@@ -121,6 +123,24 @@ class ScoreReport(Sequence[ItemScores]):
             for label, result in item.scores.items()
         ]
 
+    def to_pandas(self) -> "pd.DataFrame":
+        """The records as a DataFrame, without the columns that have nothing in any row.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - optional and slow to import
+        except ImportError:
+            raise MissingExtra("to_pandas needs pandas: pip install pandas") from None
+        records = self.to_records()
+        used = [
+            column
+            for column in (records[0] if records else _ALWAYS)
+            if column in _ALWAYS or any(_says_something(column, record[column]) for record in records)
+        ]
+        return pd.DataFrame([{column: record[column] for column in used} for record in records], columns=used)
+
     def to_arrow(self) -> "pa.Table":
         """The records as an Arrow table; the schema does not depend on the values.
 
@@ -158,6 +178,10 @@ class ScoreReport(Sequence[ItemScores]):
             "line": pa.string(),
         }
         return pa.Table.from_pylist(self.to_records(), schema=pa.schema(columns))
+
+
+def _says_something(column: str, value: object) -> bool:
+    return bool(value) if column.startswith("hits_") or column in _TIMES else value not in (None, "", [])
 
 
 def _cell(value: object) -> object:

@@ -22,6 +22,7 @@ from gradewire_server.observing import observe, observe_once
 from gradewire_server.requests.admission.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.list_models import without_synonyms
 from gradewire_server.requests.prompts.directory import open_prompts
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.calls import Calls
@@ -166,6 +167,8 @@ async def serve(
         # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
         await observe_once(backends, lifecycle)
+        if missing := await without_synonyms(backends.ports.lexicon):
+            _log.info("meteor cannot be computed: %s", missing)
         memory.loaded()
         await lifecycle.serving(handlers)
         observing = asyncio.create_task(

@@ -14,8 +14,10 @@ from gradewire.errors import InvalidRequest, MissingExtra, NotReady
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.app import open_handlers, run
 from gradewire_server.encoders.opening import check_installed
+from gradewire_server.lexicon.thesaurus import Thesaurus
 from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers
+from gradewire_server.requests.list_models import without_synonyms
 from gradewire_server.rpc.errors import ERROR_TABLE
 from gradewire_server.settings.info import SettingInfo
 from gradewire_server.settings.server import Settings, setting_infos
@@ -24,6 +26,7 @@ from gradewire_server.settings.surface import SettingsError
 __all__ = [
     "EmbeddedTransport",
     "SettingInfo",
+    "missing_synonyms",
     "models_group",
     "print_settings",
     "run_server",
@@ -177,6 +180,15 @@ def _load(values: Mapping[str, Any], before_message: str = "") -> Settings:
         return Settings.load(**values)
     except SettingsError as error:
         raise InvalidRequest(f"{before_message}{error}") from error
+
+
+def missing_synonyms() -> str:
+    """Why `meteor` cannot be computed by a server that is started here, and what to do; empty where it can.
+
+    Raises:
+        InvalidRequest: A setting of this machine has a value that cannot be used.
+    """
+    return asyncio.run(without_synonyms(Thesaurus(_load({}).engine.wordnet_directory)))
 
 
 def models_group() -> click.Group:

@@ -24,6 +24,9 @@ class Metric:
     name: ClassVar[str]
     # Whether `model` is a judge, a language model, and no encoder.
     needs_judge: ClassVar[bool] = False
+    # What an item must have so that the metric with its defaults can grade it, beside one reference.
+    needs_question: ClassVar[bool] = False
+    least_references: ClassVar[int] = 1
     version: int | None = None
 
     def __post_init__(self) -> None:

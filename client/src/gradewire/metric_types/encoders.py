@@ -56,6 +56,7 @@ class Sfve(Metric):
     """
 
     name: ClassVar[Literal["sfve"]] = "sfve"
+    needs_question: ClassVar[bool] = True
     threshold: float | None = None
     model: str | None = None
 

@@ -41,6 +41,7 @@ class VqaAccuracy(Metric):
     """
 
     name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
+    least_references: ClassVar[int] = 2
     consensus: VqaConsensus | None = None
     verdict_cut: float | None = None
 
@@ -55,6 +56,7 @@ class SoftVqaAccuracy(Metric):
     """
 
     name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
+    least_references: ClassVar[int] = 2
     consensus: VqaConsensus | None = None
     verdict_cut: float | None = None
 

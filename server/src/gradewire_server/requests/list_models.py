@@ -21,7 +21,7 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
     models = ports.encoders.statuses()
     judges = ports.judge_models.statuses()
     missing = _Missing(
-        _without_encoder(models), _without_judge(ports.judge_models, judges), await _without_synonyms(ports.lexicon)
+        _without_encoder(models), _without_judge(ports.judge_models, judges), await without_synonyms(ports.lexicon)
     )
     return models_pb2.ListModelsResponse(
         models=[_model(status, metrics) for status in (*models, *judges)],
@@ -112,7 +112,8 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
     return default.message
 
 
-async def _without_synonyms(lexicon: Lexicon) -> str:
+async def without_synonyms(lexicon: Lexicon) -> str:
+    """Why no synonyms can be looked up and what to do; empty where they can."""
     # Asked for none, it says whether it could look any up.
     synonyms = await lexicon.synonyms(())
     return synonyms.message if isinstance(synonyms, Failure) else ""

@@ -251,7 +251,7 @@ def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path
     ("arguments", "said"),
     [
         (["--statistics", "pearson,fame"], "there is no 'fame', there are: pearson, spearman"),
-        (["--compare", "smile", "sbert"], "there is no sbert, there are smile"),
+        (["--compare", "smile", "sbert"], "--compare sbert: there is no such metric, there are smile"),
         (["--labels", "best"], "'best' is not one of 'mean', 'majority', 'lave'"),
         (["--by", "size"], "'size' is not one of"),
         (["--without-flag", "odd"], "--without-flag leaves no row: all 10 have such a flag"),

@@ -111,7 +111,7 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
             "none of the first labels can be read (line 1: 'question 0'); say what words mean",
         ),
         (["--map", "label=size"], "no column 'size'; the columns are: question, references"),
-        (["--compare", "smile", "sbert"], "there is no sbert, there are smile"),
+        (["--compare", "smile", "sbert"], "--compare sbert: there is no such metric, there are smile"),
         (["--scores", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
     ],
 )

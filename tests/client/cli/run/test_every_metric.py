@@ -1,6 +1,7 @@
 """What stands for `all`, and what is left out of it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.client.cli.conftest import Command, answer, read_rows, write_rows
@@ -10,7 +11,10 @@ from gradewire.metric_types import METRIC_TYPES
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import models_pb2
 
-ROWS = [{"references": ["a"], "prediction": "x" * length} for length in (20, 40, 90)]
+# Each has what every metric needs.
+ROWS = [
+    {"question": f"how many {length}", "references": ["a", "b"], "prediction": "x" * length} for length in (20, 40, 90)
+]
 
 
 def listing(*available: str, missing: tuple[str, ...] = ()) -> StubTransport:
@@ -91,7 +95,7 @@ def test_a_metric_that_is_written_twice_is_refused_beside_all_too(command: Comma
 def test_all_says_what_it_leaves_out_and_why(
     command: Command, tmp_path: Path, verb: tuple[str, ...], quiet: tuple[str, ...]
 ) -> None:
-    file = write_rows(tmp_path / "a.jsonl", rows_of(8))
+    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a", "b"]))
     there = set(METRIC_TYPES) - {"meteor", "sbert", "bertscore", "cider"}
     server = StubTransport(
         answer,
@@ -132,3 +136,41 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
     assert ("cider" in read_rows(done.stdout)[0]["scores"]) is there
     said = "left out of all: cider (it counts the references of the file first, and standard input cannot be read twice"
     assert (said in done.stderr) is not there
+
+
+@pytest.mark.parametrize(
+    ("lacking", "left_out"),
+    [
+        ({"question": " "}, "sfve (no row has a question)"),
+        (
+            {"references": ["a"]},
+            "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, and it compares annotators",
+        ),
+        ({"question": "q"}, "cider (the rows have one question with its references, over which no n-gram is rarer"),
+    ],
+)
+def test_all_leaves_out_what_no_row_has_the_columns_for(
+    command: Command, tmp_path: Path, lacking: dict[str, Any], left_out: str
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{**row, **lacking} for row in ROWS])
+    names = left_out.partition(" (")[0].split(", ")
+    done = command("score", file, "--metrics", "all", stub=listing(*METRIC_TYPES))
+    assert done.exit_code == 0, done.output
+    without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.needs_judge and name not in names]
+    # A blank question is no question: the references of all rows are one entry then.
+    scored = [name for name in read_rows(done.stdout)[0]["scores"] if name != "cider"]
+    assert scored == [name for name in without_judge if name != "cider"]
+    assert f"left out of all: {left_out}" in done.stderr
+    # A row without a question is at fault where others have one; a single reference is none.
+    file = write_rows(tmp_path / "b.jsonl", [*({**row, **lacking} for row in ROWS), *ROWS[1:]])
+    there = set(names) <= set(labels_of(command, file, "all", listing(*METRIC_TYPES)))
+    assert there is ("references" not in lacking)
+    # Who names a metric gets it.
+    assert names[0] in labels_of(command, tmp_path / "a.jsonl", f"all,{names[0]}", listing(*METRIC_TYPES))
+
+
+def test_all_keeps_cider_over_a_named_set(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:1])
+    done = command("score", file, "--metrics", "all", "--reference-set", "mine", stub=listing("bleu", "cider"))
+    assert "cider" in read_rows(done.stdout)[0]["scores"]
+    assert "left out of all: cider" not in done.stderr

@@ -58,7 +58,8 @@ def test_remarks_and_advice_are_told_once_before_anything_is_paid_for(
 
 
 def test_all_asks_no_judge_unless_it_is_named(command: Command, tmp_path: Path) -> None:
-    file = write_rows(tmp_path / "a.jsonl", ROWS[:2])
+    answered = {"references": ["a", "b"], "prediction": "x"}
+    file = write_rows(tmp_path / "a.jsonl", [{**answered, "question": "q"}, {**answered, "question": "p"}])
 
     def labels(metrics: str) -> set[str]:
         done = command("score", file, "--metrics", metrics, "--quiet", stub=JudgingStub())
@@ -74,12 +75,12 @@ def test_all_asks_no_judge_unless_it_is_named(command: Command, tmp_path: Path) 
 def test_a_judge_is_for_judges_and_a_model_for_encoders(command: Command, tmp_path: Path) -> None:
     file, stub = write_rows(tmp_path / "a.jsonl", ROWS[:1]), JudgingStub()
     metrics = "smile,lave,judge_verdict?model=toy"
-    assert command("score", file, "--metrics", metrics, "--model", "m", "--judge", "good", stub=stub).exit_code == 0
+    assert command("score", file, "--metrics", metrics, "--model", "tiny", "--judge", "good", stub=stub).exit_code == 0
     smile, lave, verdict = stub.requests[-1].metrics
-    assert (smile.smile.model, lave.lave.model, verdict.judge_verdict.model) == ("m", "good", "toy")
+    assert (smile.smile.model, lave.lave.model, verdict.judge_verdict.model) == ("tiny", "good", "toy")
     refused = command("score", file, "--metrics", "smile", "--judge", "good", stub=stub)
     assert (refused.exit_code, refused.stderr) == (2, "Error: judge: none of the metrics asks one, leave it out\n")
-    refused = command("score", file, "--metrics", "lave", "--model", "m", stub=stub)
+    refused = command("score", file, "--metrics", "lave", "--model", "tiny", stub=stub)
     assert "a judge is given as judge" in refused.stderr
 
 

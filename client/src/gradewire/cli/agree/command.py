@@ -15,8 +15,9 @@ from gradewire.cli.options.group import OUTPUT_FILE
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import labelled_run_of, labelled_run_options
+from gradewire.cli.run.labels import label_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,11 +43,9 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
     """The pairs to be compared; raises InputError where one names no metric."""
-    for pair in compare:
-        if unknown := [name for name in pair if name not in labels]:
-            raise InputError(f"--compare {' '.join(pair)}: there is no {unknown[0]}, there are {', '.join(labels)}")
+    named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
-    return list(dict.fromkeys([*compare, *rest]))
+    return list(dict.fromkeys([*named, *rest]))
 
 
 @click.command(
@@ -121,11 +120,12 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     run = labelled_run_of(options)
     files = FigureFiles.of(options)
     run.refuse_overwriting([*files.named, ("--report", report)])
+    pairs = functools.partial(_pairs, compare=compare, compare_all=compare_all)
     with exit_on_interrupt():
         found = compute_agreement(
             run,
-            run.collect(ctx.obj, keeps_rows=report is not None),
-            pairs=lambda labels: _pairs(labels, compare, compare_all=compare_all),
+            run.collect(ctx.obj, keeps_rows=report is not None, check=pairs),
+            pairs=pairs,
             compared=compare_statistics or statistics or COMPARED,
             with_groups="group" in levels,
         )

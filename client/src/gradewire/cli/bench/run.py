@@ -13,8 +13,9 @@ from gradewire.cli.options.group import Command, option_group
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import InputError, exit_on_interrupt
+from gradewire.cli.problems import exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
+from gradewire.cli.run.labels import label_named
 from gradewire.metric_types.words import Cider
 
 if TYPE_CHECKING:
@@ -64,16 +65,17 @@ class Bench:
         `transport`, from tests, takes the place of the connection.
         """
         with exit_on_interrupt():
-            labelled = self.run.collect(transport)
+            labelled = self.run.collect(transport, check=self._cuts_of)
         judged = labelled.judged()
-        if unknown := self.cuts.keys() - judged.scores.keys():
-            raise InputError(f"--cut {min(unknown)}=…: there is no such metric, there are {', '.join(judged.scores)}")
-        cuts = dict(self.cuts)
+        cuts = self._cuts_of(list(judged.scores))
         if self.cut is not None:
             # CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: self.cut for label in silent if not label.startswith(Cider.name)} | cuts
         return BenchRows(labelled=labelled, judged=judged.with_cuts(cuts), cuts=cuts)
+
+    def _cuts_of(self, labels: Sequence[str]) -> dict[str, float]:
+        return {label_named(labels, name, "--cut"): cut for name, cut in self.cuts.items()}
 
     def tell(
         self,

@@ -86,7 +86,7 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
     listed = ", ".join(map(printable, columns)) or "none"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
-    for column in (*mapped, *annotators, *options.where):
+    for column in (*mapped, *annotators, *options.where, *(options.kept or ())):
         if column not in columns:
             raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
     for name in options.needed:

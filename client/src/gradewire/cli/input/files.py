@@ -38,6 +38,8 @@ Columns, by the first of these names that a row has (capitals do not matter):
   id question caption group dataset model flags question_id    (optional)
 """
 _TAB = "tab"
+ALL_COLUMNS = "all"
+"""Stands in --keep-columns for every column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,10 @@ class InputFile:
         if self.options.where and not self.is_stdin:
             return sum(1 for _ in self.open().rows)
         return count_rows(self.paths, self.reading)
+
+
+def _kept(given: str | None) -> Sequence[str] | None:
+    return () if not given else None if given == ALL_COLUMNS else tuple(given.split(","))
 
 
 def _placed(path: str, before: int, reading: Reading) -> Iterator[Record]:
@@ -210,6 +216,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         reference_separator=options["reference_separator"],
         missing=options["missing"],
         label_map=read_label_map(options["label_map"]),
+        kept=_kept(options.get("keep_columns")),
     )
     reading = Reading(
         chosen_format(options["input_format"]),

@@ -32,6 +32,7 @@ class Row:
         model: Model under test; "" without.
         group: Any further label to tell rows apart by; "" without.
         flags: What is said against using the row, for instance that its answer changes over time.
+        kept: Columns of the file that the output has too, by name.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
     """
@@ -48,6 +49,7 @@ class Row:
     group: str = ""
     flags: tuple[str, ...] = ()
     question_key: str = ""
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class RowOptions:
         reference_separator: Between the references of one cell; "" for none.
         missing: Further words of cells that hold nothing.
         label_map: What words or grades in place of labels mean.
+        kept: Columns that the output has too; None for all.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +73,7 @@ class RowOptions:
     reference_separator: str = ""
     missing: Sequence[str] = ()
     label_map: Mapping[str, float] = field(default_factory=dict)
+    kept: Sequence[str] | None = ()
 
     def names(self, name: str) -> tuple[str, ...]:
         """Columns in which a field may stand."""
@@ -133,6 +137,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         if value is not None:
             values[name] = value
     identifier = text("id") or str(record.index)
+    kept = {name: fields.get(name) for name in (fields if options.kept is None else options.kept)}
     missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
     if missing and not problem:
         problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
@@ -142,7 +147,8 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         id=identifier,
         item=None if problem else {"id": identifier, **values},
         problem=problem,
-        digest=_digest([identifier, values]),
+        digest=_digest([identifier, values, kept] if kept else [identifier, values]),
+        kept=kept,
         human=human_label(fields, options, reading),
         dataset=text("dataset"),
         model=text("model"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gradewire.cli.output.metric_lines import without_lines
 from gradewire.cli.output.results_file import read_results
 from gradewire.cli.problems import InputError, named_errors
 
@@ -50,11 +51,11 @@ def write_table(path: Path, rows: Path) -> None:
         InputError: The table cannot be written.
     """
     kinds: dict[str, set[str]] = {column: set() for column in _HEAD}
-    for _, row in read_results(rows):
+    for row in _rows(rows):
         for column, value in _flat(row).items():
             kinds.setdefault(column, set()).add(_kind(value))
     kinds["digest"] = kinds.pop("digest", set())  # of no use to people, so it is the last column
-    flat = (_flat(row) for _, row in read_results(rows))
+    flat = map(_flat, _rows(rows))
     unfinished = path.with_name(f"{path.name}.new")
     with named_errors(path):
         if path.suffix.lower() in _PARQUET:
@@ -62,6 +63,12 @@ def write_table(path: Path, rows: Path) -> None:
         else:
             _write_delimited(unfinished, list(kinds), flat, _DELIMITERS[path.suffix.lower()])
         unfinished.replace(path)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of an output file; the first one has the lines of its metrics."""
+    for place, (_, row) in enumerate(read_results(path)):
+        yield row if place == 0 else without_lines(row)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

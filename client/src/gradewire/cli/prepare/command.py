@@ -108,7 +108,7 @@ async def _prepared(
     prepared = found.has_synthetic or generation is not None
     began = time.monotonic()
     async with client:
-        metrics = await written_metrics(client, named, quiet=quiet)
+        metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
             # It may be one for tests alone.
             for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):

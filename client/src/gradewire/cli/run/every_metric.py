@@ -1,12 +1,14 @@
 """Reads --metrics: names and lines, and the server's metrics in the place of `all`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import click
 
 from gradewire import AsyncClient
 from gradewire.cli.options.metrics import MetricOptions
+from gradewire.cli.run.file_gaps import metrics_not_for
 from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.base import Metric
 from gradewire.metric_types.encoders import Smile
@@ -23,16 +25,28 @@ _UNREAD = (
 
 
 async def written_metrics(
-    client: AsyncClient, options: MetricOptions, *, reads_twice: bool = True, quiet: bool = False
+    client: AsyncClient,
+    options: MetricOptions,
+    items: Callable[[], Iterable[Mapping[str, Any]]] | None,
+    *,
+    quiet: bool = False,
 ) -> list[Metric]:
     """Reads --metrics, and puts the server's metrics in the place of `all`.
 
     A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
-    error, unless `quiet`, which metrics of this client are left out, and why: cider among them where the input cannot
-    be read twice and no reference set is named. Smile is there even where its encoder is not: its rows say so.
+    error, unless `quiet`, which metrics of this client are left out, and why: the server cannot compute them, or no
+    item has what they need. Smile is there even where its encoder is not: its rows say so.
+
+    Args:
+        client: Asked what the server has.
+        options: Those of the command.
+        items: Gives what is to be scored, as `Client.score` takes it; None where it can be read only once, as standard
+            input.
+        quiet: Say nothing.
 
     Raises:
         GradewireError: The server is not there, or a metric is not to be understood.
+        InputError: The items cannot be read at all.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]
@@ -43,8 +57,11 @@ async def written_metrics(
         return beside
     place = written.index(None)
     left_out = await _left_out(client, options.model)
-    if not (reads_twice or options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside)):
-        left_out.setdefault(Cider.name, _UNREAD)
+    lacking: dict[str, str] = {Cider.name: _UNREAD} if items is None else metrics_not_for(items())
+    if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
+        lacking.pop(Cider.name, None)  # that set is counted, not these references
+    for name, reason in lacking.items():
+        left_out.setdefault(name, reason)
     asked = [_with_defaults(metric) for metric in beside]
     # A judge takes seconds for a row, or money: nobody asks one by accident.
     every = [kind() for name, kind in METRIC_TYPES.items() if not kind.needs_judge and name not in left_out]

@@ -23,7 +23,7 @@ from gradewire.cli.run.row_scorer import RowScorer
 from gradewire.cli.run.stored_scores import with_stored_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.agreement.annotators.labels import LabelRule
@@ -56,8 +56,19 @@ class LabelledRun:
     seed: int
     quiet: bool
 
-    def collect(self, transport: Transport | None, *, keeps_rows: bool = False) -> LabelledRows:
-        """Scores the labelled rows, or reads their scores; `transport`, from tests, takes the place of the connection.
+    def collect(
+        self,
+        transport: Transport | None,
+        *,
+        keeps_rows: bool = False,
+        check: Callable[[Sequence[str]], object] = lambda _: None,
+    ) -> LabelledRows:
+        """Scores the labelled rows, or reads their scores.
+
+        Args:
+            transport: From tests: takes the place of the connection.
+            keeps_rows: Whether whole rows are kept.
+            check: Given the labels of the metrics before any row is scored; what it raises ends the run.
 
         Raises:
             click.ClickException: The file, an option or the server is not as it has to be.
@@ -68,7 +79,7 @@ class LabelledRun:
                 for row, output in with_stored_scores(rows.labelled(self.source.open().rows), self.scores):
                     rows.add(row, output)
             else:
-                asyncio.run(self._score(rows, transport))
+                asyncio.run(self._score(rows, transport, check))
         return rows
 
     def refuse_overwriting(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
@@ -76,8 +87,12 @@ class LabelledRun:
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         refuse_overwriting(outputs, read)
 
-    async def _score(self, rows: LabelledRows, transport: Transport | None) -> None:
+    async def _score(
+        self, rows: LabelledRows, transport: Transport | None, check: Callable[[Sequence[str]], object]
+    ) -> None:
         opened = self.source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
         began = time.monotonic()
 
         def take(batch: Sequence[ScoredRow]) -> None:
@@ -88,6 +103,7 @@ class LabelledRun:
             plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
+            check(plan.chosen.labels)
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)

@@ -1,6 +1,6 @@
 """Resolves the options, with a connected client, to what is asked of every row."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import option_group
 from gradewire.cli.options.metrics import MetricOptions, judge_options, metric_options
 from gradewire.cli.options.prompts import with_prompts
+from gradewire.cli.problems import InputError
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.file_corpus import with_file_corpus
 from gradewire.metric_types.base import Metric
@@ -53,13 +54,15 @@ async def resolve_plan(
         InputError: A prompt file, or a corpus, fits none of the metrics or not this file.
         GradewireError: The server is not there, or a metric is not to be understood.
     """
-    written = await written_metrics(client, options, reads_twice=not source.is_stdin)
+    items = None if source.is_stdin else lambda: _items(source)
+    written = await written_metrics(client, options, items)
     # Labels go by what was written, not by what is filled in.
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
+    await _check_models(client, chosen.metrics)
     # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
     if asked := [metric for metric in chosen.metrics if metric.needs_judge]:
         for line in dict.fromkeys(_remarks(asked, await client.models())):
@@ -69,6 +72,29 @@ async def resolve_plan(
         synthetic=synthetic,
         retries=options.retries,
     )
+
+
+def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
+    return (row.item for row in source.open().rows if row.item is not None)
+
+
+async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
+    """Refuses models that the server does not know, before their rows would all fail."""
+    named = {
+        ("judge" if metric.needs_judge else "encoder", str(model).partition("@")[0])
+        for metric in metrics
+        if (model := getattr(metric, "model", None))
+    }
+    if not named:
+        return
+    listed = (await client.models()).models
+    for kind, name in sorted(named):
+        known = [model.name for model in listed if model.kind == kind]
+        # A server that lists none does not say what it has.
+        if known and name not in known:
+            raise InputError(
+                f"{name}: the server knows no such {kind}, it knows {', '.join(known)} (gradewire models list)"
+            )
 
 
 def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:

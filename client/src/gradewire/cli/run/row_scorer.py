@@ -168,4 +168,7 @@ class RowScorer:
                 result["message"] = _ITEM.sub(row.place, score.message)
             # A row that never reached the server carries the line as well, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
-        return ScoredRow(row, {"id": row.id, "index": row.index, "scores": results, "digest": row.digest}, scores)
+        kept = {"input": dict(row.kept)} if row.kept else {}
+        return ScoredRow(
+            row, {"id": row.id, "index": row.index, **kept, "scores": results, "digest": row.digest}, scores
+        )

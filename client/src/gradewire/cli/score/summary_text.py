@@ -1,7 +1,10 @@
 """Prints a summary on stderr."""
 
+import importlib.metadata
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import click
 
@@ -11,16 +14,55 @@ from gradewire.cli.output.summary import MetricTally, Summary
 from gradewire.cli.output.tables import number, print_table
 
 
-def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
-    """Prints the summary of all rows, those of earlier runs included.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """What is told of a run beside its scores.
 
-    Args:
-        summary: Figures of all rows.
+    Attributes:
         command: What gives the same scores again; empty where there are none.
         place: Where the scoring was done.
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
     """
+
+    command: str
+    place: str
+    scored_rows: int
+    wall_s: float
+
+
+def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
+    """The summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
+    return {
+        "rows": summary.rows,
+        "failed_rows": summary.failed_rows,
+        "unscored_rows": summary.unscored_rows,
+        "metrics": {label: _figures(tally) for label, tally in summary.metrics.items()},
+        "texts": dict(summary.texts),
+        "stages_s": dict(summary.seconds),
+        "run": asdict(run),
+        "gradewire_version": importlib.metadata.version("gradewire"),
+    }
+
+
+def _figures(tally: MetricTally) -> dict[str, Any]:
+    return {
+        "line": tally.line,
+        "scored": len(tally.scores),
+        "mean": tally.mean,
+        "interval_95": tally.interval(),
+        "accuracy": tally.accuracy,
+        "verdicts": tally.verdicts.total(),
+        "uncertain": tally.uncertain,
+        "accuracy_certain": tally.accuracy_certain,
+        "mean_empty_as_wrong": tally.mean_empty_as_wrong,
+        "statuses": dict(tally.statuses),
+        "warnings": dict(tally.warnings),
+    }
+
+
+def print_summary(summary: Summary, run: RunFigures) -> None:
+    """Prints the summary of all rows, those of earlier runs included."""
     lines = []
     for label, tally in summary.metrics.items():
         bounds = tally.interval()
@@ -44,8 +86,8 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
             click.echo(printable(f"{label}: {said}"), err=True)
         if tally.uncertain:
             click.echo(f"{printable(label)}: {_told_uncertain(tally)}", err=True)
-    rate = scored_rows / wall_s if wall_s else 0.0
-    click.echo(f"{scored_rows} rows in {wall_s:.1f} s ({rows_per_second(rate)}) by {place}", err=True)
+    rate = run.scored_rows / run.wall_s if run.wall_s else 0.0
+    click.echo(f"{run.scored_rows} rows in {run.wall_s:.1f} s ({rows_per_second(rate)}) by {run.place}", err=True)
     if texts := sum(summary.texts.values()):
         found = ", ".join(
             f"{summary.texts[name]} {words}"
@@ -62,8 +104,8 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
     if waited_s := sum(summary.seconds.values()):
         shares = ", ".join(f"{name} {seconds / waited_s:.0%}" for name, seconds in summary.seconds.items())
         click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
-    if command:
-        click.echo(f"the same again: {command}", err=True)
+    if run.command:
+        click.echo(f"the same again: {run.command}", err=True)
 
 
 def _told_uncertain(tally: MetricTally) -> str:

@@ -17,8 +17,9 @@ from gradewire.cli.options.labelled import draw_options
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.tables import show_figures
-from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
+from gradewire.cli.run.labels import label_named
 from gradewire.cli.run.plan import scoring_options
 
 if TYPE_CHECKING:
@@ -106,8 +107,13 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
         write_items(options["items"], file.samples)
         click.echo(f"{len(file.samples)} samples written as items to {options['items']}", err=True)
         return
+    baseline = options["baseline"]
+
+    def baseline_among(labels: Sequence[str]) -> str | None:
+        return None if baseline is None else label_named(labels, baseline, "--baseline")
+
     with exit_on_interrupt():
-        scores = ave_scores(file, run, options["merge"], ctx.obj)
+        scores = ave_scores(file, run, options["merge"], ctx.obj, baseline_among)
     from gradewire.agreement.papers.ave import ave_differences, ave_properties  # noqa: PLC0415 - after the scores
     from gradewire.agreement.papers.ave_figures import AveOptions  # noqa: PLC0415 - as above
 
@@ -118,13 +124,11 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     )
     draws = {"resamples": run.resamples, "seed": run.seed}
     found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
-    baseline = options["baseline"]
-    if baseline is not None and baseline not in found:
-        raise InputError(f"--baseline {baseline}: there is no such metric, there are {', '.join(found)}")
+    baseline = baseline_among(list(found))
     gains = {
         label: ave_differences(rows, scores.rows[baseline], left_open, **draws)
-        for label, rows in (scores.rows.items() if baseline is not None else ())
-        if label != baseline
+        for label, rows in scores.rows.items()
+        if baseline is not None and label != baseline
     }
     tables = list(ave_tables(found, gains, baseline))
     notes = [*ave_notes(scores, found), *interval_notes(_intervals(found, gains, baseline))]

@@ -19,7 +19,7 @@ from gradewire.cli.input.rows import RowOptions
 from gradewire.cli.output.files import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,7 +59,13 @@ def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport | None) -> AveScores:
+def ave_scores(
+    file: AveFile,
+    run: LabelledRun,
+    merge: Any,
+    transport: Transport | None,
+    check: Callable[[Sequence[str]], object],
+) -> AveScores:
     """Scores the chosen samples, or reads their scores.
 
     Args:
@@ -67,6 +73,7 @@ def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport
         run: Metrics, connection, earlier scores; its rows are replaced by the samples.
         merge: How the descriptions of a sample become one score, as in `merged_descriptions`.
         transport: From tests, in place of the connection.
+        check: Given the labels of the metrics before anything is scored.
 
     Raises:
         click.ClickException: A metric, the server or a file of scores is not as it has to be.
@@ -77,7 +84,7 @@ def ave_scores(file: AveFile, run: LabelledRun, merge: Any, transport: Transport
         source = InputFile(
             (str(items),), RowOptions({}, {"chosen": frozenset("1")}, ("references", "prediction", "label"))
         )
-        labelled = replace(run, source=source).collect(transport)
+        labelled = replace(run, source=source).collect(transport, check=check)
     judged = labelled.judged()
     rows, missing = {}, {}
     # Part 1 of a sample has the references that tell questions of the same words apart.

@@ -1,0 +1,163 @@
+"""One run of `gradewire score`."""
+
+import contextlib
+import itertools
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from gradewire.cli.input.files import InputFile
+from gradewire.cli.input.record import printable
+from gradewire.cli.input.rows import Row
+from gradewire.cli.options.connection import Connection
+from gradewire.cli.options.metrics import MetricOptions
+from gradewire.cli.output.files import write_json
+from gradewire.cli.output.progress import progress
+from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
+from gradewire.cli.output.summary import Summary
+from gradewire.cli.output.tables import number
+from gradewire.cli.problems import InputError, silence_stdout
+from gradewire.cli.run.file_corpus import refuse_part_of_a_request
+from gradewire.cli.run.plan import resolve_plan
+from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
+from gradewire.cli.score.output import Output
+from gradewire.cli.score.summary_text import RunFigures, print_summary, summary_document
+from gradewire.transport import Transport
+
+# Room for the longest status.
+_MIN_CELL_COLUMNS = 17
+
+
+@dataclass(slots=True)
+class ScoreJob:
+    """One run of the command."""
+
+    source: InputFile
+    metrics: MetricOptions
+    connection: Connection
+    output: Output
+    quiet: bool
+    summary: Summary = field(default_factory=Summary)
+    synthetic_rows: int = 0
+
+    async def run(self, *, transport: Transport | None) -> None:
+        """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.
+
+        Raises:
+            click.ClickException: The file, an option or the server is not as it has to be.
+        """
+        opened = self.source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
+        began = time.monotonic()
+        out, quiet = self.output.rows, self.quiet
+        self.output.check()
+        with contextlib.ExitStack() as stack:
+            results = stack.enter_context(ResultsFile(out)) if out else None
+            async with self.connection.client(transport) as client:
+                plan = await resolve_plan(
+                    client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
+                )
+                if out and self.output.resume:
+                    refuse_part_of_a_request(plan.chosen, self.source, out)
+                known = results.waiting if results else lambda _: None
+                scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
+                total = self.source.count() if self.output.resume or not quiet else None
+                rows = self._rows(opened.rows, results, scorer, total)
+                before = self.summary.rows
+                shown = stack.enter_context(
+                    progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before)
+                )
+                await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
+            left = results.finish() if results else 0
+        if out and left:
+            click.echo(
+                f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True
+            )
+        self.output.finish()
+        told = RunFigures(
+            command=self._reproduce(scorer),
+            place=self.connection.place,
+            scored_rows=self.summary.rows - before,
+            wall_s=time.monotonic() - began,
+        )
+        if self.output.summary is not None:
+            write_json(self.output.summary, summary_document(self.summary, told))
+        if quiet:
+            return
+        print_summary(self.summary, told)
+        if scorer.retries.rows:
+            click.echo(
+                f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
+            )
+        if self.synthetic_rows and plan.synthetic == "none" and self.metrics.synthetic is None:
+            click.echo(
+                f"synthetic answers: not used, though {self.synthetic_rows} rows have some (--synthetic inline)",
+                err=True,
+            )
+
+    def _rows(
+        self, rows: Iterator[Row], results: ResultsFile | None, scorer: RowScorer, total: int | None
+    ) -> Iterator[Row]:
+        rows = self._watched(rows)
+        if results is None:
+            return rows
+        if not self.output.resume:
+            results.create()
+            return rows
+        return itertools.chain(results.resume(rows, scorer.lines, self.summary.add, input_rows=total), rows)
+
+    def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.synthetic_rows += bool(row.item and row.item.get("synthetic_answers"))
+            yield row
+
+    def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, scorer: RowScorer) -> None:
+        if results is not None:
+            results.write([scored.output for scored in batch])
+        else:
+            try:
+                self._print(batch, scorer)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                silence_stdout()
+                raise InputError(
+                    f"standard output: {error.strerror or error}; with --out FILE, --resume goes on from what is there"
+                ) from error
+        for scored in batch:
+            self.summary.add(scored.output, scored.scores)
+
+    def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:
+        if self.output.printed_table:
+            if not self.summary.rows:
+                click.echo(_table_line("id", [f"{label:>{_MIN_CELL_COLUMNS}}" for label in scorer.lines]))
+            for scored in batch:
+                cells = [_cell(label, result) for label, result in scored.output["scores"].items()]
+                click.echo(_table_line(scored.row.id, cells))
+        else:
+            sys.stdout.buffer.write(encode_rows([scored.output for scored in batch], first=not self.summary.rows))
+            sys.stdout.buffer.flush()
+
+    def _reproduce(self, scorer: RowScorer) -> str:
+        # A metric that could not be computed at all has no line.
+        lines = [line for line in scorer.lines.values() if line]
+        if not lines:
+            return ""
+        prompts = itertools.chain(*(("--prompt", str(given.path)) for given in self.metrics.prompts))
+        words = [*self.source.arguments, "--metrics", ",".join(lines), *prompts, *self.connection.arguments]
+        return shlex.join(["gradewire", "score", *words])
+
+
+def _cell(label: str, result: Mapping[str, Any]) -> str:
+    columns = max(_MIN_CELL_COLUMNS, len(label))
+    return f"{number(result['score']) if result['score'] is not None else result['status']:>{columns}}"
+
+
+def _table_line(identifier: str, cells: Iterable[str]) -> str:
+    return f"{printable(identifier)[:24]:<24} {' '.join(cells)}"

@@ -1,0 +1,109 @@
+"""Where `gradewire score` writes its rows: standard output, JSONL, or a table that is made of JSONL at the end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import click
+
+from gradewire.cli.input.opening import STDIN
+from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
+from gradewire.cli.output.results_file import count_results, files_of
+from gradewire.cli.output.table_file import is_table, part_of, write_table
+from gradewire.cli.problems import InputError
+
+output_options = option_group(
+    click.option(
+        "--out",
+        type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+        help="Write the rows here: .jsonl, .csv, .tsv or .parquet; - is standard output.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Continue --out where an earlier run stopped; rows that timed out are tried again.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace --out."),
+    choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
+    click.option(
+        "--keep-columns",
+        metavar="COLUMN,…",
+        help="Columns of FILE that the rows have too, or all.",
+    ),
+    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The output options.
+
+    Attributes:
+        path: What the user named; None for standard output.
+        rows: Where rows are written as JSONL: the path, or beside it where that is a table.
+        printed_table: Whether standard output gets a table for people.
+        summary: File for the summary.
+    """
+
+    path: Path | None
+    rows: Path | None
+    resume: bool
+    overwrite: bool
+    printed_table: bool
+    summary: Path | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Reads `output_options`.
+
+        Raises:
+            click.ClickException: Two exclude each other, or an output cannot be of its format.
+        """
+        resume, overwrite, as_table = options["resume"], options["overwrite"], options["format_"] == "table"
+        path: Path | None = None if str(options["out"]) == STDIN else options["out"]
+        if resume and overwrite:
+            raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+        if path is None and (resume or overwrite):
+            raise click.UsageError("--resume and --overwrite need --out FILE")
+        if path is not None and as_table:
+            raise click.UsageError("--format table is for standard output: leave out --out")
+        rows = part_of(path) if path is not None and is_table(path) else path
+        return cls(
+            path=path,
+            rows=rows,
+            resume=resume,
+            overwrite=overwrite,
+            printed_table=as_table,
+            summary=options["summary_json"],
+        )
+
+    @property
+    def written(self) -> list[tuple[str, Path | None]]:
+        """Files that may be written or removed, as `refuse_overwriting` takes them."""
+        rows = [] if self.rows is None else [*files_of(self.rows)]
+        return [*(("--out", path) for path in (self.path, *rows)), ("--summary-json", self.summary)]
+
+    def check(self) -> None:
+        """Refuses to write over what is there; raises InputError."""
+        if self.path is None or self.rows is None or self.overwrite:
+            return
+        table = [self.path] if self.path != self.rows else []
+        if self.resume:
+            if table and self.path.exists() and not self.rows.exists():
+                raise InputError(f"{self.path} is whole, there is nothing to resume: give --overwrite to score again")
+            return
+        if there := [path for path in (*table, *files_of(self.rows)[:2]) if path.exists()]:
+            raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
+
+    def finish(self) -> None:
+        """Makes the table that is asked for, of rows that are all there; raises InputError where it cannot."""
+        if self.path is not None and self.rows is not None and self.path != self.rows:
+            write_table(self.path, self.rows)
+            self.rows.unlink()
+
+    def way_on(self) -> str:
+        """The line that is printed where the user interrupts."""
+        if self.rows is None or not self.rows.is_file():
+            return "interrupted"
+        return f"interrupted; {count_results(self.rows)} rows are in {self.rows}, go on with --resume"

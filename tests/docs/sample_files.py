@@ -1,0 +1,123 @@
+"""Small files under the names that pages use, each with the columns that its commands read."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.docs.documented_commands import ROOT
+
+_MODELS = ("gpt35", "gpt4", "fid")
+_EXAMPLES = [json.loads(line) for line in (ROOT / "examples/answers.jsonl").read_text("utf-8").splitlines()]
+
+
+def rows() -> list[dict[str, Any]]:
+    """Every other of the example's answers, with all columns that a page speaks of."""
+    return [
+        {
+            "id": each["id"],
+            "question": each["question"],
+            "references": [*each["references"], "something else"],
+            "prediction": each["prediction"],
+            "label": each["label"],
+            "labels": [each["label"], 1, each["label"]],
+            "dataset": ("nq", "tq")[number % 4 // 2],
+            "model": _MODELS[number % 3],
+            "flags": ["time-dependent"] if number % 5 == 0 else [],
+        }
+        for number, each in enumerate(_EXAMPLES[::2])
+    ]
+
+
+def _vqa() -> list[dict[str, Any]]:
+    return [
+        {
+            "question": row["question"],
+            "answer": json.dumps(row["references"]),
+            "prediction": row["prediction"],
+            "model_output": row["prediction"],
+            **{f"rater{number}": label for number, label in enumerate(row["labels"], 1)},
+            "answer_type": row["dataset"],
+        }
+        for row in rows()
+    ]
+
+
+def _pairs() -> list[dict[str, Any]]:
+    votes = (["A", "A", "B", "A", "A"], ["B", "B", "B", "A", "tie"])
+    return [
+        {
+            "instruction": f"task {number}",
+            "response_a": "a cat sits",
+            "response_b": "dogs run in the yard",
+            "references": ["the cat sits"],
+            "votes": votes[number % 2],
+            "choices": {"judge": "A", "other": "tie"},
+            "judge_choice": "AB"[number % 2],
+            "judge_column": "B",
+        }
+        for number in range(8)
+    ]
+
+
+def _ave() -> list[dict[str, Any]]:
+    """A sample in both of the shapes that pages speak of: a public file's columns, and the stand-in's."""
+    return [
+        {
+            "question": row["question"],
+            "references": row["references"],
+            "response": row["prediction"],
+            "prediction": row["prediction"],
+            **{f"desc{number}": f"one would say {row['prediction']}, {number} times" for number in (1, 2, 3)},
+            "descriptions": [f"it is {row['prediction']}"],
+            "synonym": [f"the {text}" for text in row["references"]],
+            "grade": 10 * row["label"],
+            "label": row["label"],
+            "dataset": row["dataset"],
+        }
+        for row in rows()
+    ]
+
+
+def _jsonl(records: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def write_samples(directory: Path) -> None:
+    """Writes all of them."""
+    answers = _jsonl(rows())
+    for name in (
+        "answers",
+        "labelled",
+        "development",
+        "benchmark",
+        "part",
+        "references",
+        "vqa",
+        "nli",
+        "my-vqa",
+        "my-nli",
+    ):
+        (directory / f"{name}.jsonl").write_text(answers)
+    (directory / ".data").mkdir()
+    for name in ("evouna_dev", "nq301_human"):
+        (directory / ".data" / f"{name}.jsonl").write_text(answers)
+    (directory / "examples").mkdir()
+    (directory / "examples/answers.jsonl").write_text(_jsonl(_EXAMPLES[::2]))
+    (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
+    (directory / "ave.json").write_text(json.dumps(_ave()))
+    (directory / "standin.jsonl").write_text(_jsonl(_ave()))
+    (directory / "f1.toml").write_text("")
+    for name, records in (("vqa.csv", _vqa()), ("pairs.csv", _pairs())):
+        with (directory / name).open("w", newline="") as file:
+            writer = csv.DictWriter(file, records[0])
+            writer.writeheader()
+            for record in records:
+                writer.writerow(
+                    {
+                        key: json.dumps(value) if isinstance(value, list | dict) else value
+                        for key, value in record.items()
+                    }
+                )
+    for name in ("DIR", "wheels", "my-adapter", "my-run/adapter", "my-encoder", "repository"):
+        (directory / name).mkdir(parents=True)
