@@ -81,7 +81,9 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
     [
         (("score", "rows.jsonl"), "server"),
         (("models", "list"), "server"),
-        (("agree", "rows.jsonl"), "server"),
+        (("agree", "rows.jsonl"), "agree"),
+        (("bench", "accuracy", "rows.jsonl"), "agree"),
+        (("calibrate", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
     ],
 )
@@ -96,12 +98,18 @@ def test_commands_of_a_plain_install_say_what_to_install(
     assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
 
 
-def test_only_the_engine_needs_an_extra_to_be_imported(installed: Installed) -> None:
+def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Installed) -> None:
     done = installed.run("python", "-c", IMPORT_ALL)
     assert done.returncode == 0, done.stderr
     missing = done.stdout.split()
     assert missing
-    assert all(name.startswith("gradewire._embedded.") for name in missing), missing
+    # What `agree`, `bench` and `calibrate` are made of.
+    rooms = ("_embedded.", "agreement", "report", "cli.agree", "cli.bench", "cli.calibrate")
+    shared = {"cli.options.labelled", "cli.output.interval_notes", "cli.run.labelled_rows", "cli.run.labelled_run"}
+    missing = [name.removeprefix("gradewire.") for name in missing]
+    assert all(name.startswith(rooms) or name in shared for name in missing), missing
+    done = installed.run("python", "-c", IMPORT_ALL, extras=("agree",))
+    assert all(name.startswith("gradewire._embedded.") for name in done.stdout.split()), done.stdout
 
 
 @pytest.mark.parametrize("extra", IMPORTS)

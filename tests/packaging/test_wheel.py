@@ -5,6 +5,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from tests.client.small_server import SmallServer
 from tests.packaging.installed import ROOT, Installed, packages_of, unlike
 
 PACKAGES = packages_of(ROOT).keys()
@@ -56,8 +57,19 @@ def test_importing_it_loads_the_messages_and_nothing_heavy(installed: Installed)
 
 def test_a_plain_install_has_no_package_of_the_server(installed: Installed) -> None:
     light = installed.needed()
-    assert {"grpcio", "numpy", "protobuf", "click", "rich"} <= light
-    assert not light & {"onnxruntime", "scipy", "pydantic", "tokenizers", "lmdb", "redis", "onnx", "prometheus-client"}
+    assert {"grpcio", "protobuf", "click", "rich"} <= light
+    assert not light & {
+        "numpy",
+        "platformdirs",
+        "onnxruntime",
+        "scipy",
+        "pydantic",
+        "tokenizers",
+        "lmdb",
+        "redis",
+        "onnx",
+        "prometheus-client",
+    }
     found = installed.run("python", "-c", "import onnxruntime")
     assert "No module named 'onnxruntime'" in found.stderr
 
@@ -72,11 +84,55 @@ def test_a_plain_install_scores_through_a_transport(installed: Installed) -> Non
     assert (done.stdout, done.returncode) == ("0.5\n", 0), done.stderr
 
 
-@pytest.mark.parametrize("command", [(), ("score",), ("agree",), ("serve",), ("bench",), ("calibrate",), ("prompt",)])
+@pytest.mark.parametrize(
+    "command", [(), ("score",), ("prepare",), ("agree",), ("serve",), ("bench",), ("calibrate",), ("prompt",)]
+)
 def test_the_command_explains_itself(installed: Installed, command: tuple[str, ...]) -> None:
     done = installed.run("gradewire", *command, "--help")
-    if command == ("serve",):  # its flags are the server's settings
-        assert (done.returncode, "pip install 'gradewire[server]'" in done.stderr) == (2, True), done.stderr
+    # The flags of serve are the server's settings; figures are drawn by numpy.
+    if extra := {"serve": "server", "agree": "agree", "calibrate": "agree"}.get("".join(command)):
+        assert (done.returncode, f"pip install 'gradewire[{extra}]'" in done.stderr) == (2, True), done.stderr
         return
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Usage: gradewire")
+
+
+def test_a_plain_install_scores_a_file_on_a_server(installed: Installed, small_server: SmallServer) -> None:
+    rows = Path(installed.scratch, "plain.jsonl")
+    rows.write_text('{"references": ["a"], "prediction": "a"}\n' * 3, encoding="utf-8")
+    done = installed.run("gradewire", "score", str(rows), "--server", small_server.address)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"score": 1.0') == 3
+    done = installed.run("gradewire", "prepare", str(rows), "--server", small_server.address)
+    assert done.returncode == 0, done.stderr
+    done = installed.run("gradewire", "models", "list", "--server", small_server.address)
+    assert done.returncode == 0, done.stderr
+
+
+WITHOUT = """
+import sys
+for name in ("click", "rich", "platformdirs", "numpy"):
+    sys.modules[name] = None
+"""
+
+
+def test_the_client_needs_nothing_of_the_command(installed: Installed, small_server: SmallServer) -> None:
+    program = WITHOUT + (
+        "from gradewire import Client\n"
+        f"with Client({small_server.address!r}) as client:\n"
+        "    report = client.score([{'references': ['a'], 'prediction': 'a'}])\n"
+        "    print(report[0].scores['smile'].score, client.submit([]).result(30), len(client.models().models))\n"
+    )
+    done = installed.run("python", "-c", program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1.0 ")
+
+
+def test_the_command_without_its_packages_says_what_to_install(installed: Installed) -> None:
+    done = installed.run(
+        "python", "-c", "import sys; sys.modules['click'] = None; from gradewire.cli import main; main()"
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "Error: the command needs click, which is not installed: pip install click\n",
+    )

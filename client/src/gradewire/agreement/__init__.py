@@ -5,12 +5,19 @@ tests hold against scipy. A question, not a row, is what the bootstrap draws: an
 independent.
 """
 
-from gradewire.agreement.cells import agreement
-from gradewire.agreement.estimates import CellsMean, Difference, Estimate
-from gradewire.agreement.optional_imports import MissingScipyError
-from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic, point_values
-from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
-from gradewire.agreement.rows import JudgedRows
+from gradewire.errors import MissingExtra
+
+try:
+    from gradewire.agreement.cells import agreement
+    from gradewire.agreement.estimates import CellsMean, Difference, Estimate
+    from gradewire.agreement.optional_imports import MissingScipyError
+    from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic, point_values
+    from gradewire.agreement.result_tables import AgreementReport, CellAgreement, Comparison, MetricAgreement
+    from gradewire.agreement.rows import JudgedRows
+except ModuleNotFoundError as error:
+    if error.name != "numpy":
+        raise
+    raise MissingExtra("agreement needs numpy: pip install 'gradewire[agree]'") from error
 
 __all__ = [
     "ALL_STATISTICS",

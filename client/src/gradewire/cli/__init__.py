@@ -1,5 +1,15 @@
 """The command `gradewire`, a folder for each of its larger commands; each is imported when it is called."""
 
-from gradewire.cli.group import main
+import sys
+from typing import NoReturn
 
-__all__ = ["main"]
+
+def main() -> NoReturn:
+    """Runs the command line and exits."""
+    try:
+        from gradewire.cli.group import main as run  # noqa: PLC0415 - without click there is still something to say
+    except ModuleNotFoundError as error:
+        if error.name not in {"click", "rich"}:
+            raise
+        sys.exit(f"Error: the command needs {error.name}, which is not installed: pip install {error.name}")
+    run()

@@ -7,6 +7,12 @@ from typing import Any
 import click
 from typing_extensions import override
 
+from gradewire.cli.problems import InputError
+from gradewire.errors import MissingExtra
+
+_EXTRAS = {"numpy": "agree", "scipy": "agree", "threadpoolctl": "agree", "jinja2": "agree"}
+"""Packages without which a command cannot be imported, and the extra that brings them."""
+
 
 class LazyGroup(click.Group):
     """For `click.group(cls=LazyGroup, modules=…)`.
@@ -30,7 +36,15 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._modules:
             return None
-        command = getattr(import_module(self._modules[cmd_name][0]), f"{cmd_name.replace('-', '_')}_command")
+        try:
+            module = import_module(self._modules[cmd_name][0])
+        except MissingExtra as error:
+            raise InputError(f"{cmd_name}: {error}") from error
+        except ModuleNotFoundError as error:
+            if (extra := _EXTRAS.get(error.name or "")) is None:
+                raise
+            raise InputError(f"{cmd_name} needs {error.name}: pip install 'gradewire[{extra}]'") from error
+        command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name} is not a command")
         return command

@@ -3,7 +3,14 @@
 Rendering needs jinja2 (``pip install 'gradewire[agree]'``), which is imported when a page is written.
 """
 
-from gradewire.report.input import ReportInput, ReportRow
-from gradewire.report.page import MissingJinjaError, ReportTooLargeError, write_report
+from gradewire.errors import MissingExtra
+
+try:
+    from gradewire.report.input import ReportInput, ReportRow
+    from gradewire.report.page import MissingJinjaError, ReportTooLargeError, write_report
+except ModuleNotFoundError as error:
+    if error.name != "numpy":
+        raise
+    raise MissingExtra("the report needs numpy: pip install 'gradewire[agree]'") from error
 
 __all__ = ["MissingJinjaError", "ReportInput", "ReportRow", "ReportTooLargeError", "write_report"]
