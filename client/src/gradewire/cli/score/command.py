@@ -153,7 +153,7 @@ class _ScoreJob:
             raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
-            async with self.connection.client(transport) as client:
+            async with self.connection.open(transport) as client:
                 plan = await resolve_plan(
                     client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )
