@@ -22,6 +22,8 @@ from gradewire_models.repository.built import default_repository, load_built
 
 # The oracle and a few tests load ONNX Runtime without gradewire; see gradewire_models.runtime.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+# As `import gradewire` does, before tests that fork import gRPC.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 hear_ctrl_c()
 

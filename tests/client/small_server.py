@@ -36,7 +36,8 @@ class Script:
     """What the small server does; the test may change it at any time.
 
     Attributes:
-        faults: Taken from the front, one a call, while there are any.
+        faults: Taken from the front, one a call, while there are any; not by Models.List.
+        list_faults: The same of Models.List.
         score: From item to score.
         limits: Told by Models.List.
         hold: Calls are answered only while this is set.
@@ -46,6 +47,7 @@ class Script:
     """
 
     faults: list[Fault] = field(default_factory=list)
+    list_faults: list[Fault] = field(default_factory=list)
     score: Callable[[types_pb2.Item], float | None] = lambda item: float(item.prediction in item.references)
     limits: models_pb2.Limits = field(default_factory=models_pb2.Limits)
     hold: threading.Event = field(default_factory=threading.Event)
@@ -102,8 +104,9 @@ class _Servicer(
     async def List(
         self, request: models_pb2.ListModelsRequest, context: grpc.aio.ServicerContext
     ) -> models_pb2.ListModelsResponse:
-        del request, context
+        del request
         self.script.listed += 1
+        await self._end(self.script.list_faults.pop(0) if self.script.list_faults else None, context)
         return models_pb2.ListModelsResponse(limits=self.script.limits, server_version="small")
 
     async def _begin(self, context: grpc.aio.ServicerContext) -> Fault | None:

@@ -1,4 +1,35 @@
-"""Keeps a forked child from destroying objects that wait for threads of its parent."""
+"""Keeps a forked child from destroying objects that wait for threads of its parent, and from using them."""
+
+import os
+import sys
+import weakref
+from typing import Protocol
+
+_GRPC_CORE = "grpc._cython.cygrpc"
+
+
+class Forgetful(Protocol):
+    """Holds what a forked child must not touch."""
+
+    def forget(self) -> None:
+        """Called in every forked child, before anything else runs there: starts afresh."""
+
+
+_forgetful: "weakref.WeakSet[Forgetful]" = weakref.WeakSet()
+_grpc_is_inherited = False
+
+
+def forget_in_children(thing: Forgetful) -> None:
+    """Has `thing.forget` called in every child that this process forks while the thing lives."""
+    _forgetful.add(thing)
+
+
+def grpc_is_inherited() -> bool:
+    """Whether an ancestor forked this process after it had loaded gRPC.
+
+    gRPC's core then crashes or hangs here in most cases, whether its support for forks is on or off (ADR 20).
+    """
+    return _grpc_is_inherited
 
 
 def keep_for_good(thing: object) -> None:
@@ -10,3 +41,17 @@ def keep_for_good(thing: object) -> None:
     import ctypes  # noqa: PLC0415 - needed in forked children only
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _after_fork() -> None:
+    global _grpc_is_inherited  # noqa: PLW0603 - a fact of the process
+    _grpc_is_inherited = _grpc_is_inherited or _GRPC_CORE in sys.modules
+    for thing in list(_forgetful):
+        thing.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+# gRPC reads it when it is imported. Its own handlers of forks, on otherwise, bring threads back in the child and crash
+# one child in six of a process with a client at work (ADR 20); whoever needs them for other clients sets it to 1.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from concurrent.futures import Future
 from contextlib import aclosing
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -11,11 +12,13 @@ from gradewire._calls.arguments import check_deadline, check_most, rows_of
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
+from gradewire._calls.process_calls import ProcessCalls
 from gradewire._calls.score import ProgressCallback
 from gradewire._calls.stream import Stream
 from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
+from gradewire._transport.connect import connect
+from gradewire._transport.endpoint import Endpoint
 from gradewire.call_options import PrepareOptions, ScoreOptions
-from gradewire.errors import InvalidRequest
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
@@ -47,11 +50,32 @@ class ClientBase:
         check_deadline(deadline_s)
         check_most("max_pending_items", max_pending_items)
         check_most("max_pending_bytes", max_pending_bytes)
-        carrier = transport or connect(address, token=token, tls=tls)
-        self._start(lambda: ClientCalls(carrier, deadline_s, max_pending_items, max_pending_bytes))
+        carrier = transport or Endpoint(address, token, tls)
+        self.__setstate__(_Settings(carrier, deadline_s, max_pending_items, max_pending_bytes))
+
+    def __getstate__(self) -> "_Settings":
+        return self._settings
+
+    def __setstate__(self, settings: "_Settings") -> None:
+        self._settings = settings
+        self._start(settings.make_calls)
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a client is made of, and all that is pickled of it."""
+
+    carrier: Transport | Endpoint
+    deadline_s: float
+    max_pending_items: int
+    max_pending_bytes: int
+
+    def make_calls(self) -> ClientCalls:
+        carrier = connect(self.carrier) if isinstance(self.carrier, Endpoint) else self.carrier
+        return ClientCalls(carrier, self.deadline_s, self.max_pending_items, self.max_pending_bytes)
 
 
 class AsyncClient(ClientBase):
@@ -71,7 +95,11 @@ class AsyncClient(ClientBase):
     """
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
-        self._calls = make_calls()
+        self._process_calls = ProcessCalls(make_calls)
+
+    @property
+    def _calls(self) -> ClientCalls:
+        return self._process_calls.here()
 
     async def score(
         self,
@@ -208,25 +236,6 @@ class AsyncClient(ClientBase):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def connect(address: str, *, token: str | None, tls: Tls | None) -> Transport:
-    """The transport over gRPC, which is imported here so that `import gradewire` stays fast.
-
-    Raises:
-        InvalidRequest: An argument is of a wrong type; gRPC itself would say so at the first call only, or never.
-    """
-    wanted = (
-        ("address", address, str, "HOST:PORT"),
-        ("token", token, str | None, "a string"),
-        ("tls", tls, Tls | None, "gradewire.Tls(…)"),
-    )
-    for name, value, kind, hint in wanted:
-        if not isinstance(value, kind):
-            raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
-    from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
-
-    return GrpcTransport(address, token=token, tls=tls)
 
 
 async def _flatten(stream: Stream) -> AsyncGenerator[ItemScores]:

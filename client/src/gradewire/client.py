@@ -30,8 +30,8 @@ class Client(ClientBase):
     """Scores answers on a gradewire server; `with` closes it, so does the end of the program.
 
     The same methods as `AsyncClient`, run on a thread of the client's own: usable from several threads, and where an
-    event loop runs already, as in a notebook. After a fork the child gets a thread and a connection of its own at first
-    use (ForkedClient where the parent has used gRPC before: the C library does not survive that).
+    event loop runs already, as in a notebook. Forked, or pickled as its settings, it starts afresh at its first use in
+    the other process; after a fork that gRPC was loaded before, a process of its own carries its calls.
 
     Args:
         address: HOST:PORT of the server.

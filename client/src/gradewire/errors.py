@@ -13,7 +13,7 @@ GradewireError
 │   └── AccessDenied            the token is missing, wrong, or not allowed to do this
 ├── InconsistentReplies         several servers at one address do not agree on metric version or model
 ├── ClientClosed                the client was closed before
-├── ForkedClient                gRPC was in use before this process was forked
+├── ForkedClient                no process can be started that carries the calls of this forked one
 └── MissingExtra                a part that is installed separately (also an ImportError)
 ```
 
@@ -32,7 +32,11 @@ class TransportError(GradewireError):
 
     Attributes:
         retry_after_s: Seconds after which the server asks to come back; None where it did not say.
+        may_pass: Whether the same call may be answered later without anything being changed; False where the address
+            cannot be right (no such host, no TLS there, another program).
     """
+
+    may_pass: bool = True
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -53,6 +57,8 @@ class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like h
 
 class ServerFault(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
     """A defect of the server, or a server that is not gradewire."""
+
+    may_pass = False
 
 
 class RequestError(GradewireError):
@@ -80,7 +86,7 @@ class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like
 
 
 class ForkedClient(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
-    """gRPC was in use before the fork and would crash in the child."""
+    """gRPC was loaded before the fork and cannot be used, and no process can be started that carries the calls."""
 
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names

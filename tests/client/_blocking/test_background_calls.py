@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 import pytest
 from tests.client.small_server import SmallServer
 
-from gradewire import Client, ForkedClient
+from gradewire import Client
 from gradewire.testing import StubTransport, echo_scores
 
 RIGHT = {"references": ["a"], "prediction": "a"}
@@ -62,15 +62,6 @@ def test_a_fork_while_the_client_is_being_used_leaves_no_lock_behind() -> None:
         finally:
             done.set()
             busy.join(10)
-
-
-def test_after_grpc_was_used_a_forked_child_is_told_and_the_parent_unharmed(small_server: SmallServer) -> None:
-    with Client(small_server.address) as client:
-        client.score([RIGHT])
-        error = scored_in_child(client)
-        assert isinstance(error, ForkedClient)
-        assert "spawn" in str(error)
-        assert client.score([RIGHT])[0].scores["smile"].score == 1.0
 
 
 def run(program: str, address: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import grpc
@@ -17,6 +18,7 @@ import gradewire
 from gradewire import AsyncClient, Client, Status
 from gradewire._calls.stream import READ_AHEAD_ITEMS
 from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.v1 import scoring_pb2
 
 
 @pytest.fixture
@@ -112,17 +114,46 @@ def test_a_stream_that_breaks_goes_on_with_what_is_left(
     small_server.script.faults = [
         Fault(grpc.StatusCode.UNAVAILABLE, pushback_ms=1, after_messages=after) for after in breaks
     ]
-    # Five breaks in a row without a result would give up; gRPC may lose results that came just before a break.
+    # gRPC may lose results that came just before a break.
     with Client(small_server.address, deadline_s=20) as client:
         check(list(client.score_stream(map(row, range(count)))), count)
     small_server.script.faults = []
 
 
-def test_breaks_without_any_result_are_bounded(client: Client, small_server: SmallServer) -> None:
-    small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "gone", pushback_ms=1, after_messages=1)] * 100
-    with pytest.raises(gradewire.ServerUnreachable, match="gone"):
-        list(client.score_stream([row(0)]))
-    assert small_server.script.streams == 5
+def test_breaks_without_any_result_are_resumed_until_the_deadline(client: Client, small_server: SmallServer) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "gone", pushback_ms=10, after_messages=1)] * 500
+    with pytest.raises(gradewire.ServerUnreachable, match=r"gone.* Tried \d+ times in"):
+        list(client.score_stream([row(0)], deadline_s=0.5))
+    assert small_server.script.streams > 5
+    small_server.script.faults = []
+
+
+def test_a_server_may_be_away_for_long_while_nothing_is_in_work() -> None:
+    class Away(StubTransport):
+        """Breaks the first stream after its first result, and turns the next ones away."""
+
+        streams = 0
+
+        async def score_stream(
+            self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
+        ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+            self.streams += 1
+            if 1 < self.streams < 8:
+                raise gradewire.ServerUnreachable("away", retry_after_s=0.1)
+            async for reply in super().score_stream(requests, timeout_s=timeout_s):
+                yield reply
+                if self.streams == 1 and reply.items:
+                    raise gradewire.ServerUnreachable("away")
+
+    def source() -> Iterator[dict[str, Any]]:
+        yield row(0)
+        while transport.streams < 8:  # at least 0.6 s
+            time.sleep(0.01)
+        yield row(1)
+
+    transport = Away(lambda request: echo_scores(request, score=lambda item: float(item.prediction == "a")))
+    with Client(transport=transport) as client:
+        check(list(client.score_stream(source(), deadline_s=0.3)), 2)
 
 
 def test_a_refusal_is_not_repeated(client: Client, small_server: SmallServer) -> None:

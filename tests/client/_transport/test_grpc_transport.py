@@ -1,9 +1,17 @@
-"""Calls of the transport before anything answers."""
+"""Calls of the transport before anything answers, and what it says of an address that cannot be right."""
 
 from collections.abc import AsyncIterator
 
+import grpc
+import pytest
+from tests.client.small_server import Fault, SmallServer
+
+from gradewire import Client, InvalidRequest, ServerUnreachable, Tls
+from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire_proto.v1 import references_pb2, scoring_pb2
+
+RIGHT = {"references": ["a"], "prediction": "a"}
 
 
 async def no_requests() -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
@@ -13,6 +21,36 @@ async def no_requests() -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
 
 def test_a_stream_starts_when_its_first_reply_is_asked_for() -> None:
     # No event loop runs here, and to start a call takes one.
-    transport = GrpcTransport("127.0.0.1:1")
+    transport = GrpcTransport(Endpoint("127.0.0.1:1"))
     assert transport.prepare(references_pb2.PrepareRequest(), timeout_s=1)
     assert transport.score_stream(no_requests(), timeout_s=1)
+
+
+def test_tls_to_a_server_without_it_is_said_at_once(small_server: SmallServer) -> None:
+    with Client(small_server.address, tls=Tls()) as client, pytest.raises(ServerUnreachable) as caught:
+        client.score([RIGHT])
+    assert not caught.value.may_pass
+    assert "Tried" not in str(caught.value)
+
+
+def test_a_host_that_does_not_exist_is_said_at_once() -> None:
+    with Client("no-such-host.invalid:50051") as client, pytest.raises(ServerUnreachable) as caught:
+        client.models()
+    assert not caught.value.may_pass
+    assert "Tried" not in str(caught.value)
+
+
+def test_a_server_that_has_answered_before_is_waited_for_whatever_is_at_its_address(small_server: SmallServer) -> None:
+    with Client(small_server.address) as client:
+        client.score([RIGHT])
+        # What a balancer may say, or a name server, while the server behind it starts again.
+        small_server.script.faults = [Fault(grpc.StatusCode.UNAVAILABLE, "Domain name not found", pushback_ms=1)] * 3
+        assert client.score([RIGHT])[0].scores["smile"].score == 1.0
+
+
+def test_a_message_that_grpc_refuses_is_not_sent_again(small_server: SmallServer) -> None:
+    details = "SERVER: Received message larger than max (5000000 vs. 4194304)"
+    small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, details)] * 2
+    with Client(small_server.address) as client, pytest.raises(InvalidRequest, match="larger than max"):
+        client.score([RIGHT])
+    assert len(small_server.script.requests) == 1

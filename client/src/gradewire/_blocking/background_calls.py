@@ -1,7 +1,6 @@
 """Keeps a client's calls on a background loop, across forks, until the interpreter ends."""
 
 import concurrent.futures.thread  # noqa: F401 - its exit hook must be registered before ours, see _close_all
-import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 from gradewire._blocking.background_loop import BackgroundLoop
 from gradewire._calls.client_calls import ClientCalls
-from gradewire._fork_safety import keep_for_good
+from gradewire._fork_safety import forget_in_children, keep_for_good
 from gradewire.errors import ClientClosed
 
 T = TypeVar("T")
@@ -33,6 +32,7 @@ class BackgroundCalls:
         self._running: Running | None = None
         self._closed = False
         _all_background_calls.add(self)
+        forget_in_children(self)
 
     def running(self) -> Running:
         """Loop and calls of this process.
@@ -80,14 +80,6 @@ class BackgroundCalls:
 
 
 _all_background_calls: "weakref.WeakSet[BackgroundCalls]" = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for runtime in list(_all_background_calls):
-        runtime.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
 
 
 def _close_all() -> None:

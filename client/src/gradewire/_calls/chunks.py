@@ -95,8 +95,12 @@ class Deadline:
         Raises:
             DeadlineExceeded: None is left.
         """
-        if (left := self._end - time.monotonic()) <= 0:
+        if (left := self.left_s()) <= 0:
             raise DeadlineExceeded(
                 f"not done within deadline_s={self._deadline_s:g}: give a larger deadline_s or fewer items"
             )
         return left
+
+    def left_s(self) -> float:
+        """Seconds left; 0 or less where there is none."""
+        return self._end - time.monotonic()

@@ -14,6 +14,7 @@ from gradewire._calls.prepare import Preparation, PrepareCallback
 from gradewire._calls.score import Batch, ProgressCallback
 from gradewire._calls.stream import Stream
 from gradewire._calls.submit import Submissions, SubmitCallback
+from gradewire._transport.retries import Retries, until_answered
 from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricChoice
@@ -41,6 +42,9 @@ class ClientCalls:
         deadline_s: For calls that do not say their own, seconds.
         max_pending_items: Items that `submit` lets wait and be in work.
         max_pending_bytes: The same in bytes of their texts, as UTF-8.
+
+    Attributes:
+        closed: Whether `close` has ended; no call is taken then.
     """
 
     def __init__(self, transport: Transport, deadline_s: float, max_pending_items: int, max_pending_bytes: int) -> None:
@@ -48,7 +52,7 @@ class ClientCalls:
         self._deadline_s = check_deadline(deadline_s)
         self._submissions = Submissions(max_pending_items, max_pending_bytes)
         self._limits: Limits | None = None
-        self._closed = False
+        self.closed = False
 
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
@@ -59,8 +63,10 @@ class ClientCalls:
         deadline_s = options.deadline_s
         if deadline_s is None and choice.asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-        batch = Batch(self._transport, choice, items, self._deadline(deadline_s), progress, options.priority)
-        return await batch.run(self._known_limits)
+            await self._find_server()
+        deadline = self._deadline(deadline_s)
+        batch = Batch(self._transport, choice, items, deadline, progress, options.priority)
+        return await batch.run(lambda: self._known_limits(deadline))
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> Stream:
         """A stream of results; raises for wrong arguments, runs nothing yet."""
@@ -69,7 +75,7 @@ class ClientCalls:
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
         if options.deadline_s is not None:
             stall_s = check_deadline(options.deadline_s)
-        return Stream(self._transport, choice, items, self._known_limits, stall_s)
+        return Stream(self._transport, choice, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
 
     async def prepare(
         self,
@@ -88,7 +94,9 @@ class ClientCalls:
         usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
         deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
         preparation = Preparation(self._transport, self._choose(options), entries, deadline, progress)
-        return await preparation.run(self._known_limits, generation, immutable=immutable)
+        if options.deadline_s is None:
+            await self._find_server()
+        return await preparation.run(lambda: self._known_limits(deadline), generation, immutable=immutable)
 
     def submit(
         self,
@@ -108,20 +116,17 @@ class ClientCalls:
     async def models(self, deadline_s: float | None = None) -> ModelList:
         """Lists what the server has, and keeps its limits."""
         self._check_open()
-        reply = await self._transport.list_models(timeout_s=self._deadline(deadline_s).remaining_s())
-        listed = decode_model_list(reply)
-        self._limits = listed.limits
-        return listed
+        return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
         """Finishes what was submitted, for at most a minute, and closes the transport."""
-        if not self._closed:
+        if not self.closed:
             await self._submissions.close(DRAIN_S)
-            self._closed = True
+            self.closed = True
             await self._transport.close()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise ClientClosed("this client was closed: make a new one")
 
     def _choose(self, options: CallOptions) -> MetricChoice:
@@ -131,5 +136,17 @@ class ClientCalls:
     def _deadline(self, deadline_s: float | None) -> Deadline:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
-    async def _known_limits(self) -> Limits:
-        return self._limits if self._limits is not None else (await self.models()).limits
+    async def _find_server(self) -> None:
+        """Looks no longer than `deadline_s` for a server that never answered, though the call itself has an hour."""
+        await self._known_limits(self._deadline(None))
+
+    async def _known_limits(self, deadline: Deadline) -> Limits:
+        return self._limits if self._limits is not None else (await self._list(deadline)).limits
+
+    async def _list(self, deadline: Deadline) -> ModelList:
+        reply = await until_answered(
+            lambda: self._transport.list_models(timeout_s=deadline.remaining_s()), Retries(deadline.left_s)
+        )
+        listed = decode_model_list(reply)
+        self._limits = listed.limits
+        return listed

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 
 from gradewire._calls.chunks import Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._calls.decode import decode_call_provenance, decode_provenance, decode_status
-from gradewire._transport.retries import Retries
-from gradewire.errors import InvalidRequest, ServerFault, TransportError
+from gradewire._transport.retries import Retries, until_answered
+from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits
 from gradewire.preparation import (
@@ -166,14 +166,9 @@ class Preparation:
         return fitting
 
     async def _send_until_done(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
-        retries = Retries(self._deadline.remaining_s)
-        while True:
-            try:
-                await self._send(chunk)
-            except TransportError as error:
-                await retries.wait_after(error)
-            else:
-                return
+        # A server that ends a request by its own clock has kept what was done.
+        retries = Retries(self._deadline.left_s, resumed_after=(DeadlineExceeded,))
+        await until_answered(lambda: self._send(chunk), retries)
 
     async def _send(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
         request = references_pb2.PrepareRequest(entries=chunk.messages)

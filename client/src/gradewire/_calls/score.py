@@ -17,9 +17,9 @@ from gradewire._calls.chunks import (
 )
 from gradewire._calls.corpus import counting_over_request, too_many
 from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
-from gradewire._transport.retries import Retries
+from gradewire._transport.retries import Retries, until_answered
 from gradewire.call_options import Priority
-from gradewire.errors import DeadlineExceeded, Overloaded, ServerFault, TransportError
+from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits
@@ -161,7 +161,9 @@ class Batch:
                 self._first_error = self._first_error or error
                 self._failed_in_a_row += 1
                 self._fail(chunk, error)
-                if not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER or isinstance(error, DeadlineExceeded):
+                # Whatever is no defect has been tried until the deadline, or cannot be helped by trying.
+                beyond_help = not isinstance(error, ServerFault)
+                if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:
                         self._fail(rest, error)
             self._tell()
@@ -180,13 +182,10 @@ class Batch:
         self._failed_in_a_row = 0
 
     async def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
-        """The reply; a server that has too much to do is asked again when it says so, beyond gRPC's own retries."""
-        retries = Retries(self._deadline.remaining_s)
-        while True:
-            try:
-                return await self._transport.score(request, timeout_s=self._deadline.remaining_s())
-            except Overloaded as error:
-                await retries.wait_after(error)
+        return await until_answered(
+            lambda: self._transport.score(request, timeout_s=self._deadline.remaining_s()),
+            Retries(self._deadline.left_s),
+        )
 
     def _request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
         choice = self._choice

@@ -59,7 +59,6 @@ class Stream:
         self._open: dict[int, _Open] = {}
         self._unsent: deque[int] = deque()
         self._done: list[ItemScores] = []
-        self._answered = 0
         self._error: BaseException | None = None
         self._provenance: dict[str, Provenance] = {}
         self._room = asyncio.Semaphore(READ_AHEAD_ITEMS)
@@ -68,9 +67,12 @@ class Stream:
         self._to_send = asyncio.Event()
         self._to_take = asyncio.Event()
         self._active_at = 0.0
+        # A server that ends a stream by its own clock has not lost what was sent on it.
+        self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
     async def run(self) -> AsyncGenerator[list[ItemScores]]:
         """Yields what is done, some at a time and not in order."""
+        self._active_at = time.monotonic()
         tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._converse())]
         try:
             while True:
@@ -93,17 +95,24 @@ class Stream:
         """Waits until there is something to yield; raises when no result came for too long while items are in work."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
-            left_s = self._active_at + self._stall_s - time.monotonic()
+            left_s = self._left_s()
             if self._open and left_s <= 0:
-                raise DeadlineExceeded(
+                late = DeadlineExceeded(
                     f"no result came for deadline_s={self._stall_s:g} while {len(self._open)} items were in work: "
                     "look at the server, or give a larger deadline_s"
                 )
+                raise self._retries.with_attempts(late)
             try:
                 async with asyncio.timeout(left_s if self._open else None):
                     await self._to_take.wait()
             except TimeoutError:
                 continue
+
+    def _left_s(self) -> float:
+        """Seconds in which a result has to come; while the caller's source gives no item, none is owed."""
+        if not self._open and self._provenance:
+            return self._stall_s
+        return self._active_at + self._stall_s - time.monotonic()
 
     async def _read(self) -> None:
         index = 0
@@ -131,18 +140,17 @@ class Stream:
         self._to_send.set()
 
     async def _converse(self) -> None:
-        retries = Retries()
         try:
             while True:
-                answered = self._answered
                 connection = _Connection()
                 self._unsent = deque(sorted(self._open))
                 try:
                     await self._exchange(connection)
                 except TransportError as error:
-                    if self._answered > answered:
-                        retries.progressed()
-                    await retries.wait_after(error)
+                    if self._is_answered():
+                        self._finish()
+                        break
+                    await self._retries.wait_after(error)
                 else:
                     break
                 finally:
@@ -157,8 +165,15 @@ class Stream:
                 self._take(connection, reply)
         if self._open:
             raise ServerFault(f"the stream ended with {len(self._open)} items unanswered: report it")
+        self._finish()
+
+    def _finish(self) -> None:
         self._finished = True
         self._to_take.set()
+
+    def _is_answered(self) -> bool:
+        """Whether all that there was to send has its results, so that a break takes nothing along."""
+        return self._exhausted and not self._open and bool(self._provenance)
 
     async def _requests(self, connection: "_Connection") -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
         choice = self._choice
@@ -194,8 +209,9 @@ class Stream:
             if item.complete:
                 del self._open[index]
                 self._done.append(complete_item(self._choice, index, waiting.message.id, waiting.scores))
-                self._answered += 1
-        self._active_at = time.monotonic()
+                self._retries.progressed()
+        if reply.items:
+            self._active_at = time.monotonic()
         self._to_take.set()
 
     def _fail(self, error: BaseException) -> None:

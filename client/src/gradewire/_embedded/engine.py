@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import click
 
@@ -48,9 +48,13 @@ class EmbeddedTransport:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._given = dict(settings)
         self._settings = _load(settings, "embedded: ")
         check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
+        return type(self), (self._given,)
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """As Scoring.Score."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,10 @@ import grpc
 import grpc.aio
 
 from gradewire import errors
-from gradewire._transport.retries import grpc_method_config
+from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.status_codes import error_for
 from gradewire.tls import Tls
 from gradewire_proto.conventions.metadata import AUTHORIZATION_KEY, PUSHBACK_KEY, bearer
-from gradewire_proto.conventions.services import MODELS, REFERENCES, SCORING
 from gradewire_proto.v1 import (
     models_pb2,
     models_pb2_grpc,
@@ -26,32 +25,32 @@ from gradewire_proto.v1 import (
     scoring_pb2_grpc,
 )
 
-# gRPC keeps a message for repetition only while it fits into this; a call above it is never repeated.
-_RETRY_BUFFER_BYTES = 64 * 1024 * 1024
 _MAX_REPLY_BYTES = 64 * 1024 * 1024
 
-_SERVICE_CONFIG = {
-    "loadBalancingConfig": [{"round_robin": {}}],
-    "methodConfig": [grpc_method_config((SCORING, REFERENCES, MODELS))],
-}
+_SERVICE_CONFIG: dict[str, list[dict[str, dict[str, str]]]] = {"loadBalancingConfig": [{"round_robin": {}}]}
 _CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-    ("grpc.enable_retries", 1),
-    ("grpc.per_rpc_retry_buffer_size", _RETRY_BUFFER_BYTES),
+    ("grpc.enable_retries", 0),  # `retries` repeats, until the deadline
     ("grpc.max_send_message_length", -1),  # the client cuts its chunks to what the server says it takes
     ("grpc.max_receive_message_length", _MAX_REPLY_BYTES),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 5_000),
+    # Between attempts to connect calls fail at once, so a server is found again so long after it came back.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # the longest attempt to connect: no packet comes back from a wrong host
+    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # a server that was moved has another address
 )
 
 Reply = TypeVar("Reply")
 
 # What gRPC reports in place of the real status when a stream ends while a message is being written.
 _CUT_WHILE_WRITING = "Internal error from Core"
-# Set once a channel was made here: a forked child must not touch gRPC then, it crashes inside the C library.
-_used_by_pid: int | None = None
+# Where a server has not answered yet, the address cannot be right: no TLS there or not its certificate, another
+# protocol, no such host. Later the same may come of a restart behind a balancer or a name server.
+_LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
+# Said by gRPC itself of either side, whatever the server's load.
+_TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -66,26 +65,20 @@ class _Stubs:
 class GrpcTransport:
     """Calls a gradewire server.
 
-    What was not answered at all is repeated by gRPC, as `retries` says.
-
     Args:
-        address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
-        token: Sent as bearer token with every call.
-        tls: How to encrypt; None: no encryption.
+        endpoint: The server.
     """
 
-    def __init__(self, address: str, *, token: str | None = None, tls: Tls | None = None) -> None:
-        self._address = address
-        self._metadata = ((AUTHORIZATION_KEY, bearer(token)),) if token else None
-        self._tls = tls
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._address = endpoint.address
+        self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
+        self._tls = endpoint.tls
         self._stubs: _Stubs | None = None
+        self._has_answered = False
 
     async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
         """Calls Scoring.Score."""
-        try:
-            return await self._open().scoring.Score(request, timeout=timeout_s, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
+        return await self._reply(self._open().scoring.Score(request, timeout=timeout_s, metadata=self._metadata))
 
     def score_stream(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
@@ -105,29 +98,18 @@ class GrpcTransport:
 
     async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
         """Calls Models.List."""
-        try:
-            return await self._open().models.List(
-                models_pb2.ListModelsRequest(), timeout=timeout_s, metadata=self._metadata
-            )
-        except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
+        request = models_pb2.ListModelsRequest()
+        return await self._reply(self._open().models.List(request, timeout=timeout_s, metadata=self._metadata))
 
     async def close(self) -> None:
         """Closes the channel; calls in flight are cancelled."""
-        if self._stubs is not None and _used_by_pid == os.getpid():
+        if self._stubs is not None:
             await self._stubs.channel.close()
 
     def _open(self) -> _Stubs:
-        global _used_by_pid  # noqa: PLW0603 - the C library's state is per process, so its owner is as well
-        if _used_by_pid not in {None, os.getpid()}:
-            raise errors.ForkedClient(
-                "gRPC was in use before this process was forked and cannot be used here: start workers with the spawn "
-                "or forkserver method, or make the first call after the fork"
-            )
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
         if self._stubs is None or self._stubs.loop is not loop:
-            _used_by_pid = os.getpid()
             if self._tls is None:
                 channel = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
             else:
@@ -143,12 +125,21 @@ class GrpcTransport:
             )
         return self._stubs
 
+    async def _reply(self, call: grpc.aio.UnaryUnaryCall[Any, Reply]) -> Reply:
+        try:
+            reply = await call
+        except grpc.aio.AioRpcError as error:
+            raise self._translate(error) from error
+        self._has_answered = True
+        return reply
+
     async def _replies(
         self, start: Callable[[], grpc.aio.StreamStreamCall[Any, Reply] | grpc.aio.UnaryStreamCall[Any, Reply]]
     ) -> AsyncGenerator[Reply]:
         call = start()  # not before the first reply is asked for: a generator that nobody reads would never end it
         try:
             async for reply in call:
+                self._has_answered = True
                 yield reply
         except grpc.aio.AioRpcError as error:
             raise self._translate(error) from error
@@ -158,9 +149,15 @@ class GrpcTransport:
     def _translate(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
         if error.details() == _CUT_WHILE_WRITING:
             return errors.ServerUnreachable(f"{self._address} cut the stream while items were sent: look at its log")
+        details = error.details() or ""
+        if _TOO_LARGE.search(details):
+            return errors.InvalidRequest(f"{self._address}: gRPC refuses a message of this call: {details}")
         pushback_ms = next((value for key, value in error.trailing_metadata() if key == PUSHBACK_KEY), "")
         retry_after_s = int(pushback_ms) / 1000 if str(pushback_ms).isdecimal() else None
-        return error_for(error.code().name, error.details() or "", self._address, retry_after_s=retry_after_s)
+        failure = error_for(error.code().name, details, self._address, retry_after_s=retry_after_s)
+        if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _LASTING.search(details):
+            failure.may_pass = False
+        return failure
 
 
 def _credentials(tls: Tls) -> grpc.ChannelCredentials:

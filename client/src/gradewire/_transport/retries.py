@@ -1,67 +1,122 @@
-"""When a call that failed is made again: after which failures, after how long, how often.
+"""The one policy of repeating: which failures of a call are tried again, when, and until when.
 
-gRPC itself repeats a call that nothing was answered of, by the service config made here. A stream or a preparation that
-breaks in the middle must not be repeated but resumed, with what is unfinished: its call asks a `Retries` each time.
-Both obey the server's `grpc-retry-pushback-ms`, and neither goes on beyond its deadline.
+gRPC's own policy ends after five attempts, 1.5 s, and is switched off (ADR 20). Every call of both clients asks here:
+requests of `score` and `submit`, streams, preparations, `models`.
 """
 
-import asyncio
+import logging
 import random
-from collections.abc import Callable, Sequence
+import time
+from asyncio import sleep
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
 
-from gradewire.errors import ServerFault, TransportError
+from gradewire.errors import Overloaded, ServerUnreachable, TransportError
 
-_ATTEMPTS = 5
 _GROWTH = 2
-# gRPC varies its waits by as much, so that the clients of a server that restarts do not come back all at once.
+# So that the clients of a server that restarts do not come back all at once.
 _JITTER = 0.2
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 2.0
-# What was interrupted has waited inside gRPC before.
-_FIRST_WAIT_TO_RESUME_S = 0.2
+# With less time than this left, another attempt answers nothing.
+_TOO_LATE_S = 0.05
+# A restart takes a few seconds; what takes longer, people should know of. Many calls fail at a time: one says it.
+_TOLD_AFTER_S = 3.0
+_NOT_TOLD_AGAIN_S = 10.0
 
+_log = logging.getLogger("gradewire.retries")
 
-def grpc_method_config(services: Sequence[str]) -> dict[str, object]:
-    """The part of gRPC's service config that says how calls to some services are repeated."""
-    return {
-        "name": [{"service": service} for service in services],
-        "retryPolicy": {
-            "maxAttempts": _ATTEMPTS,
-            "initialBackoff": f"{_FIRST_WAIT_S:g}s",
-            "maxBackoff": f"{_LONGEST_WAIT_S:g}s",
-            "backoffMultiplier": _GROWTH,
-            "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
-        },
-    }
+T = TypeVar("T")
+
+_told_at = -_NOT_TOLD_AGAIN_S
 
 
 class Retries:
-    """Decides for one stream or one request of a preparation whether and when it is resumed.
+    """Decides for one call whether and when it is tried again.
 
     Args:
-        left_s: Seconds until the deadline, which no wait outlasts; None: the caller watches its time itself.
+        left_s: Seconds until the deadline, 0 or less behind it; no attempt starts then.
+        resumed_after: Failures that are tried again besides an unreachable or overloaded server: those by which a
+            server ends a call that can be taken up where it was.
     """
 
-    def __init__(self, left_s: Callable[[], float] | None = None) -> None:
+    def __init__(self, left_s: Callable[[], float], *, resumed_after: tuple[type[TransportError], ...] = ()) -> None:
         self._left_s = left_s
+        self._tried_again_after: tuple[type[TransportError], ...] = (ServerUnreachable, Overloaded, *resumed_after)
         self._failures = 0
+        self._failing_since = 0.0
+        self._last: TransportError | None = None
+        self._told = False
 
     def progressed(self) -> None:
-        """Something was answered since the last failure: the count starts again."""
+        """Something was answered since the last failure: waits are short again."""
+        if self._told:
+            _log.warning("the server answers again, after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
+        self._last = None
+        self._told = False
 
     async def wait_after(self, error: TransportError) -> None:
         """Waits until the next attempt.
 
         Raises:
-            TransportError: The error itself: there were enough attempts, or another one would not help.
+            TransportError: The error, with what was tried: the deadline is too near, or trying again cannot help.
         """
+        if not (isinstance(error, self._tried_again_after) and error.may_pass):
+            raise self.with_attempts(error)
+        if not self._failures:
+            self._failing_since = time.monotonic()
         self._failures += 1
-        if self._failures == _ATTEMPTS or isinstance(error, ServerFault):
-            raise error
-        wait_s = error.retry_after_s or self._usual_wait_s()
-        await asyncio.sleep(wait_s if self._left_s is None else min(wait_s, self._left_s()))
+        self._last = error
+        left_s = self._left_s()
+        wait_s = self._wait_s(error, left_s)
+        if wait_s + _TOO_LATE_S > left_s:
+            raise self.with_attempts(error)
+        self._tell(error, left_s)
+        await sleep(wait_s)
 
-    def _usual_wait_s(self) -> float:
-        wait_s = min(_FIRST_WAIT_TO_RESUME_S * float(_GROWTH) ** (self._failures - 1), _LONGEST_WAIT_S)
-        return wait_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
+    def with_attempts(self, error: TransportError) -> TransportError:
+        """The error with the attempts before it in its message; itself where there were none."""
+        if self._last is None:
+            return error
+        attempts = self._failures + (error is not self._last)
+        tried = "once" if attempts == 1 else f"{attempts} times"
+        before = "" if error is self._last else f"; before that: {self._last}"
+        passed_s = time.monotonic() - self._failing_since
+        told = type(error)(f"{_sentence(error)}. Tried {tried} in {passed_s:.1f} s{before}")
+        told.retry_after_s, told.may_pass, told.__cause__ = error.retry_after_s, error.may_pass, error
+        return told
+
+    def _wait_s(self, error: TransportError, left_s: float) -> float:
+        if error.retry_after_s:
+            return error.retry_after_s * random.uniform(1, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
+        wait_s = min(_FIRST_WAIT_S * float(_GROWTH) ** min(self._failures - 1, 30), _LONGEST_WAIT_S)
+        # The last seconds have several attempts: a server may come back in them.
+        wait_s = min(wait_s, max(left_s / 2, _FIRST_WAIT_S))
+        return wait_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - as above
+
+    def _tell(self, error: TransportError, left_s: float) -> None:
+        global _told_at
+        now = time.monotonic()
+        if self._told or now - self._failing_since < _TOLD_AFTER_S or now - _told_at < _NOT_TOLD_AGAIN_S:
+            return
+        self._told, _told_at = True, now
+        until = datetime.now().astimezone() + timedelta(seconds=left_s)
+        _log.warning("%s; trying again until %s", _sentence(error), f"{until:%H:%M:%S}")
+
+
+async def until_answered(call: Callable[[], Awaitable[T]], retries: Retries) -> T:
+    """Makes a call again and again, as `retries` says; raises as `Retries.wait_after`."""
+    while True:
+        try:
+            reply = await call()
+        except TransportError as error:
+            await retries.wait_after(error)
+        else:
+            retries.progressed()
+            return reply
+
+
+def _sentence(error: TransportError) -> str:
+    return str(error).rstrip(".")

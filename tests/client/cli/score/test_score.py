@@ -1,4 +1,5 @@
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def test_server_that_goes_away_leaves_the_finished_rows(command: Command, tmp_pa
             raise ServerUnreachable("nobody answers")
         return answer(request)
 
-    done = command("score", file, "--out", out, stub=StubTransport(gone))
+    done = command("score", file, "--out", out, "--deadline-s", "1", stub=StubTransport(gone))
     assert done.exit_code == 3
     assert "nobody answers" in done.stderr
     assert [row["index"] for _, row in read_results(out)] == list(range(256)), "whole batches before the break"
@@ -173,8 +174,10 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
         raise error
 
     out = tmp_path / "out.jsonl"
-    done = command("score", write_rows(tmp_path / "a.jsonl", ROWS[:2]), "--out", out, stub=StubTransport(refuse))
-    assert (done.exit_code, done.stderr) == (code, f"Error: {error}\n")
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:2])
+    done = command("score", file, "--out", out, "--deadline-s", "0.3", stub=StubTransport(refuse))
+    assert done.exit_code == code
+    assert re.fullmatch(rf"Error: {re.escape(str(error))}(\. Tried \d times in 0\.\d s)?\n", done.stderr)
     assert not out.exists()
 
 

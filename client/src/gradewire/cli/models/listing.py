@@ -82,5 +82,5 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 async def _listed(connection: Connection, transport: Transport | None) -> ModelList:
-    async with connection.client(transport) as client:
+    async with connection.open(transport) as client:
         return await client.models()

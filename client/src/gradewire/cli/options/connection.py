@@ -1,8 +1,9 @@
 """Where the scoring is done: options that several commands share, and the client they make."""
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,16 @@ import click
 
 from gradewire import AsyncClient, Tls
 from gradewire.cli.options.group import INPUT_FILE, option_group
+from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.scorer import embedded_transport
 from gradewire.transport import Transport
 
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0
+
+# For the first call, at a terminal: as long as nobody is there, and where somebody is who has much to do.
+_REACHED_S = 3.0
+_ANSWERED_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
@@ -59,6 +65,23 @@ class Connection:
         if self.models_dir is not None:
             settings["model_repository"] = self.models_dir
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
+
+    @contextlib.asynccontextmanager
+    async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
+        """A client as `client` makes it, closed at the end, of a server that has answered.
+
+        A wrong address shows within seconds; a server that goes away later is waited for until `deadline_s`.
+
+        Raises:
+            GradewireError: As `client`; or the server does not answer.
+        """
+        async with self.client(transport) as client:
+            if self.server is not None or transport is not None:
+                try:
+                    await client.models(deadline_s=min(_REACHED_S, self.deadline_s))
+                except (DeadlineExceeded, Overloaded):  # it is there, and slow
+                    await client.models(deadline_s=min(_ANSWERED_S, self.deadline_s))
+            yield client
 
     @property
     def arguments(self) -> list[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import click
@@ -75,9 +76,9 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
-        client = connection.client(ctx.obj)
+        opening = connection.open(ctx.obj)
         deadline_s = connection.deadline_s if deadline_given else None
-        report = asyncio.run(_prepared(client, found, options, generation, deadline_s))
+        report = asyncio.run(_prepared(opening, found, options, generation, deadline_s))
     problems = [*found.problems, *_told(found, report.failures)]
     if out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
@@ -96,7 +97,7 @@ def _told(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
 
 
 async def _prepared(
-    client: AsyncClient,
+    opening: AbstractAsyncContextManager[AsyncClient],
     found: FileReferences,
     options: Mapping[str, Any],
     generation: SyntheticGeneration | None,
@@ -107,7 +108,7 @@ async def _prepared(
     quiet = options["quiet"]
     prepared = found.has_synthetic or generation is not None
     began = time.monotonic()
-    async with client:
+    async with opening as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
             # It may be one for tests alone.

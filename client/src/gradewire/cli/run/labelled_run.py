@@ -99,7 +99,7 @@ class LabelledRun:
             for scored in batch:
                 rows.add(scored.row, scored.output)
 
-        async with self.connection.client(transport) as client:
+        async with self.connection.open(transport) as client:
             plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )

@@ -1,37 +1,19 @@
-"""When rows are sent again: after a server turned the request away, and after results that say UNAVAILABLE."""
+"""When rows are sent again after results that say UNAVAILABLE; requests that fail are the client's own matter."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import click
 
-from gradewire.errors import Overloaded, TransportError
+from gradewire.errors import TransportError
 from gradewire.results import MetricScore, Status
 
-T = TypeVar("T")
 Scores: TypeAlias = "Mapping[str, MetricScore]"
 
 # Whatever the server says: a restarted judge is there sooner, and a queue that takes longer is asked again.
 _LONGEST_PAUSE_S = 60.0
-# A server that turns work away is asked again this often before the run ends, after so long at most.
-_PATIENCE = 20
-_LONGEST_TURN_AWAY_S = 10.0
-
-
-async def when_there_is_room(call: Callable[[], Awaitable[T]]) -> T:
-    """Calls again, after the time that the server says, while it turns the call away.
-
-    Raises:
-        Overloaded: The server turned it away every time.
-    """
-    for _ in range(_PATIENCE):
-        try:
-            return await call()
-        except Overloaded as error:
-            await asyncio.sleep(min(error.retry_after_s or 1.0, _LONGEST_TURN_AWAY_S))
-    return await call()
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from gradewire.cli.output.progress import Progress
 from gradewire.cli.run.batch_size import BATCHES_IN_FLIGHT, AdaptiveBatchSize
 from gradewire.cli.run.daemon_thread import in_daemon_thread
 from gradewire.cli.run.plan import ScorePlan
-from gradewire.cli.run.retries import RowRetries, when_there_is_room
+from gradewire.cli.run.retries import RowRetries
 from gradewire.errors import DeadlineExceeded, InconsistentReplies
 from gradewire.results import MetricScore, Status
 
@@ -140,7 +140,7 @@ class RowScorer:
 
     async def _answers(self, items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
         try:
-            report = self._same(await when_there_is_room(lambda: self.client.score(items, **self.plan.arguments())))
+            report = self._same(await self.client.score(items, **self.plan.arguments()))
         except DeadlineExceeded as error:
             self._timeouts += 1
             if self._timeouts >= GIVE_UP_AFTER:

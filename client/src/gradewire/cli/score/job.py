@@ -59,7 +59,7 @@ class ScoreJob:
         self.output.check()
         with contextlib.ExitStack() as stack:
             results = stack.enter_context(ResultsFile(out)) if out else None
-            async with self.connection.client(transport) as client:
+            async with self.connection.open(transport) as client:
                 plan = await resolve_plan(
                     client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )

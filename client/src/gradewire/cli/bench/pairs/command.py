@@ -182,7 +182,7 @@ async def _scores(
                 column = columns.setdefault(label, np.full((len(pairs), _SIDES), math.nan))
                 column[divmod(scored.row.index, _SIDES)] = math.nan if result["score"] is None else result["score"]
 
-    async with connection.client(transport) as client:
+    async with connection.open(transport) as client:
         scorer = await RowScorer.open(client, ScorePlan(chosen=chosen))
         with progress("scoring", _SIDES * len(pairs), quiet=quiet) as shown:
             await scorer.score(_rows(pairs), take, shown)

@@ -1,0 +1,34 @@
+"""Where a server is and how it is talked to: what of a connection can be pickled and carried over a fork."""
+
+from dataclasses import dataclass, field
+
+from gradewire.errors import InvalidRequest
+from gradewire.tls import Tls
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Address and credentials of a server.
+
+    Attributes:
+        address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
+        token: Sent as bearer token with every call.
+        tls: How to encrypt; None: no encryption.
+
+    Raises:
+        InvalidRequest: An argument is of a wrong type; gRPC itself would say so at the first call only, or never.
+    """
+
+    address: str
+    token: str | None = field(default=None, repr=False)
+    tls: Tls | None = None
+
+    def __post_init__(self) -> None:
+        wanted = (
+            ("address", self.address, str, "HOST:PORT"),
+            ("token", self.token, str | None, "a string"),
+            ("tls", self.tls, Tls | None, "gradewire.Tls(…)"),
+        )
+        for name, value, kind, hint in wanted:
+            if not isinstance(value, kind):
+                raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
