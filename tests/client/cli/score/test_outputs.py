@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 from tests.client.cli.conftest import Command, answer, read_rows, write_rows
 
-from gradewire.errors import ServerUnreachable
+from gradewire.errors import ServerFault
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import models_pb2, scoring_pb2
 
@@ -59,10 +59,10 @@ def test_a_first_row_that_is_scored_again_keeps_the_lines_of_the_others(command:
     # It goes away again while the good rows wait beside the file: these still say what they were scored by.
     def away(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
         if request.items:
-            raise ServerUnreachable("gone")
+            raise ServerFault("gone")
         return answer(request)
 
-    command("score", file, "--out", out, "--resume", "--retries", "0", stub=StubTransport(away))
+    command("score", file, "--out", out, "--resume", stub=StubTransport(away))
     done = command("score", file, "--out", out, "--resume", "--metrics", "smile:fast")
     assert done.exit_code == 2
     assert command("score", file, "--out", out, "--resume").exit_code == 0
