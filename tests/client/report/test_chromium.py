@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.client.report.samples import MODELS, random_rows, report_of
 from tests.support.debian.chromium import headless_chromium
 
@@ -159,7 +159,7 @@ def test_disagreements_are_filtered_by_metric_direction_model_and_text(page: Pag
     form.locator("input[name=text]").fill(f" {name.upper()} ")
     assert cases.locator("h3 bdi").all_text_contents() == [name]
     form.locator("button[type=reset]").click()
-    page.wait_for_function("document.querySelectorAll('.case:not([hidden])').length === 25")
+    expect(page.locator(".case:visible")).to_have_count(25)
     page.locator("#more").click()
     assert cases.count() == 50
     assert page.evaluate("document.activeElement.className") == "case"

@@ -1,6 +1,7 @@
 """Encryption and tokens, with a real server."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,13 +49,50 @@ def test_known_clients_with_the_right_token_are_served(guarded: ServerProcess, c
             client.score([RIGHT], "exact_match")
 
 
-def test_others_get_no_connection(guarded: ServerProcess, certificate: Path) -> None:
-    anonymous = Tls(root_certificates=certificate / "cert.pem", server_name="grader")
-    stranger = Tls(root_certificates=certificate / "cert.pem", server_name="somebody")
-    for tls in (None, anonymous, stranger):
-        client = Client(guarded.address, tls=tls, token="right", deadline_s=2)  # noqa: S106 - the test's own
-        with client, pytest.raises(gradewire.ServerUnreachable):
+def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certificate: Path) -> None:
+    root = certificate / "cert.pem"
+    others = {
+        None: r"speaks TLS and this client does not: give tls=gradewire\.Tls\(…\) \(the command: --tls-ca FILE\)",
+        Tls(root_certificates=root, server_name="grader"): "asks for a certificate of the client: .* --tls-cert and",
+        Tls(root_certificates=root, server_name="somebody"): "Hostname Verification|somebody",
+    }
+    for tls, said in others.items():
+        # Told at once, long before the deadline.
+        with Client(guarded.address, tls=tls, token="right", deadline_s=60) as client:  # noqa: S106 - the test's own
+            with pytest.raises(gradewire.ServerUnreachable, match=said) as raised:
+                client.score([RIGHT], "exact_match")
+            assert not raised.value.may_pass
+
+
+def test_a_server_in_the_clear_says_so_to_a_client_with_tls(tmp_path: Path, minilm: Path) -> None:
+    with ServerProcess(tmp_path, model_repository=minilm) as server:
+        client = Client(server.address, tls=Tls(), deadline_s=60)
+        with client, pytest.raises(gradewire.ServerUnreachable, match=r"does not speak TLS .* leave out tls="):
             client.score([RIGHT], "exact_match")
+
+
+def test_the_command_has_certificates_and_names_its_own_flags(guarded: ServerProcess, certificate: Path) -> None:
+    rows = certificate / "rows.jsonl"
+    rows.write_text('{"references": ["a"], "prediction": "a"}\n')
+    cert, key = certificate / "cert.pem", certificate / "key.pem"
+    tls = ("--tls-ca", cert, "--tls-cert", cert, "--tls-key", key, "--tls-server-name", "grader")
+
+    def score(*options: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [Path(sys.executable).with_name("gradewire"), "score", rows, "--server", guarded.address, *options]
+        return subprocess.run(
+            [*map(str, command), "--metrics", "exact_match"], capture_output=True, text=True, timeout=60, check=False
+        )
+
+    done = score(*tls, "--token", "right")
+    assert (done.returncode, '"score": 1.0' in done.stdout) == (0, True), done.stderr
+    for option in (*map(str, tls),):
+        assert option in done.stderr, "the line that reproduces the scores"
+    wrong = score(*tls, "--token", "wrong")
+    assert (wrong.returncode, "Give the right token= (the command: --token)" in wrong.stderr) == (2, True)
+    clear = score("--token", "right")
+    assert (clear.returncode, "--tls-ca FILE" in clear.stderr) == (3, True)
+    half = score("--tls-cert", cert)
+    assert (half.returncode, "--tls-cert and --tls-key belong together" in half.stderr) == (2, True)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, Self
-
-import click
+from typing import TYPE_CHECKING, Any, Self
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._transport.status_codes import error_for
@@ -22,6 +20,9 @@ from gradewire_server.rpc.errors import ERROR_TABLE
 from gradewire_server.settings.info import SettingInfo
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingsError
+
+if TYPE_CHECKING:
+    import click
 
 __all__ = [
     "EmbeddedTransport",
@@ -195,7 +196,7 @@ def missing_synonyms() -> str:
     return asyncio.run(without_synonyms(Thesaurus(_load({}).engine.wordnet_directory)))
 
 
-def models_group() -> click.Group:
+def models_group() -> "click.Group":
     """The commands of the model repository."""
     from gradewire_models.cli.group import models  # noqa: PLC0415 - scoring in the process never needs them
 

@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 
 from gradewire import errors
+from gradewire._transport.encryption import Encryption, encryption_at, mismatch
 from gradewire._transport.endpoint import Endpoint
 from gradewire._transport.status_codes import error_for
 from gradewire.tls import Tls
@@ -49,6 +50,8 @@ _CUT_WHILE_WRITING = "Internal error from Core"
 # Where a server has not answered yet, the address cannot be right: no TLS there or not its certificate, another
 # protocol, no such host. Later the same may come of a restart behind a balancer or a name server.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
+# What gRPC says where the other side ends the connection at once: one of both may encrypt alone.
+_CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe|SSL_ERROR|handshake", re.IGNORECASE)
 # Said by gRPC itself of either side, whatever the server's load.
 _TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
 
@@ -70,7 +73,9 @@ class GrpcTransport:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._address = endpoint.address
+        self._encryption: Encryption = "unknown"
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
         self._tls = endpoint.tls
         self._stubs: _Stubs | None = None
@@ -129,7 +134,7 @@ class GrpcTransport:
         try:
             reply = await call
         except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
+            raise await self._failure(error) from error
         self._has_answered = True
         return reply
 
@@ -142,9 +147,19 @@ class GrpcTransport:
                 self._has_answered = True
                 yield reply
         except grpc.aio.AioRpcError as error:
-            raise self._translate(error) from error
+            raise await self._failure(error) from error
         finally:
             call.cancel()
+
+    async def _failure(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
+        failure = self._translate(error)
+        if isinstance(failure, errors.ServerUnreachable) and not self._has_answered and _CUT_OFF.search(str(failure)):
+            if self._encryption == "unknown":  # it may have been starting
+                self._encryption = await asyncio.to_thread(encryption_at, self._address)
+            if said := mismatch(self._endpoint, self._encryption):
+                failure = errors.ServerUnreachable(said)
+                failure.may_pass = False
+        return failure
 
     def _translate(self, error: grpc.aio.AioRpcError) -> errors.GradewireError:
         if error.details() == _CUT_WHILE_WRITING:

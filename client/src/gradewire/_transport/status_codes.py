@@ -27,8 +27,14 @@ _TRANSPORT: dict[str, tuple[type[errors.TransportError], str]] = {
 _REQUEST: dict[str, tuple[type[errors.RequestError], str]] = {
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
     "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() says what is there"),
-    "UNAUTHENTICATED": (errors.AccessDenied, "{at} refuses the call{said}. Give the right token="),
-    "PERMISSION_DENIED": (errors.AccessDenied, "{at} refuses the call{said}. Give a token= that is allowed to"),
+    "UNAUTHENTICATED": (
+        errors.AccessDenied,
+        "{at} refuses the call{said}. Give the right token= (the command: --token)",
+    ),
+    "PERMISSION_DENIED": (
+        errors.AccessDenied,
+        "{at} refuses the call{said}. Give a token= (the command: --token) that is allowed to",
+    ),
 }
 
 

@@ -20,6 +20,7 @@ from prometheus_client.exposition import choose_encoder
 
 from gradewire_server.rpc.access.http import why_refused
 from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.rpc.connections.binding import bind_error
 from gradewire_server.rpc.lifecycle import Lifecycle
 from gradewire_server.settings.transport import Tls
 
@@ -128,7 +129,8 @@ class HttpSide:
                 ssl_handshake_timeout=REQUEST_S if tls else None,
             )
         except OSError as error:
-            listening.set_exception(error)
+            listening.set_exception(bind_error(f"{host}:{port}", "http-port"))
+            _log.debug("binding failed: %s", error)
             return
         listening.set_result(int(server.sockets[0].getsockname()[1]))
         await self._ended.wait()

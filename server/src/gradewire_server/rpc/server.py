@@ -12,6 +12,7 @@ from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 from gradewire_server.rpc.access.health import HealthGate
 from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.connections.accepting import open_server, register
+from gradewire_server.rpc.connections.binding import bind_error
 from gradewire_server.rpc.connections.descriptors import most_connections
 from gradewire_server.rpc.connections.reset_guard import OPTIONS as RESET_OPTIONS
 from gradewire_server.rpc.foreign_services import foreign_handlers
@@ -38,10 +39,6 @@ _STREAM_WINDOW_BYTES: Final = 64 * 1024
 
 # Reflection finds services through the descriptors of these modules.
 _REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2)
-
-
-class BindError(OSError):
-    """The address cannot be listened on."""
 
 
 async def start_server(  # noqa: PLR0913 - what a server is made of, all but three of it by name
@@ -94,7 +91,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:
-        raise BindError(f"cannot listen on {address}: {error}") from error
+        raise bind_error(address, "port") from error
     await server.start()
     return server, port
 

@@ -33,8 +33,8 @@ async def test_a_set_stays_what_its_name_says(max_items: int) -> None:
 
 async def test_a_set_that_cannot_be_whole_is_refused_before_it_is_sent() -> None:
     async with wire_server() as wire, AsyncClient(f"127.0.0.1:{wire.port}") as client:
-        with pytest.raises(InvalidRequest, match=r"immutable: entries\[1\].references is a str"):
-            await client.prepare([ENTRIES[0], {"references": "a"}], METRIC, immutable=True)
+        with pytest.raises(InvalidRequest, match=r"immutable: entries\[1\].references \[0\] is a set"):
+            await client.prepare([ENTRIES[0], {"references": {"a"}}], METRIC, immutable=True)
         assert wire.engine.seals == {}
         with pytest.raises(InvalidRequest, match=r"entries\[1\]: references\[0\]: is blank.*must be whole"):
             await client.prepare([ENTRIES[0], {"references": [" "]}], METRIC, immutable=True)

@@ -12,6 +12,7 @@ import click
 
 from gradewire import AsyncClient, Tls
 from gradewire.cli.options.group import INPUT_FILE, option_group
+from gradewire.cli.options.judge_server import JudgeServer, judge_server_of, judge_server_options
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.scorer import embedded_transport
 from gradewire.transport import Transport
@@ -35,18 +36,20 @@ class Connection:
     Attributes:
         server: HOST:PORT; None scores in this process.
         token: Bearer token for the server.
-        tls_ca: Authorities to believe; given, the connection is encrypted.
+        tls: How to encrypt; None: no encryption.
         cache_dir: Store of the engine in this process; None: its default.
         deadline_s: Of one batch of rows, seconds.
         models_dir: Built models of the engine in this process; None: its default.
+        judge_server: Where the engine in this process asks its judge; None: as its settings say.
     """
 
     server: str | None
     token: str | None
-    tls_ca: Path | None
+    tls: Tls | None
     cache_dir: Path | None
     deadline_s: float
     models_dir: Path | None = None
+    judge_server: JudgeServer | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
         """A client for these options; `transport`, from tests, takes the place of either connection.
@@ -57,13 +60,14 @@ class Connection:
         if transport is not None:
             return AsyncClient(deadline_s=self.deadline_s, transport=transport)
         if self.server is not None:
-            tls = Tls(root_certificates=self.tls_ca) if self.tls_ca else None
-            return AsyncClient(self.server, deadline_s=self.deadline_s, token=self.token, tls=tls)
+            return AsyncClient(self.server, deadline_s=self.deadline_s, token=self.token, tls=self.tls)
         settings: dict[str, Any] = {"max_deadline_s": max(self.deadline_s, BATCH_DEADLINE_S)}
         if self.cache_dir is not None:
             settings["disk_directory"] = self.cache_dir
         if self.models_dir is not None:
             settings["model_repository"] = self.models_dir
+        if self.judge_server is not None:
+            settings |= self.judge_server.settings()
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
 
     @contextlib.asynccontextmanager
@@ -87,10 +91,10 @@ class Connection:
     def arguments(self) -> list[str]:
         """Options as `connection_options` reads them; not the token, which no terminal should show."""
         if self.server is not None:
-            tls = ["--tls-ca", str(self.tls_ca)] if self.tls_ca else []
-            return ["--server", self.server, *tls]
+            return ["--server", self.server, *_tls_arguments(self.tls)]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
-        return [*here, *(["--cache-dir", str(self.cache_dir)] if self.cache_dir else [])]
+        judge = [] if self.judge_server is None else self.judge_server.arguments
+        return [*here, *judge, *(["--cache-dir", str(self.cache_dir)] if self.cache_dir else [])]
 
     @property
     def place(self) -> str:
@@ -115,9 +119,12 @@ connection_options = option_group(
         show_envvar=True,
         help="Bearer token for the server (better in the variable, where no process list shows it).",
     ),
-    click.option(
-        "--tls-ca", type=INPUT_FILE, help="Use TLS, and trust the certificate authorities in this file (PEM)."
-    ),
+    click.option("--tls", is_flag=True, help="Use TLS; --tls-ca says so too."),
+    click.option("--tls-ca", type=INPUT_FILE, help="Certificate authorities to trust (PEM). Default: gRPC's own."),
+    click.option("--tls-cert", type=INPUT_FILE, help="This client's certificate, where the server wants one (PEM)."),
+    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
+    click.option("--tls-server-name", metavar="NAME", help="Name in the server's certificate. Default: the host."),
+    judge_server_options,
     click.option(
         "--cache-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -140,6 +147,29 @@ def _is_address(server: str) -> bool:
     return found is not None and 0 < int(found["port"]) <= MAX_PORT
 
 
+def _tls_of(options: Mapping[str, Any]) -> Tls | None:
+    names = {"tls_ca": "root_certificates", "tls_cert": "certificate_chain", "tls_key": "private_key"}
+    given = {field: options[option] for option, field in names.items() if options[option] is not None}
+    if options["tls_server_name"] is not None:
+        given["server_name"] = options["tls_server_name"]
+    if ("certificate_chain" in given) != ("private_key" in given):
+        raise click.UsageError("--tls-cert and --tls-key belong together: give both, or neither")
+    return Tls(**given) if given or options["tls"] else None
+
+
+def _tls_arguments(tls: Tls | None) -> list[str]:
+    if tls is None:
+        return []
+    named = {
+        "--tls-ca": tls.root_certificates,
+        "--tls-cert": tls.certificate_chain,
+        "--tls-key": tls.private_key,
+        "--tls-server-name": tls.server_name,
+    }
+    given = [(option, str(value)) for option, value in named.items() if value is not None]
+    return [word for pair in given for word in pair] or ["--tls"]
+
+
 def connection_of(options: Mapping[str, Any]) -> Connection:
     """Reads the options of `connection_options`; --embedded wins over the variable, not over the flag.
 
@@ -156,12 +186,19 @@ def connection_of(options: Mapping[str, Any]) -> Connection:
         raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
     if server is not None and options["cache_dir"] is not None:
         raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
-    if server is None and options["tls_ca"] is not None:
-        raise click.UsageError("--tls-ca is for a connection: give --server HOST:PORT with it")
+    tls = _tls_of(options)
+    if server is None and tls is not None:
+        raise click.UsageError("--tls and --tls-… are for a connection: give --server HOST:PORT with them")
+    judge_server = judge_server_of(options)
+    if server is not None and judge_server is not None:
+        raise click.UsageError(
+            "--judge-url is for scoring in this process: a server asks the judges of its own settings, leave it out"
+        )
     return Connection(
         server=server,
         token=options["token"],
-        tls_ca=options["tls_ca"],
+        tls=tls,
         cache_dir=options["cache_dir"],
         deadline_s=options["deadline_s"],
+        judge_server=judge_server,
     )

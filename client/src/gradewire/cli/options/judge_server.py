@@ -1,0 +1,67 @@
+"""The judge's own server, for scoring in this process: options in place of variables."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from gradewire.cli.options.group import option_group
+
+judge_server_options = option_group(
+    click.option(
+        "--judge-url",
+        metavar="URL",
+        help="Ask judges behind this OpenAI-compatible server (http://HOST:PORT/v1), in place of one on this machine.",
+    ),
+    click.option(
+        "--judge-key-env", metavar="VARIABLE", help="Variable that holds the API key for --judge-url; never the key."
+    ),
+    click.option("--judge-remote-model", metavar="NAME", help="Name of the model behind --judge-url."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeServer:
+    """Where the judge is asked.
+
+    Attributes:
+        url: Base URL.
+        model: Name of the model there; "" where it has one alone.
+        key_variable: Environment variable with the API key; "" for none.
+    """
+
+    url: str
+    model: str
+    key_variable: str
+
+    def settings(self) -> dict[str, Any]:
+        """Settings of the engine in this process."""
+        key = os.environ[self.key_variable] if self.key_variable else ""
+        settings = {"judge_backend": "openai", "judge_url": self.url, "judge_remote_model": self.model}
+        return settings | ({"judge_token": key} if key else {})
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options as they are written; not the key."""
+        given = {"--judge-url": self.url, "--judge-remote-model": self.model, "--judge-key-env": self.key_variable}
+        return [word for option, value in given.items() if value for word in (option, value)]
+
+
+def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
+    """Reads `judge_server_options`; None where they name no server.
+
+    Raises:
+        click.UsageError: One is given without --judge-url, or the variable is not set.
+    """
+    url, key, model = options["judge_url"], options["judge_key_env"] or "", options["judge_remote_model"] or ""
+    if url is None:
+        if key or model:
+            raise click.UsageError("--judge-key-env and --judge-remote-model are for --judge-url: give it too")
+        return None
+    if not model:
+        raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
+    if key and not os.environ.get(key):
+        raise click.UsageError(f"--judge-key-env {key}: this variable is not set, or empty: export {key}=…")
+    return JudgeServer(url=url, model=model, key_variable=key)

@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+from tests.client.cli.conftest import Command, write_rows
+
+from gradewire.cli.options.judge_server import judge_server_of
+
+
+def options(**given: str) -> dict[str, str | None]:
+    return {"judge_url": None, "judge_key_env": None, "judge_remote_model": None, **given}
+
+
+def test_the_key_comes_from_the_variable_and_stands_in_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "hunter2")
+    server = judge_server_of(options(judge_url="http://h/v1", judge_key_env="MY_KEY", judge_remote_model="m"))
+    assert server is not None
+    assert server.settings() == {
+        "judge_backend": "openai",
+        "judge_url": "http://h/v1",
+        "judge_remote_model": "m",
+        "judge_token": "hunter2",
+    }
+    assert "hunter2" not in " ".join([*server.arguments, repr(server)])
+    assert server.arguments == [
+        *("--judge-url", "http://h/v1"),
+        *("--judge-remote-model", "m"),
+        *("--judge-key-env", "MY_KEY"),
+    ]
+    assert judge_server_of(options()) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
+        (["--judge-key-env", "X"], "give it too"),
+        (
+            ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
+            "NO_SUCH: this variable",
+        ),
+        (["--judge-url", "http://h", "--judge-remote-model", "m", "--server", "h:1"], "for scoring in this process"),
+    ],
+)
+def test_wrong_usage_says_the_way_out(arguments: list[str], said: str, command: Command, tmp_path: Path) -> None:
+    done = command("score", write_rows(tmp_path / "a.jsonl", []), *arguments)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.output
