@@ -84,6 +84,8 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
     WARNING_UNCERTAIN: _Warning.ValueType  # 3
     """The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
+    WARNING_MASKED: _Warning.ValueType  # 4
+    """A judge was not shown all words of the prediction: some call it right, which is for the judge to say."""
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
     """Remarks beside a score that stands."""
@@ -95,6 +97,8 @@ WARNING_UNCALIBRATED: Warning.ValueType  # 2
 """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
 WARNING_UNCERTAIN: Warning.ValueType  # 3
 """The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
+WARNING_MASKED: Warning.ValueType  # 4
+"""A judge was not shown all words of the prediction: some call it right, which is for the judge to say."""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
 
 class _SmilePreset:

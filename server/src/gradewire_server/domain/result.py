@@ -29,6 +29,7 @@ class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning
     TRUNCATED = 1
     UNCALIBRATED = 2
     UNCERTAIN = 3
+    MASKED = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
-from gradewire_server.domain.result import Failure, MetricResult, Status
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.judges.chat_templates import TEMPLATES, Markup
 from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
@@ -48,12 +48,14 @@ class PromptView:
         title: NAME/VERSION of the prompt.
         digest: SHA-256 of its file.
         rounds: In their order; what the judge says is made up: the first label, PLACEHOLDER for a text.
+        masked: Whether words of the prediction are not shown, "[...]" in their place.
         without_judge: What becomes of an item for which no judge is asked; "" where one is.
     """
 
     title: str
     digest: str
     rounds: tuple[PromptRound, ...]
+    masked: bool
     without_judge: str
 
 
@@ -78,7 +80,8 @@ def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: Pr
         raise PromptViewError(item.message)
     rounds, result = _run(metric.score(item, parameters, NO_MODEL))
     without = "" if rounds else _told(result)
-    return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, without)
+    masked = Warning.MASKED in result.warnings
+    return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, masked, without)
 
 
 def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:

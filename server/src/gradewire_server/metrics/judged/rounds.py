@@ -8,7 +8,8 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import Failure, JudgeParts, Status
+from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
@@ -61,6 +62,7 @@ class Judged:
     Attributes:
         demonstrations: Kind of those that were shown; "" for none.
         cut: Something of the item was left out.
+        masked: Words of the prediction were not shown.
         matched_reference: The alias that was shown alone.
         choices: By name of the step.
         answers: Labels and texts by name of the step, as the judge sees them in the next one.
@@ -72,6 +74,7 @@ class Judged:
 
     demonstrations: str
     cut: bool
+    masked: bool
     matched_reference: int | None
     choices: dict[str, Chosen] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
@@ -79,6 +82,11 @@ class Judged:
     label_mass: float | None = None
     prompt_tokens: int = 0
     generated_tokens: int = 0
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        """What was not shown as it was written."""
+        return (*cut_warning(self.cut), *((Warning.MASKED,) if self.masked else ()))
 
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""
@@ -107,7 +115,7 @@ def ask_judge(
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
     fixed = fixed_turns(file, variant_name, shown.kind, caption=view.caption, share=view.share)
-    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.matched_reference)
+    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.masked, shown.matched_reference)
     for step in variant.steps:
         prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers)
         if step.labels:
