@@ -1500,6 +1500,9 @@ class JudgeParts(_message.Message):
     demonstrations: _builtins.str
     """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
     prompt_tokens: _builtins.int
+    """Read and written by the judge, over all rounds, fixed turns and thoughts included. No prompt is empty: where a judge decided
+    and prompt_tokens is 0, its server does not tell either of them.
+    """
     generated_tokens: _builtins.int
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

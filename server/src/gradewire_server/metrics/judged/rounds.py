@@ -68,7 +68,7 @@ class Judged:
         answers: Labels and texts by name of the step, as the judge sees them in the next one.
         reason: The first text that it wrote.
         label_mass: Least probability of all labels of a step together; None where the judge does not tell.
-        prompt_tokens: Of all steps.
+        prompt_tokens: Of all steps; None where the judge does not tell.
         generated_tokens: Likewise.
     """
 
@@ -80,8 +80,8 @@ class Judged:
     answers: dict[str, str] = field(default_factory=dict)
     reason: str = ""
     label_mass: float | None = None
-    prompt_tokens: int = 0
-    generated_tokens: int = 0
+    prompt_tokens: int | None = 0
+    generated_tokens: int | None = 0
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
@@ -91,6 +91,7 @@ class Judged:
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""
         chosen = self.choices[scale]
+        told = self.prompt_tokens is not None and self.generated_tokens is not None
         return JudgeParts(
             value=value,
             labels=chosen.step.labels,
@@ -99,8 +100,8 @@ class Judged:
             label_mass=self.label_mass,
             reason=self.reason,
             demonstrations=self.demonstrations,
-            prompt_tokens=self.prompt_tokens,
-            generated_tokens=self.generated_tokens,
+            prompt_tokens=self.prompt_tokens if told else None,
+            generated_tokens=self.generated_tokens if told else None,
         )
 
 
@@ -127,9 +128,14 @@ def ask_judge(
         failure = _choose(judged, step, answer) if isinstance(answer, Choice) else _write(judged, step, answer, variant)
         if failure is not None:
             return failure
-        judged.prompt_tokens += answer.prompt_tokens
+        judged.prompt_tokens = _added(judged.prompt_tokens, answer.prompt_tokens)
+        judged.generated_tokens = _added(judged.generated_tokens, answer.generated_tokens)
         judged.cut |= answer.truncated
     return judged
+
+
+def _added(sum_so_far: int | None, tokens: int | None) -> int | None:
+    return None if sum_so_far is None or tokens is None else sum_so_far + tokens
 
 
 def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
@@ -153,5 +159,4 @@ def _write(judged: Judged, step: Step, generated: Generated, variant: Variant) -
         return Failure(Status.UNPARSABLE, f"the judge wrote no {step.name}")
     judged.answers[step.name] = text
     judged.reason = judged.reason or text
-    judged.generated_tokens += generated.generated_tokens
     return None
