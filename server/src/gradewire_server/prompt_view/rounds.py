@@ -1,6 +1,6 @@
 """What a judge would see of an item, without asking one: for people who write prompts or wonder about a verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,11 +59,11 @@ class PromptView:
     without_judge: str
 
 
-def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: PromptLibrary) -> PromptView:
-    """Runs a judge metric on an item, with answers that are made up.
+def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
+    """What runs a judge metric on items, with answers that are made up; raises PromptViewError for one it cannot read.
 
     Raises:
-        PromptViewError: It is no metric of a judge, a parameter is wrong, or the item cannot be read.
+        PromptViewError: It is no metric of a judge, or a parameter is wrong.
     """
     name = spec.WhichOneof("metric") or ""
     metric = REGISTRY.get(name)
@@ -75,13 +75,17 @@ def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: Pr
         parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
     except ParameterError as error:
         raise PromptViewError(f"{name}: {error}") from error
-    item = read_item(message, Limits(), check_bytes=True)
-    if isinstance(item, Failure):
-        raise PromptViewError(item.message)
-    rounds, result = _run(metric.score(item, parameters, NO_MODEL))
-    without = "" if rounds else _told(result)
-    masked = Warning.MASKED in result.warnings
-    return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, masked, without)
+
+    def view(message: types_pb2.Item) -> PromptView:
+        item = read_item(message, Limits(), check_bytes=True)
+        if isinstance(item, Failure):
+            raise PromptViewError(item.message)
+        rounds, result = _run(metric.score(item, parameters, NO_MODEL))
+        without = "" if rounds else _told(result)
+        masked = Warning.MASKED in result.warnings
+        return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, masked, without)
+
+    return view
 
 
 def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:

@@ -31,11 +31,13 @@ class ScorePlan:
         chosen: The metrics, with all defaults filled in, and the reference set.
         synthetic: Synthetic answers of a smile that does not say its own.
         retries: How often rows are sent again when the server says that this may help.
+        judge_elsewhere: Whether a judge that is asked runs behind a server of its own, which may be paid.
     """
 
     chosen: MetricChoice
     synthetic: Synthetic = "none"
     retries: int = 0
+    judge_elsewhere: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `Client.score`."""
@@ -59,21 +61,40 @@ async def resolve_plan(
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
     # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
+    elsewhere = False
     if asked := [metric for metric in chosen.metrics if metric.needs_judge]:
-        for line in dict.fromkeys(_remarks(asked, await client.models())):
+        listed = await client.models()
+        elsewhere = any(runs_elsewhere(listed, metric) for metric in asked)
+        for line in dict.fromkeys(_remarks(asked, listed)):
             click.echo(line, err=True)
     return ScorePlan(
         chosen=await with_file_corpus(client, source, chosen, quiet=quiet),
         synthetic=synthetic,
         retries=options.retries,
+        judge_elsewhere=elsewhere,
     )
 
 
 def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
     advice = {metric.name: metric.advice for metric in listed.metrics if metric.advice}
     lines = [f"{metric.name}: {advice[metric.name]}" for metric in asked if metric.name in advice]
-    judges = {str(getattr(metric, "model", None) or "").partition("@")[0] for metric in asked}
+    judges = {judge_name(metric) for metric in asked}
     return [*lines, *judge_remarks(listed, judges)]
+
+
+def judge_name(metric: Metric) -> str:
+    """The judge that a metric names, without its digest; "" for the server's default."""
+    return str(getattr(metric, "model", None) or "").partition("@")[0]
+
+
+def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
+    """Whether the judge of a metric runs behind a server of its own."""
+    name = judge_name(metric)
+    return any(
+        model.numeric_class.startswith("remote") and (model.name == name or (model.is_default and not name))
+        for model in listed.models
+        if model.kind == "judge"
+    )
 
 
 def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:

@@ -18,6 +18,7 @@ from gradewire.cli.input.files import ALIAS_HELP, InputFile, input_file
 from gradewire.cli.input.records import printable
 from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
+from gradewire.cli.options.judge_prices import JudgePrices, price_options, prices_of
 from gradewire.cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
@@ -35,6 +36,7 @@ from gradewire.cli.problems import (
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import resolve_plan, scoring_options
 from gradewire.cli.run.row_scorer import RowScorer, ScoredRow
+from gradewire.cli.score.dry_run import DryRun
 from gradewire.cli.score.summary_text import print_summary
 from gradewire.transport import Transport
 
@@ -75,6 +77,7 @@ Examples:
   gradewire score answers.jsonl --metrics all --out scores.jsonl
   gradewire score answers.jsonl --metrics smile,lave --judge qwen2.5-coder-1.5b-instruct --out scores.jsonl
   gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
+  gradewire score answers.jsonl --metrics lave --dry-run --judge-input-price 0.15 --judge-output-price 0.60
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}
@@ -97,6 +100,12 @@ reference_set=NAME names another set.
     about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
+@price_options
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print how often judges would be asked, with how many tokens and at what price; ask and score nothing.",
+)
 @click.pass_context
 def score_command(  # noqa: PLR0913 - one argument per option
     ctx: click.Context,
@@ -108,6 +117,7 @@ def score_command(  # noqa: PLR0913 - one argument per option
     format_: str,
     fail_on: FailOn,
     quiet: bool,
+    dry_run: bool,
     **options: Any,
 ) -> None:
     """Score the answers of FILE: JSONL, JSON, CSV or Parquet; - reads standard input.
@@ -122,15 +132,27 @@ def score_command(  # noqa: PLR0913 - one argument per option
     if out is not None and format_ == "table":
         raise click.UsageError("--format table is for standard output: leave out --out")
     output = Output(path=out, resume=resume, overwrite=overwrite, table=format_ == "table", quiet=quiet)
-    source = input_file(options)
+    source, prices = input_file(options), prices_of(options)
+    if dry_run:
+        if resume:
+            raise click.UsageError("--dry-run reckons all rows: leave out --resume")
+        with exit_on_interrupt(lambda: "interrupted"), one_line_errors():
+            reckoned = DryRun(source, metric_options_of(options), prices)
+            asyncio.run(_dry_run(reckoned, connection_of(options), ctx.obj))
+        return
     if out is not None:
         refuse_overwriting([("--out", path) for path in files_of(out)], {"the input": source.path})
-    job = _ScoreJob(source, metric_options_of(options), connection_of(options), output)
+    job = _ScoreJob(source, metric_options_of(options), connection_of(options), output, prices)
     with exit_on_interrupt(output.way_on), one_line_errors():
         asyncio.run(job.run(transport=ctx.obj))
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:
         ctx.exit(EXIT_ROWS_FAILED)
+
+
+async def _dry_run(reckoned: DryRun, connection: Connection, transport: Transport | None) -> None:
+    async with connection.client(transport) as client:
+        await reckoned.run(client)
 
 
 @dataclass(slots=True)
@@ -141,6 +163,7 @@ class _ScoreJob:
     metrics: MetricOptions
     connection: Connection
     output: Output
+    prices: JudgePrices
     summary: Summary = field(default_factory=Summary)
     synthetic_rows: int = 0
 
@@ -157,6 +180,7 @@ class _ScoreJob:
                 plan = await resolve_plan(
                     client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )
+                self.summary.prices = self.prices if plan.judge_elsewhere or self.prices.known else None
                 if out and self.output.resume:
                     refuse_part_of_a_request(plan.chosen, self.source, out)
                 known = results.waiting if results else lambda _: None
