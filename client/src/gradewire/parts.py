@@ -136,8 +136,9 @@ class JudgeParts:
         reason: What it wrote before its verdict, where it was asked to.
         decided_by: "judge", or "rule" for a yes-no question that a rule decided.
         demonstrations: Examples that it was shown: "binary", "short", "long"; empty where there are none.
-        prompt_tokens: Tokens that it read, over all rounds; most of them once for many items.
-        generated_tokens: Tokens that it wrote, over all rounds.
+        prompt_tokens: Tokens that it read, over all rounds; most of them once for many items. None where the judge's
+            server does not say.
+        generated_tokens: Tokens that it wrote, over all rounds; None likewise.
     """
 
     value: float | None = None
@@ -148,8 +149,14 @@ class JudgeParts:
     reason: str = ""
     decided_by: str = "judge"
     demonstrations: str = ""
-    prompt_tokens: int = 0
-    generated_tokens: int = 0
+    prompt_tokens: int | None = 0
+    generated_tokens: int | None = 0
+
+    def __post_init__(self) -> None:
+        if self.decided_by == "judge" and not self.prompt_tokens:
+            # On the wire, where there is no None: no prompt is empty.
+            object.__setattr__(self, "prompt_tokens", None)
+            object.__setattr__(self, "generated_tokens", None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ class ScoreWarning(StrEnum):
     UNCALIBRATED = "UNCALIBRATED"
     # The probability lies where the metric's verdict is not to be trusted.
     UNCERTAIN = "UNCERTAIN"
+    # A judge was not shown all words of the prediction: some call it right, which is for the judge to say.
+    MASKED = "MASKED"
     # The server is newer and says something that this client does not know.
     UNKNOWN = "UNKNOWN"
 

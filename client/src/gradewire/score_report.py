@@ -158,6 +158,7 @@ class ScoreReport(Sequence[ItemScores]):
             tuple[str, ...]: pa.list_(pa.string()),
             Mapping[str, float]: pa.map_(pa.string(), pa.float64()),
             int: pa.int64(),
+            int | None: pa.int64(),
             str: pa.string(),
             bool: pa.bool_(),
             bool | None: pa.bool_(),

@@ -1,7 +1,7 @@
 """Parts of every kind, and verdicts, from a metric's result to what a user of the client reads."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -13,7 +13,7 @@ from gradewire._calls.decode import decode_results
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 from gradewire.parts import PART_FIELDS, PART_TYPES
 from gradewire_proto.v1 import types_pb2
-from gradewire_server.domain.result import CacheHits, MetricResult, Parts, ScoredResult, Timing
+from gradewire_server.domain.result import CacheHits, JudgeParts, MetricResult, Parts, ScoredResult, Timing
 from gradewire_server.requests.convert import fill_result
 
 KINDS: tuple[type[Any], ...] = get_args(Parts)
@@ -22,6 +22,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     float | None: st.none() | st.floats(allow_nan=False, allow_infinity=False),
     int: st.integers(0, 2**32 - 1),
+    int | None: st.integers(1, 2**31),
     bool: st.booleans(),
     bool | None: st.none() | st.booleans(),
     str: st.text(max_size=20),
@@ -31,6 +32,10 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     ),
     tuple[float, ...]: st.lists(st.floats(0, 10), max_size=4).map(tuple),
 }
+
+
+UNKNOWN: dict[str, Any] = {"prompt_tokens": None, "generated_tokens": None}
+RULED: dict[str, Any] = {"decided_by": "rule", "prompt_tokens": 0, "generated_tokens": 0}
 
 
 def read_by_the_client(result: MetricResult) -> MetricScore:
@@ -46,6 +51,10 @@ def parts(draw: st.DrawFn) -> Parts:
     """Any parts with any values."""
     kind = draw(st.sampled_from(KINDS))
     made: Parts = kind(**{name: draw(VALUES[hint]) for name, hint in get_type_hints(kind).items()})
+    if isinstance(made, JudgeParts):
+        # What a server does not tell is told by nobody; a rule reads nothing.
+        told = draw(st.sampled_from([{"decided_by": "judge"}, {"decided_by": "judge", **UNKNOWN}, RULED]))
+        made = replace(made, **told)
     return made
 
 

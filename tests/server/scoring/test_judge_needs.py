@@ -105,6 +105,8 @@ async def test_equal_needs_of_a_request_are_asked_once_and_answered_to_all(engin
     assert len(engine.script.asked) == 1
     assert len({scored.result.score for scored in results.values()}) == 1
     assert len(results) == 400
+    hits = [scored.cache_hits for scored in results.values()]
+    assert (sum(each.computed for each in hits), sum(each.joined for each in hits)) == (1, 399)
 
 
 async def test_each_is_resumed_as_soon_as_its_own_answer_is_there(engine: HashEngine) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 HANG_UP = b""
@@ -35,7 +35,12 @@ def reply(status: int, body: object = None, **headers: str) -> bytes:
 
 
 def completion(
-    text: str | None, tops: Sequence[Mapping[str, float]] | None = None, *, finish: str = "stop", **usage: int
+    text: str | None,
+    tops: Sequence[Mapping[str, float]] | None = None,
+    *,
+    finish: str = "stop",
+    apart: Mapping[str, str] = MappingProxyType({}),
+    **usage: int,
 ) -> bytes:
     """A chat completion.
 
@@ -43,7 +48,8 @@ def completion(
         text: What it says.
         tops: For each token the log probabilities by text, the token itself first; None: the server gives none.
         finish: Its finish_reason.
-        usage: Counts of tokens.
+        apart: What the message has beside its text, thoughts for instance.
+        usage: Counts of tokens; without any, the reply has no usage.
     """
     content = [
         {
@@ -56,10 +62,11 @@ def completion(
     choice: dict[str, Any] = {
         "index": 0,
         "finish_reason": finish,
-        "message": {"role": "assistant", "content": text},
+        "message": {"role": "assistant", "content": text, **apart},
         "logprobs": None if tops is None else {"content": content},
     }
-    return reply(200, {"object": "chat.completion", "choices": [choice], "usage": usage})
+    counted = {"usage": usage} if usage else {}
+    return reply(200, {"object": "chat.completion", "choices": [choice], **counted})
 
 
 @dataclass

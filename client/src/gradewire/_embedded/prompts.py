@@ -1,26 +1,33 @@
 """What judges are shown, as the server's own code says it; imported when asked for."""
 
+from collections.abc import Callable
+
 from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.metrics.judged.prompts import PromptError, PromptFile, PromptLibrary, read_prompt
+from gradewire_server.prompt_view.costs import JudgeMeter, RoundCost
 from gradewire_server.prompt_view.rounds import PromptRound, PromptView, PromptViewError
-from gradewire_server.prompt_view.rounds import view_prompt as _view_prompt
+from gradewire_server.prompt_view.rounds import prompt_viewer as _prompt_viewer
 from gradewire_server.prompt_view.tokens import JudgeTokenizer, RoundTokens, open_tokenizer
 from gradewire_server.requests.prompts.directory import PromptDirectoryError, open_prompts
-from gradewire_server.settings.judge import EmbeddedJudgeConfig
+from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 
 __all__ = [
+    "JudgeMeter",
     "JudgeTokenizer",
     "PromptFile",
     "PromptRound",
     "PromptView",
+    "RoundCost",
     "RoundTokens",
     "find_prompt_file",
+    "judge_meter",
     "judge_tokenizer",
     "prompt_files",
+    "prompt_viewer",
     "read_prompt_file",
     "round_tokens",
     "view_prompt",
@@ -51,11 +58,26 @@ def read_prompt_file(data: bytes, place: str) -> PromptFile:
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
     """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
-    prompts = _library()
     try:
-        return _view_prompt(spec, item, prompts)
+        return _prompt_viewer(spec, _library())(item)
     except PromptViewError as error:
         raise InvalidRequest(str(error)) from error
+
+
+def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
+    """The same for many items, None for one that cannot be read; raises InvalidRequest where the metric is wrong."""
+    try:
+        view = _prompt_viewer(spec, _library())
+    except PromptViewError as error:
+        raise InvalidRequest(str(error)) from error
+
+    def viewed(item: types_pb2.Item) -> PromptView | None:
+        try:
+            return view(item)
+        except PromptViewError:
+            return None
+
+    return viewed
 
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
@@ -75,6 +97,21 @@ def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens |
         return tokenizer.tokens(asked)
     except PromptViewError as error:
         raise InvalidRequest(str(error)) from error
+
+
+def judge_meter(name: str, *, elsewhere: bool) -> JudgeMeter:
+    """Reckons what a judge would be paid.
+
+    Args:
+        name: Of a judge; "" for the default one.
+        elsewhere: Whether it runs behind a server of its own, which this machine's settings say how to speak to.
+
+    Raises:
+        InvalidRequest: Its files are damaged.
+    """
+    if not elsewhere:
+        return JudgeMeter(judge_tokenizer(name))
+    return JudgeMeter(JudgeTokenizer(""), _settings().engine.judge.remote or RemoteJudgeConfig())
 
 
 def _library() -> PromptLibrary:

@@ -84,6 +84,8 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
     WARNING_UNCERTAIN: _Warning.ValueType  # 3
     """The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
+    WARNING_MASKED: _Warning.ValueType  # 4
+    """A judge was not shown all words of the prediction: some call it right, which is for the judge to say."""
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
     """Remarks beside a score that stands."""
@@ -95,6 +97,8 @@ WARNING_UNCALIBRATED: Warning.ValueType  # 2
 """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
 WARNING_UNCERTAIN: Warning.ValueType  # 3
 """The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
+WARNING_MASKED: Warning.ValueType  # 4
+"""A judge was not shown all words of the prediction: some call it right, which is for the judge to say."""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
 
 class _SmilePreset:
@@ -1496,6 +1500,9 @@ class JudgeParts(_message.Message):
     demonstrations: _builtins.str
     """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
     prompt_tokens: _builtins.int
+    """Read and written by the judge, over all rounds, fixed turns and thoughts included. No prompt is empty: where a judge decided
+    and prompt_tokens is 0, its server does not tell either of them.
+    """
     generated_tokens: _builtins.int
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

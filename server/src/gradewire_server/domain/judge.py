@@ -69,14 +69,16 @@ class Choice:
     Attributes:
         probabilities: One per option, each 0 to 1, sum 1: the model's own, at temperature 1, among the options alone.
         mass: Probability of all options together before the others were ruled out; None where the backend cannot tell.
-        prompt_tokens: Of the whole prompt, fixed turns included.
+        prompt_tokens: Of the whole prompt, fixed turns included; None where a server does not say.
         truncated: The prediction was cut.
+        generated_tokens: Written before the label was known; None where a server does not say.
     """
 
     probabilities: tuple[float, ...]
     mass: float | None
-    prompt_tokens: int
+    prompt_tokens: int | None
     truncated: bool = False
+    generated_tokens: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,14 @@ class Generated:
         text: Without leading and trailing white space; may be empty.
         complete: Whether it ended by itself or at a `stop`, not at `max_tokens`.
         prompt_tokens: As `Choice.prompt_tokens`.
-        generated_tokens: How many were computed.
+        generated_tokens: How many were computed; None where a server does not say.
         truncated: As `Choice.truncated`.
     """
 
     text: str
     complete: bool
-    prompt_tokens: int
-    generated_tokens: int
+    prompt_tokens: int | None
+    generated_tokens: int | None
     truncated: bool = False
 
 

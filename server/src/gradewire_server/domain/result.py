@@ -29,6 +29,7 @@ class Warning(IntEnum):  # noqa: A001 - the wire's word for it; Python's Warning
     TRUNCATED = 1
     UNCALIBRATED = 2
     UNCERTAIN = 3
+    MASKED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,8 @@ class JudgeParts:
         reason: Written before the verdict.
         decided_by: "judge" or "rule".
         demonstrations: "binary", "short", "long", or empty.
-        prompt_tokens: Over all rounds.
-        generated_tokens: Over all rounds.
+        prompt_tokens: Over all rounds; None where the judge's server does not say both of each.
+        generated_tokens: Likewise.
     """
 
     value: float | None = None
@@ -145,8 +146,8 @@ class JudgeParts:
     reason: str = ""
     decided_by: str = "judge"
     demonstrations: str = ""
-    prompt_tokens: int = 0
-    generated_tokens: int = 0
+    prompt_tokens: int | None = 0
+    generated_tokens: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

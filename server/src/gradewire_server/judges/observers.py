@@ -28,17 +28,17 @@ class RequestUsage:
     """What one request to a judge's server took, as the server counts.
 
     Attributes:
-        prompt_tokens: Read by the model, cached ones included; 0 where the server does not say.
-        cached_tokens: Of `prompt_tokens`, those whose state the server had kept; 0 where it does not say.
-        generated_tokens: Written by the model.
-        cost: By the configured prices, in their currency.
+        prompt_tokens: Read by the model, cached ones included; None where the server does not say.
+        cached_tokens: Of `prompt_tokens`, those whose state the server had kept; None where it does not say.
+        generated_tokens: Written by the model, thoughts included; None where the server does not say.
+        cost: By the configured prices, in their currency; None where tokens or prices are not known.
         duration_s: Of the request that was answered.
     """
 
-    prompt_tokens: int
-    cached_tokens: int
-    generated_tokens: int
-    cost: float
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    generated_tokens: int | None
+    cost: float | None
     duration_s: float
 
 

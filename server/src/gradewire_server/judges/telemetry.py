@@ -44,6 +44,9 @@ class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
         self._restarts = counter("restarts", "Worker processes of the embedded judge that were lost.")
         self._remote_tokens = counter("remote_tokens", "Tokens as a judge's server counts them.", ("kind",))
         self._remote_cost = counter("remote_cost", "Price of the tokens of a judge's server, as configured.")
+        self._remote_unknown = counter(
+            "remote_unknown", "Answers whose tokens the judge's server does not say, or without a set price.", ("what",)
+        )
         self._remote_retries = counter("remote_retries", "Requests to a judge's server sent again.", ("reason",))
         self._remote_s = histogram("remote_request_seconds", "Time of one request to a judge's server.", _SECONDS)
         self._remote_in_flight = Gauge(
@@ -81,10 +84,14 @@ class JudgeTelemetry(LocalJudgeObserver, RemoteJudgeObserver):
 
     @override
     def request_answered(self, usage: RequestUsage) -> None:
-        self._remote_tokens.labels("prompt").inc(usage.prompt_tokens)
-        self._remote_tokens.labels("cached").inc(usage.cached_tokens)
-        self._remote_tokens.labels("generated").inc(usage.generated_tokens)
-        self._remote_cost.inc(usage.cost)
+        self._remote_tokens.labels("prompt").inc(usage.prompt_tokens or 0)
+        self._remote_tokens.labels("cached").inc(usage.cached_tokens or 0)
+        self._remote_tokens.labels("generated").inc(usage.generated_tokens or 0)
+        self._remote_cost.inc(usage.cost or 0.0)
+        if usage.prompt_tokens is None or usage.generated_tokens is None:
+            self._remote_unknown.labels("tokens").inc()
+        elif usage.cost is None:
+            self._remote_unknown.labels("price").inc()
         self._remote_s.observe(usage.duration_s)
 
     @override

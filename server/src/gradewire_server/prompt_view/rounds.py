@@ -1,6 +1,6 @@
 """What a judge would see of an item, without asking one: for people who write prompts or wonder about a verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
-from gradewire_server.domain.result import Failure, MetricResult, Status
+from gradewire_server.domain.result import Failure, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.judges.chat_templates import TEMPLATES, Markup
 from gradewire_server.metrics.judged.prompts import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
@@ -48,20 +48,22 @@ class PromptView:
         title: NAME/VERSION of the prompt.
         digest: SHA-256 of its file.
         rounds: In their order; what the judge says is made up: the first label, PLACEHOLDER for a text.
+        masked: Whether words of the prediction are not shown, "[...]" in their place.
         without_judge: What becomes of an item for which no judge is asked; "" where one is.
     """
 
     title: str
     digest: str
     rounds: tuple[PromptRound, ...]
+    masked: bool
     without_judge: str
 
 
-def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: PromptLibrary) -> PromptView:
-    """Runs a judge metric on an item, with answers that are made up.
+def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
+    """What runs a judge metric on items, with answers that are made up; raises PromptViewError for one it cannot read.
 
     Raises:
-        PromptViewError: It is no metric of a judge, a parameter is wrong, or the item cannot be read.
+        PromptViewError: It is no metric of a judge, or a parameter is wrong.
     """
     name = spec.WhichOneof("metric") or ""
     metric = REGISTRY.get(name)
@@ -73,12 +75,17 @@ def view_prompt(spec: types_pb2.MetricSpec, message: types_pb2.Item, prompts: Pr
         parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
     except ParameterError as error:
         raise PromptViewError(f"{name}: {error}") from error
-    item = read_item(message, Limits(), check_bytes=True)
-    if isinstance(item, Failure):
-        raise PromptViewError(item.message)
-    rounds, result = _run(metric.score(item, parameters, NO_MODEL))
-    without = "" if rounds else _told(result)
-    return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, without)
+
+    def view(message: types_pb2.Item) -> PromptView:
+        item = read_item(message, Limits(), check_bytes=True)
+        if isinstance(item, Failure):
+            raise PromptViewError(item.message)
+        rounds, result = _run(metric.score(item, parameters, NO_MODEL))
+        without = "" if rounds else _told(result)
+        masked = Warning.MASKED in result.warnings
+        return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, masked, without)
+
+    return view
 
 
 def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:

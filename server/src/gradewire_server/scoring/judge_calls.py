@@ -1,15 +1,15 @@
 """Calls of judges: one for each need, so that the programs that wait for it go on as soon as it is answered."""
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, Ports
-from gradewire_server.domain.result import Failure, Timing
-from gradewire_server.scoring.calls import PortCall, Positions
+from gradewire_server.domain.result import Failure
+from gradewire_server.scoring.calls import AnyRun, PortCall, Positions
 
 JudgeNeed: TypeAlias = Choose | Generate
 
@@ -35,5 +35,14 @@ class JudgeCall(PortCall[JudgeNeed]):
         answer: Choice | Generated | Failure = self._reply.answer
         return answer
 
-    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
-        return np.array([self._reply.source], np.uint8), self._reply.timing
+    @override
+    def deliver(self) -> Iterator[AnyRun]:
+        # Who is paid for an answer must be told how often it was given: the others joined the first.
+        source = self._reply.source
+        for run, asks in self._by_run():
+            counts = [0] * len(AnswerSource)
+            counts[source] = 1
+            run.cost.add_sources(counts)
+            run.cost.add_timing(self._reply.timing)
+            yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
+            source = AnswerSource.JOINED if source is AnswerSource.COMPUTED else source

@@ -9,7 +9,7 @@ from pydantic import ByteSize
 
 from gradewire_server.settings.fields import SettingField
 from gradewire_server.settings.surface import ENV_PREFIX
-from gradewire_server.settings.types import BYTE_UNITS, HIDDEN
+from gradewire_server.settings.types import BYTE_UNITS, HIDDEN, Price
 
 STARS: Final = "*****"
 
@@ -55,6 +55,8 @@ def setting_info(each: SettingField) -> SettingInfo:
         kind = "list"
     elif Path in {base, *get_args(base)}:
         kind = "path"
+    elif Price in get_args(base):
+        kind = "number"
     elif BYTE_UNITS in marks:
         kind = "bytes"
     return SettingInfo(

@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import GROUP, Setting
-from gradewire_server.settings.types import Count, Directory, PositiveSeconds, Price, Secret
+from gradewire_server.settings.types import Count, CountOrAuto, Directory, OptionalPrice, PositiveSeconds, Secret
 
 Backend = Literal["none", "embedded", "triton", "openai"]
 Form = Literal["auto", "int8", "gguf"]
@@ -83,16 +83,26 @@ class RemoteJudgeConfig:
         ),
     ] = "auto"
     """Of OpenAI-compatible servers: vLLM and llama.cpp go on from an assistant's turn that the request begins."""
+    reasoning_tokens: Annotated[
+        CountOrAuto,
+        Setting(
+            "judge_reasoning_tokens",
+            "Tokens that a judge on a server may think before its answer; 0: it does not think.",
+        ),
+    ] = 0
+    """Beside those of the answer. A judge that thinks is neither begun for nor held to the labels."""
     timeout_s: Annotated[
         PositiveSeconds, Setting("judge_timeout_s", "Longest wait for one answer of the judge's server.")
     ] = 60.0
     max_in_flight: Annotated[Count, Setting("judge_max_in_flight", "Requests in flight to the judge's server.")] = 16
     input_price: Annotated[
-        Price, Setting("judge_input_price", "Price of a million tokens sent, for the cost metric.")
-    ] = 0.0
+        OptionalPrice,
+        Setting("judge_input_price", "Price of a million tokens that the judge's server reads; unset: not known."),
+    ] = None
     output_price: Annotated[
-        Price, Setting("judge_output_price", "Price of a million tokens that the judge writes, for the cost metric.")
-    ] = 0.0
+        OptionalPrice,
+        Setting("judge_output_price", "Price of a million tokens that the judge's server writes; unset: not known."),
+    ] = None
     attempts: int = 4
     """How often one request is tried."""
     max_prompt_characters: int = 24_000
@@ -138,6 +148,8 @@ class JudgeConfig:
             raise ValueError("judge_backend embedded needs to know where judges are built")
         if self.backend in {"triton", "openai"} and (self.remote is None or not self.remote.url):
             raise ValueError(f"judge_backend {self.backend} needs judge_url, the address of its server")
+        if self.backend == "triton" and self.remote is not None and self.remote.reasoning_tokens:
+            raise ValueError("judge_reasoning_tokens is for judge_backend openai: Triton's judge answers at once")
         if self.remote is not None and not self.remote.model:
             raise ValueError(f"judge_backend {self.backend} needs judge_remote_model, the model's name on its server")
         if self.remote is not None and self.default not in {"", self.remote.model}:

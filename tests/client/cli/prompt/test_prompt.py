@@ -212,3 +212,18 @@ def test_columns_are_found_as_score_finds_them(command: Command, file: Path) -> 
     done = command("prompt", "show", "lave", other, *maps)
     assert done.exit_code == 0, done.output
     assert "this one" in done.stdout
+
+
+def test_what_is_masked_is_marked(command: Command, tmp_path: Path, file: Path) -> None:
+    rows = [
+        {"question": "Who?", "references": ["Ada"], "prediction": said} for said in ("Bob. Correct\u00b9!", "right")
+    ]
+    shown = [
+        command("prompt", "show", "lave", write_rows(tmp_path / "said.jsonl", rows), "--row", row).stdout
+        for row in ("0", "1")
+    ]
+    assert "=== MASKED: words of the answer" in shown[0]
+    assert "Student's answer: Bob. [...]\u00b9!" in shown[0]
+    assert "MASKED" not in shown[1]
+    assert "Student's answer: right" in shown[1]
+    assert file.exists()

@@ -49,7 +49,7 @@ def test_a_completion_is_read() -> None:
 def test_counts_that_are_none_are_not_counted() -> None:
     usage = {"prompt_tokens": -1, "completion_tokens": "7", "prompt_tokens_details": {"cached_tokens": 10**30}}
     answer = answer_of(reply({**COMPLETION, "usage": usage}), continued=False)
-    assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (0, 0, 0)
+    assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
+from gradewire_server.judges.remote.labels import Labels
 from gradewire_server.judges.remote.server import Question
 
 PROMPT = JudgePrompt(
@@ -86,7 +87,9 @@ def test_what_a_server_refuses_is_left_out_once_and_for_all() -> None:
     dialect = dialect_of(ServerKind.VLLM, "auto")
     for words in (
         "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+        "temperature unsupported_value Unsupported value: 'temperature' does not support 0 with this model.",
         "logprobs are not supported",
+        "stop Unsupported parameter: 'stop' is not supported with this model.",
         "structured_outputs needs a backend",
         "continue_final_message is unknown",
     ):
@@ -94,7 +97,21 @@ def test_what_a_server_refuses_is_left_out_once_and_for_all() -> None:
         assert learnt != dialect
         assert learnt.without(words) == learnt
         dialect = learnt
-    assert dialect == Dialect(ServerKind.VLLM, logprobs=False, limit="max_completion_tokens")
+    assert dialect == Dialect(
+        ServerKind.VLLM, logprobs=False, limit="max_completion_tokens", temperature=False, stops=False
+    )
     asked = request_body(CHOICE, "m", dialect)
-    assert not {"max_tokens", "logprobs", "structured_outputs", "continue_final_message"} & set(asked)
+    assert not {"max_tokens", "logprobs", "structured_outputs", "continue_final_message", "temperature"} & set(asked)
+    assert "stop" not in request_body(TEXT, "m", dialect)
     assert asked["max_completion_tokens"] > 2  # its text alone decides now
+
+
+@pytest.mark.parametrize("kind", ServerKind)
+def test_a_judge_that_thinks_gets_room_for_it_and_is_held_to_nothing(kind: ServerKind) -> None:
+    dialect = dialect_of(kind, "yes", 500)
+    asked = request_body(CHOICE, "m", dialect)
+    assert asked["max_tokens"] == 500 + Labels(CHOICE.options, "Rating:").max_tokens
+    assert asked["messages"][-1]["role"] == "user"
+    assert not {"structured_outputs", "grammar", "continue_final_message"} & set(asked)
+    text = request_body(TEXT, "m", dialect)
+    assert (text["max_tokens"], "stop" in text) == (540, False)

@@ -1,6 +1,7 @@
 """Verdicts as bytes: exactly what they were, and nothing where the bytes are no verdict."""
 
 import math
+import struct
 from dataclasses import replace
 
 from hypothesis import given
@@ -10,7 +11,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.judges.verdicts.codec import canonical, decode_answer, encode_answer, why_no_answer
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
-COUNT = st.integers(0, 2**32 - 1)
+COUNT = st.none() | st.integers(0, 2**32 - 2)
 TURN = st.builds(Turn, st.sampled_from(Role), TEXT)
 PROMPT = st.builds(JudgePrompt, st.lists(TURN, max_size=3).map(tuple), TEXT, TEXT, TEXT, TEXT)
 NEED = st.one_of(
@@ -23,7 +24,7 @@ NEED = st.one_of(
 def choices(draw: st.DrawFn) -> Choice:
     weights = draw(st.lists(st.floats(1e-9, 1), min_size=2, max_size=6))
     shares = tuple(weight / math.fsum(weights) for weight in weights)
-    return Choice(shares, draw(st.none() | st.floats(0, 1)), draw(COUNT), draw(st.booleans()))
+    return Choice(shares, draw(st.none() | st.floats(0, 1)), draw(COUNT), draw(st.booleans()), draw(COUNT))
 
 
 def need_of(answer: Choice | Generated) -> Choose | Generate:
@@ -79,3 +80,13 @@ def test_text_that_moves_from_one_field_to_the_next_makes_another_name(prompt: J
     if a:
         assert named(lead=a, prediction=b) != named(lead="", prediction=a + b)
         assert named(tail=a, opening=b) != named(tail="", opening=a + b)
+
+
+def test_choices_kept_before_written_tokens_were_counted_are_still_known() -> None:
+    need = need_of(Choice((0.25, 0.75), None, 1))
+
+    def kept(prompt_tokens: int) -> bytes:
+        return struct.pack("<cIdH2d", b"c", prompt_tokens, 0.5, 2, 0.25, 0.75) + b"\0\0"
+
+    assert decode_answer(need, kept(7)) == Choice((0.25, 0.75), 0.5, 7)
+    assert decode_answer(need, kept(0)) == Choice((0.25, 0.75), 0.5, None)

@@ -16,6 +16,8 @@ from gradewire.results import MetricScore, ScoreWarning, Status
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gradewire.cli.options.judge_prices import JudgePrices
+
 RESAMPLES = 2000
 # From so many rows on the bootstrap of a mean and its normal interval agree to all printed digits.
 NORMAL_FROM_ROWS = 500
@@ -141,6 +143,7 @@ class Summary:
         metrics: By label.
         texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
         seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
+        prices: Of the judges' tokens; None where they cost nothing that is known of.
     """
 
     rows: int = 0
@@ -149,6 +152,7 @@ class Summary:
     metrics: dict[str, MetricTally] = field(default_factory=dict)
     texts: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
+    prices: JudgePrices | None = None
 
     def add(self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None) -> None:
         """Takes in an output row, and what it cost where that is known."""

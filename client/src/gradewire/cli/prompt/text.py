@@ -26,6 +26,8 @@ def shown_rounds(
         yield f"=== {view.without_judge}"
         return
     yield f"=== {tokenizer.note}"
+    if view.masked:
+        yield '=== MASKED: words of the answer that call it right are not shown, "[...]" stands in their place'
     before: PromptRound | None = None
     for asked in view.rounds:
         tokens = count(tokenizer, asked)

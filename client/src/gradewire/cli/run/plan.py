@@ -11,7 +11,7 @@ from gradewire.cli.input.files import InputFile, input_options
 from gradewire.cli.options.connection import connection_options
 from gradewire.cli.options.group import option_group
 from gradewire.cli.options.metrics import MetricOptions, judge_options, metric_options
-from gradewire.cli.options.prompts import with_prompts
+from gradewire.cli.options.prompts import GivenPrompt, with_prompts
 from gradewire.cli.problems import InputError
 from gradewire.cli.run.every_metric import written_metrics
 from gradewire.cli.run.file_corpus import with_file_corpus
@@ -31,11 +31,13 @@ class ScorePlan:
         chosen: The metrics, with all defaults filled in, and the reference set.
         synthetic: Synthetic answers of a smile that does not say its own.
         retries: How often rows are sent again when the server says that this may help.
+        judge_elsewhere: Whether a judge that is asked runs behind a server of its own, which may be paid.
     """
 
     chosen: MetricChoice
     synthetic: Synthetic = "none"
     retries: int = 0
+    judge_elsewhere: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `Client.score`."""
@@ -56,26 +58,38 @@ async def resolve_plan(
     """
     items = None if source.is_stdin else lambda: _items(source)
     written = await written_metrics(client, options, items)
-    # Labels go by what was written, not by what is filled in.
-    labels = choose_metrics(written, MetricDefaults()).labels
-    metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
+    metrics = with_labels(written, options.prompts)
     synthetic = options.synthetic or ("prepared" if options.reference_set else "inline" if has_synthetic else "none")
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
     await _check_models(client, chosen.metrics)
     # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
+    elsewhere = False
     if asked := [metric for metric in chosen.metrics if metric.needs_judge]:
-        for line in dict.fromkeys(_remarks(asked, await client.models())):
+        listed = await client.models()
+        elsewhere = any(runs_elsewhere(listed, metric) for metric in asked)
+        for line in dict.fromkeys(_remarks(asked, listed)):
             click.echo(line, err=True)
     return ScorePlan(
         chosen=await with_file_corpus(client, source, chosen, quiet=quiet),
         synthetic=synthetic,
         retries=options.retries,
+        judge_elsewhere=elsewhere,
     )
 
 
 def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
     return (row.item for row in source.open().rows if row.item is not None)
+
+
+def with_labels(written: Sequence[Metric], prompts: Sequence[GivenPrompt]) -> dict[str, Metric]:
+    """The metrics with their prompt files, by what they are called: that goes by what was written, not what is filled in.
+
+    Raises:
+        InputError: A prompt file is for none of the metrics, or two are for the same.
+    """
+    labels = choose_metrics(written, MetricDefaults()).labels
+    return dict(zip(labels, with_prompts(written, prompts), strict=True))
 
 
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
@@ -100,8 +114,23 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
 def _remarks(asked: Sequence[Metric], listed: ModelList) -> list[str]:
     advice = {metric.name: metric.advice for metric in listed.metrics if metric.advice}
     lines = [f"{metric.name}: {advice[metric.name]}" for metric in asked if metric.name in advice]
-    judges = {str(getattr(metric, "model", None) or "").partition("@")[0] for metric in asked}
+    judges = {judge_name(metric) for metric in asked}
     return [*lines, *judge_remarks(listed, judges)]
+
+
+def judge_name(metric: Metric) -> str:
+    """The judge that a metric names, without its digest; "" for the server's default."""
+    return str(getattr(metric, "model", None) or "").partition("@")[0]
+
+
+def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
+    """Whether the judge of a metric runs behind a server of its own."""
+    name = judge_name(metric)
+    return any(
+        model.numeric_class.startswith("remote") and (model.name == name or (model.is_default and not name))
+        for model in listed.models
+        if model.kind == "judge"
+    )
 
 
 def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:

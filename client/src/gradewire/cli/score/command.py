@@ -6,8 +6,9 @@ from typing import Any, Literal
 import click
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file
-from gradewire.cli.options.connection import connection_of
+from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import choice_option
+from gradewire.cli.options.judge_prices import price_options, prices_of
 from gradewire.cli.options.metrics import metric_options_of, metrics_help
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.problems import (
@@ -17,8 +18,10 @@ from gradewire.cli.problems import (
     one_line_errors,
 )
 from gradewire.cli.run.plan import scoring_options
+from gradewire.cli.score.dry_run import DryRun
 from gradewire.cli.score.job import ScoreJob
 from gradewire.cli.score.output import Output, output_options
+from gradewire.transport import Transport
 
 # Room for the longest status.
 _MIN_CELL_COLUMNS = 17
@@ -41,6 +44,7 @@ Examples:
   gradewire score answers.jsonl --metrics all --out scores.jsonl
   gradewire score answers.jsonl --metrics smile,lave --judge qwen2.5-coder-1.5b-instruct --out scores.jsonl
   gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
+  gradewire score answers.jsonl --metrics lave --dry-run --judge-input-price 0.15 --judge-output-price 0.60
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}
@@ -58,19 +62,37 @@ reference_set=NAME names another set.
     about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
+@price_options
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print how often judges would be asked, with how many tokens and at what price; ask and score nothing.",
+)
 @click.pass_context
-def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, **options: Any) -> None:
+def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:
     """Score the answers of one or several FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow; - reads standard input.
 
     Rows are written in the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}.
     A row that cannot be scored has a status in place of a score; the others are scored all the same.
     """
     output = Output.of(options)
-    source = input_file(options)
+    source, prices = input_file(options), prices_of(options)
+    if dry_run:
+        if output.resume:
+            raise click.UsageError("--dry-run reckons all rows: leave out --resume")
+        with exit_on_interrupt(lambda: "interrupted"), one_line_errors():
+            reckoned = DryRun(source, metric_options_of(options), prices)
+            asyncio.run(_dry_run(reckoned, connection_of(options), ctx.obj))
+        return
     refuse_overwriting(output.written, source.named_paths)
-    job = ScoreJob(source, metric_options_of(options), connection_of(options), output, quiet=quiet)
+    job = ScoreJob(source, metric_options_of(options), connection_of(options), output, prices, quiet=quiet)
     with exit_on_interrupt(output.way_on), one_line_errors():
         asyncio.run(job.run(transport=ctx.obj))
     failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
     if failures[fail_on]:
         ctx.exit(EXIT_ROWS_FAILED)
+
+
+async def _dry_run(reckoned: DryRun, connection: Connection, transport: Transport | None) -> None:
+    async with connection.open(transport) as client:
+        await reckoned.run(client)

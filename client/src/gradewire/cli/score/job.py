@@ -15,6 +15,7 @@ from gradewire.cli.input.files import InputFile
 from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
+from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.progress import progress
@@ -41,6 +42,7 @@ class ScoreJob:
     metrics: MetricOptions
     connection: Connection
     output: Output
+    prices: JudgePrices
     quiet: bool
     summary: Summary = field(default_factory=Summary)
     synthetic_rows: int = 0
@@ -63,6 +65,7 @@ class ScoreJob:
                 plan = await resolve_plan(
                     client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
                 )
+                self.summary.prices = self.prices if plan.judge_elsewhere or self.prices.known else None
                 if out and self.output.resume:
                     refuse_part_of_a_request(plan.chosen, self.source, out)
                 known = results.waiting if results else lambda _: None

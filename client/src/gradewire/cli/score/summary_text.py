@@ -82,7 +82,7 @@ def print_summary(summary: Summary, run: RunFigures) -> None:
     for labels, text in _notes(summary):
         click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
     for label, tally in summary.metrics.items():
-        if tally.judge is not None and (said := tally.judge.text()):
+        if tally.judge is not None and (said := tally.judge.text(summary.prices)):
             click.echo(printable(f"{label}: {said}"), err=True)
         if tally.uncertain:
             click.echo(f"{printable(label)}: {_told_uncertain(tally)}", err=True)

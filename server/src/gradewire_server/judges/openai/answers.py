@@ -10,6 +10,7 @@ from typing import Any, Final
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind
+from gradewire_server.judges.openai.thoughts import behind_thoughts
 from gradewire_server.judges.remote.errors import (
     RemoteError,
     rate_limited,
@@ -101,13 +102,21 @@ def retry_after_s(header: str) -> float | None:
     return min(max(0.0, left_s), _LONGEST_WAIT_S) if math.isfinite(left_s) else None
 
 
-def answer_of(reply: Reply, *, continued: bool) -> Answer:
-    """Reads a chat completion; raises RemoteError where it is none."""
+def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answer:
+    """Reads a chat completion; raises RemoteError where it is none.
+
+    Args:
+        reply: The server's.
+        continued: Whether the answer goes on from the opening.
+        reasoning: Whether the judge is known to think first: then an answer that was cut short before its thoughts
+            were over is none.
+    """
     completion = _object(reply.content)
     try:
         choice = completion["choices"][0]
         finish = choice.get("finish_reason")
-        content = choice["message"].get("content")
+        message = choice["message"]
+        content = message.get("content")
         usage = completion.get("usage") or {}
         counts = (
             _count(usage.get("prompt_tokens")),
@@ -119,9 +128,14 @@ def answer_of(reply: Reply, *, continued: bool) -> Answer:
         raise unreadable("something else than a chat completion") from error
     if finish == "content_filter":
         raise unreadable("nothing: its content filter intervened")
+    cut = finish == "length"
+    if content is None and cut:
+        content = ""  # it came to think only
     if not isinstance(content, str):
         raise unreadable("no text")
-    return Answer(content, finish != "length", steps, continued, *counts)
+    spoken = behind_thoughts(message, content, steps)
+    exhausted = cut and not spoken.answering and (reasoning or not (spoken.text.strip() or spoken.steps))
+    return Answer(spoken.text, not cut, spoken.steps, continued, *counts, exhausted=exhausted)
 
 
 def _object(content: bytes) -> dict[str, Any]:
@@ -157,8 +171,8 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else 0
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None
 
 
 def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:

@@ -24,5 +24,5 @@ class OpenAIJudges(RemoteBackend):
             "openai",
             config,
             observer,
-            lambda: OpenAIServer(HttpClient(config), config.model, config.assistant_prefill),
+            lambda: OpenAIServer(HttpClient(config), config.model, config.assistant_prefill, config.reasoning_tokens),
         )

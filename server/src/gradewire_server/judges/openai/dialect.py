@@ -1,10 +1,10 @@
 """What kinds of OpenAI-compatible servers understand beyond the common API, and the requests for each kind."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from gradewire_server.judges.remote.labels import Labels
 from gradewire_server.judges.remote.server import Question
@@ -12,6 +12,14 @@ from gradewire_server.judges.remote.text import harmless, turns
 from gradewire_server.settings.judge import Prefill
 
 TOP_LOGPROBS: Final = 20
+_REFUSED: Final[Mapping[str, Sequence[str]]] = {
+    "temperature": ("temperature",),
+    "logprobs": ("logprobs",),
+    "constrains": ("structured_outputs", "grammar", "guided"),
+    "continues": ("continue_final_message", "prefill", "last message"),
+    "stops": ("'stop'", "`stop`", '"stop"', " stop "),
+}
+"""By feature of a dialect: words by which servers name it when they refuse it."""
 
 
 class ServerKind(StrEnum):
@@ -32,6 +40,10 @@ class Dialect:
         constrains: Whether it can be held to the labels.
         logprobs: Whether it gives log probabilities.
         limit: Its name for the largest number of tokens.
+        temperature: Whether it takes a temperature of 0.
+        stops: Whether it takes texts that end an answer.
+        reasoning_tokens: What it may think before its answer; its turn is then not begun, nor held to the labels, nor
+            ended by a stop, which could be among its thoughts.
     """
 
     kind: ServerKind = ServerKind.OTHER
@@ -39,33 +51,37 @@ class Dialect:
     constrains: bool = False
     logprobs: bool = True
     limit: str = "max_tokens"
+    temperature: bool = True
+    stops: bool = True
+    reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
         """The same without what a server's refusal names (`answers.said`); the same where that is nothing."""
-        lowered = words[:4000].casefold()
+        lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
-        if "logprobs" in lowered and self.logprobs:
-            return replace(self, logprobs=False)
-        if self.constrains and any(name in lowered for name in ("structured_outputs", "grammar", "guided")):
-            return replace(self, constrains=False)
-        if self.continues and any(name in lowered for name in ("continue_final_message", "prefill", "last message")):
-            return replace(self, continues=False)
+        for feature, names in _REFUSED.items():
+            if getattr(self, feature) and any(name in lowered for name in names):
+                changed: dict[str, Any] = {feature: False}
+                return replace(self, **changed)
         return self
 
     def lacks(self, full: "Dialect") -> str:
         """Names of what another one does and this one does not, where that changes answers; "" where nothing does."""
-        features = ("logprobs", "constrains", "continues")
+        features = ("logprobs", "constrains", "continues", "temperature")
         return ", ".join(name for name in features if getattr(full, name) and not getattr(self, name))
 
 
-def dialect_of(kind: ServerKind, prefill: Prefill) -> Dialect:
+def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
     """How a server of a kind is spoken to.
 
     Args:
         kind: What it is.
         prefill: The operator's word about begun turns.
+        reasoning_tokens: What its model may think before it answers.
     """
+    if reasoning_tokens:
+        return Dialect(kind, reasoning_tokens=reasoning_tokens)
     known = kind is not ServerKind.OTHER
     return Dialect(kind, continues=known if prefill == "auto" else prefill == "yes", constrains=known)
 
@@ -85,21 +101,30 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
         messages.append({"role": "assistant", "content": opening})
     else:
         messages[-1]["content"] += _instruction(question, opening)
-    body: dict[str, object] = {"model": model, "messages": messages, "temperature": 0, "stream": False}
+    body: dict[str, object] = {"model": model, "messages": messages, "stream": False}
+    if dialect.temperature:
+        body["temperature"] = 0
+    body[dialect.limit] = most_written(question, dialect)
     if question.options:
-        labels = Labels(question.options, "" if continued else opening)
-        body[dialect.limit] = labels.tokens_to_tell if dialect.logprobs else labels.max_tokens
         if dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         if dialect.constrains:
             body |= _constraint(question, dialect.kind, " " if continued else f"{opening} " if opening else "")
-    else:
-        body[dialect.limit] = question.max_tokens
-        if question.stop:
-            body["stop"] = list(question.stop)
+    if question.stop and dialect.stops and not dialect.reasoning_tokens:
+        body["stop"] = list(question.stop)
     if continued and dialect.kind is not ServerKind.OTHER:
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body
+
+
+def most_written(question: Question, dialect: Dialect) -> int:
+    """The most tokens that a server may write to answer a question, thoughts included."""
+    if not question.options:
+        return question.max_tokens + dialect.reasoning_tokens
+    continued = dialect.continues and bool(question.prompt.opening)
+    labels = Labels(question.options, "" if continued else harmless(question.prompt.opening))
+    told = dialect.logprobs and not dialect.reasoning_tokens
+    return labels.tokens_to_tell if told else labels.max_tokens + dialect.reasoning_tokens
 
 
 def _constraint(question: Question, kind: ServerKind, before: str) -> Mapping[str, object]:

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 BAD_REQUEST: Final = frozenset({400, 422})
 OWN_QUESTION: Final = Question(
-    JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no")
+    JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )
 """It uses everything that a server can refuse, and holds nothing from users."""
 _BELIEVED_S: Final = 60.0
@@ -118,7 +118,7 @@ class Features:
                     break
                 dialect = less
                 continue
-            answer = answer_of(reply, continued=dialect.continues)
+            answer = answer_of(reply, continued=dialect.continues, reasoning=bool(dialect.reasoning_tokens))
             if dialect.logprobs and answer.steps is None:
                 # Where there is no text either, that proves nothing.
                 dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
-_MOST_LESSONS: Final = 4
+_MOST_LESSONS: Final = 6
 
 
 class OpenAIServer(Server):
@@ -29,13 +29,15 @@ class OpenAIServer(Server):
         client: Where it is.
         model: The model's name there.
         prefill: Whether it goes on from a begun assistant's turn.
+        reasoning_tokens: What the model may think before it answers.
     """
 
-    def __init__(self, client: HttpClient, model: str, prefill: Prefill) -> None:
+    def __init__(self, client: HttpClient, model: str, prefill: Prefill, reasoning_tokens: int = 0) -> None:
         self._client = client
         self._model = model
         self._prefill = prefill
-        self._features = Features(model, dialect_of(ServerKind.OTHER, prefill), self._send)
+        self._reasoning_tokens = reasoning_tokens
+        self._features = Features(model, self._full(ServerKind.OTHER), self._send)
 
     @property
     def dialect(self) -> Dialect:
@@ -50,7 +52,7 @@ class OpenAIServer(Server):
     @override
     async def find_out(self) -> None:
         kind = await self._kind()
-        self._features.begin(dialect_of(kind, self._prefill))
+        self._features.begin(self._full(kind))
         _log.info("judge %s: its server is %s: %s", self._model, kind.value, self.dialect)
 
     @override
@@ -62,8 +64,9 @@ class OpenAIServer(Server):
             error = error_of(reply, self._model)
             if error is None:
                 continued = dialect.continues and bool(question.prompt.opening)
-                answer = _without_echo(answer_of(reply, continued=continued), question, dialect)
-                if not question.options or answer.steps is not None or not dialect.logprobs:
+                read = answer_of(reply, continued=continued, reasoning=bool(dialect.reasoning_tokens))
+                answer = _without_echo(read, question, dialect)
+                if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
                     return answer
                 if not answer.text.strip():
                     return replace(answer, steps=())
@@ -80,11 +83,14 @@ class OpenAIServer(Server):
     @override
     async def probe(self) -> None:
         # It may be another server by now, or one that has learnt something.
-        self._features.doubt(dialect_of(await self._kind(), self._prefill))
+        self._features.doubt(self._full(await self._kind()))
 
     @override
     async def close(self) -> None:
         await self._client.close()
+
+    def _full(self, kind: ServerKind) -> Dialect:
+        return dialect_of(kind, self._prefill, self._reasoning_tokens)
 
     async def _kind(self) -> ServerKind:
         reply = await self._client.get(_MODELS)

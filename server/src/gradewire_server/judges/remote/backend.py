@@ -84,6 +84,10 @@ async def _found_out(server: Server) -> None:
 def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
     """How a model is shown whose weights nobody here has seen."""
     asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
+    thinks: tuple[str, ...] = ()
+    if config.reasoning_tokens:
+        asked += f"\0thinks {config.reasoning_tokens}"
+        thinks = (f"It may think for {config.reasoning_tokens} tokens before each answer (judge_reasoning_tokens).",)
     return ModelStatus(
         name=config.model,
         digest=hashlib.sha256(asked.encode()).hexdigest(),
@@ -93,6 +97,7 @@ def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         remarks=(
             f"Runs on a server of its own (backend {backend}).",
             "Its scores are pinned by its name alone: what weights answer to that name is not known here.",
+            *thinks,
         ),
     )
 

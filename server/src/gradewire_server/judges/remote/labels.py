@@ -48,6 +48,7 @@ class LabelReading:
 
 
 UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
+"""What it wrote instead is added by who knows it."""
 MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with probabilities that are none")
 AMBIGUOUS: Final = Failure(
     Status.INVALID_PARAMETER, "the labels begin alike in this judge's tokens: choose labels that differ at once"

@@ -88,9 +88,14 @@ class ServerRequests:
         return answer
 
     def _usage(self, answer: Answer, duration_s: float) -> RequestUsage:
-        price = self._config
-        cost = (answer.prompt_tokens * price.input_price + answer.generated_tokens * price.output_price) / _MILLION
-        return RequestUsage(answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens, cost, duration_s)
+        read, written = answer.prompt_tokens, answer.generated_tokens
+        costs = (_priced(read, self._config.input_price), _priced(written, self._config.output_price))
+        cost = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
+        return RequestUsage(read, answer.cached_tokens, written, cost, duration_s)
+
+
+def _priced(tokens: int | None, price: float | None) -> float | None:
+    return None if tokens is None or price is None else tokens * price / _MILLION
 
 
 def _with_hint(failure: Failure, wait_s: float) -> Failure:

@@ -34,15 +34,17 @@ class Answer:
         steps: Its tokens with the alternatives; None where the server does not give them.
         continued: Whether it goes on from the opening; otherwise the opening may be its begin.
         prompt_tokens, cached_tokens, generated_tokens: As RequestUsage has them.
+        exhausted: Whether its tokens were used up before an answer began: it thinks first, or it rambles.
     """
 
     text: str
     whole: bool
     steps: tuple[Step, ...] | None
     continued: bool
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    generated_tokens: int = 0
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    generated_tokens: int | None = None
+    exhausted: bool = False
 
 
 class Server(Protocol):

@@ -61,12 +61,17 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         text = "".join(_text(each["text_output"]) for each in answers)
         steps = [step for each in answers if "logprobs" in each for step in _steps(_text(each["logprobs"]), text)]
         finish = _text(answers[-1]["finish_reason"]) if "finish_reason" in answers[-1] else "stop"
-        read = max((_count(each, "num_input_tokens") for each in answers), default=0)
-        written = sum(_count(each, "num_output_tokens") for each in answers)
+        read = [_count(each, "num_input_tokens") for each in answers if "num_input_tokens" in each]
+        written = [_count(each, "num_output_tokens") for each in answers if "num_output_tokens" in each]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise unreadable("something else than the vLLM backend's tensors") from error
     return Answer(
-        text, finish != "length", tuple(steps) or None, continued=True, prompt_tokens=read, generated_tokens=written
+        text,
+        finish != "length",
+        tuple(steps) or None,
+        continued=True,
+        prompt_tokens=max(read, default=None),
+        generated_tokens=sum(written) if written else None,
     )
 
 
@@ -94,7 +99,7 @@ def _text(tensor: NDArray[Any]) -> str:
 
 
 def _count(answer: Tensors, name: str) -> int:
-    return max(0, int(answer[name].reshape(-1)[0])) if name in answer else 0
+    return max(0, int(answer[name].reshape(-1)[0]))
 
 
 def _bytes(text: str) -> NDArray[Any]:

@@ -7,11 +7,13 @@ import struct
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import Tier
 
-_CHOICE = struct.Struct("<cIdH")  # kind, prompt tokens, mass (NaN: none), number of options; then float64 of each
+_CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN: none), options; then float64 of each
+_OLD_CHOICE = struct.Struct("<cIdH")  # the same before written tokens were counted
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
 _TRUNCATED = 1
 _COMPLETE = 2
 _TAIL_BYTES = 2  # flags and tier, as every blob has them
+_UNKNOWN = (1 << 32) - 1
 _SUM_TOLERANCE = 1e-6
 
 
@@ -59,11 +61,12 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
         count = len(answer.probabilities)
-        payload = _CHOICE.pack(b"c", answer.prompt_tokens, mass, count)
+        payload = _CHOICE.pack(b"d", _told(answer.prompt_tokens), _told(answer.generated_tokens), mass, count)
         payload += struct.pack(f"<{count}d", *answer.probabilities)
         flags = _TRUNCATED * answer.truncated
     else:
-        payload = _TEXT.pack(b"g", answer.prompt_tokens, answer.generated_tokens) + answer.text.encode()
+        counts = _TEXT.pack(b"g", _told(answer.prompt_tokens), _told(answer.generated_tokens))
+        payload = counts + answer.text.encode()
         flags = _TRUNCATED * answer.truncated | _COMPLETE * answer.complete
     return payload + bytes((flags, Tier.WINDOW))
 
@@ -80,12 +83,31 @@ def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
 def _decode(blob: bytes) -> JudgeAnswer | None:
     payload, flags = blob[:-_TAIL_BYTES], blob[-_TAIL_BYTES]
     truncated = bool(flags & _TRUNCATED)
-    if payload[:1] == b"c":
-        _, prompt_tokens, mass, count = _CHOICE.unpack_from(payload)
-        shares = struct.unpack(f"<{count}d", payload[_CHOICE.size :])
-        return Choice(shares, None if math.isnan(mass) else mass, prompt_tokens, truncated)
+    if payload[:1] in {b"c", b"d"}:
+        return _decode_choice(payload, truncated=truncated)
     if payload[:1] == b"g":
         _, prompt_tokens, generated_tokens = _TEXT.unpack_from(payload)
         text = payload[_TEXT.size :].decode()
-        return Generated(text, bool(flags & _COMPLETE), prompt_tokens, generated_tokens, truncated)
+        complete = bool(flags & _COMPLETE)
+        return Generated(text, complete, _known(prompt_tokens), _known(generated_tokens), truncated)
     return None
+
+
+def _decode_choice(payload: bytes, *, truncated: bool) -> Choice:
+    if payload[:1] == b"d":
+        _, read, written, mass, count = _CHOICE.unpack_from(payload)
+        shares = payload[_CHOICE.size :]
+    else:
+        # No prompt has no token: the judge's server did not say.
+        _, read, mass, count = _OLD_CHOICE.unpack_from(payload)
+        read, written, shares = read or _UNKNOWN, 0, payload[_OLD_CHOICE.size :]
+    probabilities = struct.unpack(f"<{count}d", shares)
+    return Choice(probabilities, None if math.isnan(mass) else mass, _known(read), truncated, _known(written))
+
+
+def _told(tokens: int | None) -> int:
+    return _UNKNOWN if tokens is None else tokens
+
+
+def _known(tokens: int) -> int | None:
+    return None if tokens == _UNKNOWN else tokens

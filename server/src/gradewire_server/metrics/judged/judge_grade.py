@@ -50,7 +50,7 @@ class JudgeGradeParameters(BinaryParameters):
 JUDGE_GRADE: Final = JudgedMetric(
     MetricInfo(
         name="judge_grade",
-        version=1,
+        version=2,
         description="A language model's grade, 0 to 5, and its verdict yes or no; the score is grade / 5.",
         citation="Maaz et al. 2024, Video-ChatGPT, ACL; SMILE, appendix A.1",
         parameters=(

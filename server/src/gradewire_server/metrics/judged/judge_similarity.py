@@ -29,7 +29,7 @@ class JudgeSimilarityParameters(JudgeParameters):
 JUDGE_SIMILARITY: Final = JudgedMetric(
     MetricInfo(
         name="judge_similarity",
-        version=1,
+        version=2,
         description="How alike prediction and references are in a language model's eyes, in the light of the question.",
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         parameters=(JUDGE_INFO, VALUE_INFO, PROMPT_INFO),

@@ -51,7 +51,7 @@ class JudgeVerdictParameters(BinaryParameters):
 JUDGE_VERDICT: Final = JudgedMetric(
     MetricInfo(
         name="judge_verdict",
-        version=1,
+        version=2,
         description="How probable yes is in a language model's eyes when it is asked whether the prediction is right.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023",
         parameters=(

@@ -84,7 +84,7 @@ class LaveParameters(BinaryParameters):
 LAVE: Final = JudgedMetric(
     MetricInfo(
         name="lave",
-        version=1,
+        version=2,
         description="A language model's rating, 1 to 3, of the prediction in the light of question and references.",
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
         parameters=(

@@ -2,8 +2,8 @@
 
 A small judge reads "Bob. This is correct." and says "correct". So the labels of its prompt, and what people say in
 their place ("that is right"), are not shown where an answer uses them. They stay where a reference that is shown has
-the word, for there they are an answer ("True or false?"). docs/research/hostile-answers.md says what a judge can still
-be talked into.
+the word, for there they are an answer ("True or false?"), and where they are all that the answer says ("right" to "Left
+or right?"). docs/research/hostile-answers.md says what a judge can still be talked into.
 """
 
 import re
@@ -13,12 +13,12 @@ from typing import Final
 
 from gradewire_server.metrics.judged.neutralise import Delimiters, any_of
 from gradewire_server.metrics.text.folding import folded
+from gradewire_server.metrics.text.readings import READINGS, as_written
 
 PLACEHOLDER: Final = "[...]"
 """What is shown in place of what was taken out; no word, so it is no label of any prompt."""
 
 _WORD: Final = re.compile(r"\w+")
-_BARE_WORD: Final = re.compile(r"[a-z0-9]+")
 _LEAST_LETTERS: Final = 4
 """Labels with no word as long as this (yes, no, 3, A) are words of ordinary answers: they go behind "Rating" only."""
 
@@ -48,9 +48,12 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
 
     - Labels of the prompt, as whole words ("correct", "incorrectly"), if they have a word of four letters.
     - Clauses that praise ("this is correct", "my answer is absolutely right"), and the praise of an answer ("the right
-      answer is Rome" becomes "the [...] answer is Rome"), and praise that is all there is.
+      answer is Rome" becomes "the [...] answer is Rome").
     - Clauses that claim a match ("it is the same as the accepted answer").
     - Ratings, with the prompt's openings or without ("The student's answer is yes", "Grade - 5", "score: 10/10").
+
+    All of them in each of the text's `readings`. An answer that is one such word and nothing else stays ("Right.", "it
+    is true", "the right").
 
     Args:
         text: A text that was neutralised, for which it takes time in proportion to its length.
@@ -58,66 +61,65 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
         references: Those that are shown: what of the above has only words that are in them stays.
         question: Where it asks for a score or a grade, numbers behind that word are answers, and stay.
     """
-    if not delimiters.labels:
+    if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
-    left = _taken_out(text, delimiters, references, question)
-    # What is left may be praise that is all there is now ("right correct"). It ends: each time the text loses a word.
+    answers = _words(" ".join(references))
+    scales = answers.union(_words(question))
+    left = _taken_out(text, delimiters, answers, scales)
+    # What is left may be read anew. It ends: each time the text loses a word.
     while left != text:
-        text, left = left, _taken_out(left, delimiters, references, question)
+        text, left = left, _taken_out(left, delimiters, answers, scales)
     return left
 
 
-def _taken_out(text: str, delimiters: Delimiters, references: Sequence[str], question: str) -> str:
-    said = " ".join(references)
-    answers = set(_WORD.findall(folded(said)))
-    scales = answers.union(_WORD.findall(folded(question)))
-    pieces: list[str] = []
-    begin = 0
-    for match in _praise(delimiters).finditer(folded(text)):
-        if _is_answer(match, answers, scales):
-            continue
-        pieces += (text[begin : match.start()], PLACEHOLDER)
-        begin = match.end()
-    left = "".join((*pieces, text[begin:])) if pieces else text
-    return left if left.isascii() else _without_bare_labels(left, delimiters, answers.union(_bare_words(said)))
+def _taken_out(text: str, delimiters: Delimiters, answers: set[str], scales: set[str]) -> str:
+    for read in READINGS:
+        if text.isascii() and read is not as_written:
+            break
+        reading = read(text)
+        pieces: list[str] = []
+        end = 0
+        for match in _praise(delimiters).finditer(reading.text):
+            if not _is_answer(match, answers, scales):
+                begin, behind = reading.original(*match.span())
+                pieces += (text[end:begin], PLACEHOLDER)
+                end = behind
+        text = "".join((*pieces, text[end:]))
+    return text
 
 
-def _without_bare_labels(text: str, delimiters: Delimiters, answers: set[str]) -> str:
-    """Without labels in ASCII that touch only other characters: a judge reads "correct¹" as "correct"."""
-
-    def shown(match: re.Match[str]) -> str:
-        return match[0] if answers.issuperset(_bare_words(match[0])) else PLACEHOLDER
-
-    return _bare_labels(delimiters).sub(shown, text)
-
-
-def _bare_words(text: str) -> list[str]:
-    return _BARE_WORD.findall(text.lower())
+def _words(text: str) -> set[str]:
+    """The words of a text in each of its readings."""
+    return {word for read in READINGS for word in _WORD.findall(read(text).text)}
 
 
 def _is_answer(match: re.Match[str], answers: set[str], scales: set[str]) -> bool:
-    said = next(match[name] for name in ("clause", "match", "rating", "praise", "label", "alone") if match[name])
+    said = next(match[name] for name in ("clause", "match", "rating", "praise", "label") if match[name])
     number = match["rating"] is not None and any(map(str.isdigit, match["rating"]))
     asked_for = match["scale"] in answers or (number and match["scale"] in scales)
     return answers.issuperset(_WORD.findall(said)) or (match["scale"] is not None and asked_for)
-
-
-@lru_cache(maxsize=256)
-def _bare_labels(delimiters: Delimiters) -> re.Pattern[str]:
-    labels = tuple(label for label in _long_labels(delimiters) if label.isascii())
-    label = rf"(?:{any_of(labels)})(?:ly|ness)?" if labels else r"(?!)"
-    return re.compile(rf"(?<![a-z0-9]){label}(?![a-z0-9])", re.ASCII | re.IGNORECASE)
 
 
 def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
     return tuple(label for label in delimiters.labels if any(map(_is_long, _WORD.findall(label))))
 
 
+def _label_pattern(delimiters: Delimiters) -> str:
+    """A pattern for the long labels; one that matches nothing stands for no labels."""
+    long_labels = _long_labels(delimiters)
+    return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
+
+
+@lru_cache(maxsize=256)
+def _one_word(delimiters: Delimiters) -> re.Pattern[str]:
+    label = _label_pattern(delimiters)
+    return re.compile(rf"[\W_]*(?:it(?: is|'s) )?(?:not )?(?:(?:a|an|the) )?(?:{_PRAISE}|{label})[\W_]*")
+
+
 @lru_cache(maxsize=256)
 def _praise(delimiters: Delimiters) -> re.Pattern[str]:
-    long_labels = _long_labels(delimiters)
-    # A pattern that matches nothing stands for no labels.
-    label = rf"(?:{any_of(long_labels)})(?:ly|ness)?(?![^\W_])" if long_labels else r"(?!)"
+    # A digit at a label's end is a footnote's, unless the label itself ends in one.
+    label = rf"{_label_pattern(delimiters)}(?![^\W\d_])(?:(?<!\d)|(?!\d))"
     any_label = (
         rf"(?:(?:{any_of(delimiters.labels)})(?![^\W_]|[-.,:/]\d)"
         rf"|\d{{1,3}} ?/ ?\d{{1,3}}(?![^\W_])|(?:{_PRAISE})(?![^\W_]))"
@@ -131,8 +133,7 @@ def _praise(delimiters: Delimiters) -> re.Pattern[str]:
         rf"|(?P<scale>{announcing})(?:[ ]?[-:=(\"'*_][\W_]{{0,5}}(?:(?:is|of|as|to) )?|[ ](?:is|of|as|to)[ ](?:- )?)"
         rf"(?P<rating>{any_label})"
         rf"|(?P<praise>(?:{_PRAISE})(?= {_ANSWER}(?![^\W_])))"
-        rf"|(?P<label>{label})"
-        rf"|^(?P<alone>{_PRAISE})[\W_]{{0,6}}$)"
+        rf")|(?<![^\W\d_])(?:(?<!\d)|(?!\d))(?P<label>{label})"
     )
 
 

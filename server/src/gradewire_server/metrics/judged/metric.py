@@ -7,7 +7,7 @@ from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
-from gradewire_server.metrics.checks import check_question, check_references, cut_warning
+from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
 from gradewire_server.metrics.judged.parameters import BinaryParameters, BinaryQuestions, JudgeParameters, LabelValue
 from gradewire_server.metrics.judged.rounds import Judged, ask_judge
@@ -88,7 +88,7 @@ class JudgedMetric(Generic[P]):
             yes_probability, correct = None, score >= correct_from
         return MetricResult(
             score=score,
-            warnings=cut_warning(judged.cut),
+            warnings=judged.warnings,
             matched_reference=judged.matched_reference,
             parts=judged.parts(scale.step, value=value if scale.shown else None, yes_probability=yes_probability),
             correct=correct,

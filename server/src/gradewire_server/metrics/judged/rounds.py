@@ -8,7 +8,8 @@ from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import Failure, JudgeParts, Status
+from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
 from gradewire_server.metrics.judged.prompt import demonstration_set, fixed_turns, judge_prompt
@@ -61,28 +62,36 @@ class Judged:
     Attributes:
         demonstrations: Kind of those that were shown; "" for none.
         cut: Something of the item was left out.
+        masked: Words of the prediction were not shown.
         matched_reference: The alias that was shown alone.
         choices: By name of the step.
         answers: Labels and texts by name of the step, as the judge sees them in the next one.
         reason: The first text that it wrote.
         label_mass: Least probability of all labels of a step together; None where the judge does not tell.
-        prompt_tokens: Of all steps.
+        prompt_tokens: Of all steps; None where the judge does not tell.
         generated_tokens: Likewise.
     """
 
     demonstrations: str
     cut: bool
+    masked: bool
     matched_reference: int | None
     choices: dict[str, Chosen] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
     reason: str = ""
     label_mass: float | None = None
-    prompt_tokens: int = 0
-    generated_tokens: int = 0
+    prompt_tokens: int | None = 0
+    generated_tokens: int | None = 0
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        """What was not shown as it was written."""
+        return (*cut_warning(self.cut), *((Warning.MASKED,) if self.masked else ()))
 
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
         """Parts with labels and probabilities of the step `scale`."""
         chosen = self.choices[scale]
+        told = self.prompt_tokens is not None and self.generated_tokens is not None
         return JudgeParts(
             value=value,
             labels=chosen.step.labels,
@@ -91,8 +100,8 @@ class Judged:
             label_mass=self.label_mass,
             reason=self.reason,
             demonstrations=self.demonstrations,
-            prompt_tokens=self.prompt_tokens,
-            generated_tokens=self.generated_tokens,
+            prompt_tokens=self.prompt_tokens if told else None,
+            generated_tokens=self.generated_tokens if told else None,
         )
 
 
@@ -107,7 +116,7 @@ def ask_judge(
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
     fixed = fixed_turns(file, variant_name, shown.kind, caption=view.caption, share=view.share)
-    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.matched_reference)
+    judged = Judged(demonstration_set(file, variant, shown.kind), shown.cut, shown.masked, shown.matched_reference)
     for step in variant.steps:
         prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers)
         if step.labels:
@@ -119,9 +128,14 @@ def ask_judge(
         failure = _choose(judged, step, answer) if isinstance(answer, Choice) else _write(judged, step, answer, variant)
         if failure is not None:
             return failure
-        judged.prompt_tokens += answer.prompt_tokens
+        judged.prompt_tokens = _added(judged.prompt_tokens, answer.prompt_tokens)
+        judged.generated_tokens = _added(judged.generated_tokens, answer.generated_tokens)
         judged.cut |= answer.truncated
     return judged
+
+
+def _added(sum_so_far: int | None, tokens: int | None) -> int | None:
+    return None if sum_so_far is None or tokens is None else sum_so_far + tokens
 
 
 def _choose(judged: Judged, step: Step, choice: Choice) -> Failure | None:
@@ -145,5 +159,4 @@ def _write(judged: Judged, step: Step, generated: Generated, variant: Variant) -
         return Failure(Status.UNPARSABLE, f"the judge wrote no {step.name}")
     judged.answers[step.name] = text
     judged.reason = judged.reason or text
-    judged.generated_tokens += generated.generated_tokens
     return None

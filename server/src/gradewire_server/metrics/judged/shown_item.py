@@ -48,12 +48,14 @@ class ShownItem:
         rendered: Its turn.
         kind: See `kind_of_question`.
         cut: Something of it is left out.
+        masked: Words of the prediction are not shown: see `without_praise`.
         matched_reference: The alias that is shown alone; None where several, or votes, are shown.
     """
 
     rendered: Rendered
     kind: str
     cut: bool
+    masked: bool
     matched_reference: int | None
 
 
@@ -86,10 +88,10 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)
     described, caption_cut = cut_to_words(item.caption if view.caption else "", MAX_WORDS)
     references = choose_shown(without_rare(counted, view.share), prediction, file.references)
-    shown = neutralise(prediction, variant.delimiters)
+    shown = answered = neutralise(prediction, variant.delimiters)
     # "True." and "correct" are answers to a yes/no question, and say nothing of themselves.
     if not is_binary(counted) or leading_verdict(prediction) is None:
-        shown = without_praise(shown, variant.delimiters, references.counted.texts, question=question)
+        shown = without_praise(answered, variant.delimiters, references.counted.texts, question=question)
     fields = {
         "question": neutralise(question, variant.delimiters),
         "references": write_references(references.counted, file.references, variant.delimiters),
@@ -100,5 +102,6 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
         rendered=variant.item.render(fields),
         kind=view.kind or kind_of_question(item, counted),
         cut=prediction_cut or question_cut or caption_cut or references.cut,
+        masked=shown != answered,
         matched_reference=references.alone,
     )

@@ -1,0 +1,166 @@
+"""`gradewire score --dry-run`: what judges would be asked and paid, without asking or scoring anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from gradewire.cli.input.record import printable
+from gradewire.cli.run.every_metric import written_metrics
+from gradewire.cli.run.plan import judge_name, runs_elsewhere, with_labels
+from gradewire.cli.server_extra import embedded_module
+from gradewire.items import ItemProblem, encode_item
+from gradewire.metric_types.choice import MetricDefaults, choose_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradewire import AsyncClient
+    from gradewire._embedded.prompts import JudgeMeter, PromptView
+    from gradewire.cli.input.files import InputFile
+    from gradewire.cli.options.judge_prices import JudgePrices
+    from gradewire.cli.options.metrics import MetricOptions
+    from gradewire_proto.v1 import types_pb2
+
+# More than any judge reads.
+_MAX_ITEM_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What one metric would ask its judge.
+
+    Attributes:
+        judge: Its name; "" for the default one.
+        view: What it is shown of an item.
+        meter: Of its judge.
+        elsewhere: Whether its judge runs behind a server of its own.
+        calls: Questions to the judge.
+        read: Tokens of their prompts.
+        written: The most tokens that it may write.
+        rows: That it would be asked about.
+        repeated: Rows whose questions another row asks already.
+        without: Rows for which no judge is asked: a rule decides, or they cannot be judged.
+    """
+
+    judge: str
+    view: Callable[[types_pb2.Item], PromptView | None]
+    meter: JudgeMeter
+    elsewhere: bool
+    calls: int = 0
+    read: int = 0
+    written: int = 0
+    rows: int = 0
+    repeated: int = 0
+    without: int = 0
+
+    def add(self, item: types_pb2.Item, known: set[int]) -> None:
+        """Takes in an item; `known` are hashes of the questions so far, which a judge is not asked again."""
+        view = self.view(item)
+        rounds = view.rounds if view else ()
+        costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
+        if not rounds or len(costs) < len(rounds):
+            self.without += 1
+            return
+        # What comes behind a text that only a judge could write is as new as that text.
+        question = hash((self.judge, rounds))
+        if question in known:
+            self.repeated += 1
+            return
+        known.add(question)
+        self.rows += 1
+        texts = 0
+        for asked, cost in zip(rounds, costs, strict=True):
+            self.calls += 1
+            self.read += cost.read + texts
+            self.written += cost.most_written
+            texts += asked.max_tokens
+
+    def text(self) -> str:
+        """For people."""
+        beside = [
+            f"{count} {what}"
+            for count, what in ((self.repeated, "like another"), (self.without, "without a judge"))
+            if count
+        ]
+        rows = ", ".join([f"{self.rows} rows", *beside])
+        return f"{self.calls} calls ({rows}), about {self.read} tokens read and at most {self.written} written"
+
+
+@dataclass(slots=True)
+class DryRun:
+    """Reckons a run.
+
+    Attributes:
+        source: The rows.
+        metrics: What would be computed.
+        prices: Of the judges' tokens.
+    """
+
+    source: InputFile
+    metrics: MetricOptions
+    prices: JudgePrices
+    _unread: int = field(default=0, init=False)
+
+    async def run(self, client: AsyncClient) -> None:
+        """Prints it; asks the server for its list of models, and nothing else.
+
+        Raises:
+            InputError: The file cannot be used, or the server's part is not installed.
+            GradewireError: The server is not there, or a metric is not to be understood.
+        """
+        all_asked = await self._asked(client)
+        if not all_asked:
+            click.echo("no metric asks a judge: no calls, nothing to pay")
+            return
+        self._read_rows(list(all_asked.values()))
+        for label, asked in all_asked.items():
+            click.echo(printable(f"{label}: {asked.text()}"))
+        self._tell(list(all_asked.values()))
+
+    async def _asked(self, client: AsyncClient) -> dict[str, _Asked]:
+        options = self.metrics
+        # What `all` stands for depends on the rows, but no judge is among it.
+        written = await written_metrics(client, options, None, quiet=True)
+        synthetic = options.synthetic or "none"
+        chosen = choose_metrics(
+            with_labels(written, options.prompts),
+            MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge),
+        )
+        if not chosen.asks_judge:
+            return {}
+        prompts, listed = embedded_module("prompts"), await client.models()
+        found = {}
+        for label, metric in zip(chosen.labels, chosen.metrics, strict=True):
+            if metric.needs_judge:
+                elsewhere = runs_elsewhere(listed, metric)
+                judge = judge_name(metric)
+                meter = prompts.judge_meter(judge, elsewhere=elsewhere)
+                found[label] = _Asked(judge, prompts.prompt_viewer(metric.to_spec()), meter, elsewhere)
+        return found
+
+    def _read_rows(self, all_asked: list[_Asked]) -> None:
+        known: set[int] = set()
+        for row in self.source.open().rows:
+            item = None if row.item is None else encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
+            if item is None or isinstance(item, ItemProblem):
+                self._unread += 1
+                continue
+            for asked in all_asked:
+                asked.add(item, known)
+
+    def _tell(self, all_asked: list[_Asked]) -> None:
+        calls, read, written = (sum(getattr(each, name) for each in all_asked) for name in ("calls", "read", "written"))
+        if len(all_asked) > 1:
+            click.echo(f"in all: {calls} calls, about {read} tokens read and at most {written} written")
+        if self.prices.known or any(asked.elsewhere for asked in all_asked):
+            click.echo(self.prices.text(read, written, at_most=True))
+        else:
+            click.echo("price: none that is known of, the judge runs with the server")
+        for note in dict.fromkeys(asked.meter.note for asked in all_asked):
+            click.echo(printable(note))
+        if self._unread:
+            click.echo(f"{self._unread} rows cannot be scored and are left out")
+        click.echo("nothing was asked and nothing scored; verdicts that are kept already cost nothing")
