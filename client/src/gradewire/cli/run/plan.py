@@ -83,7 +83,7 @@ def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
 
 
 def with_labels(written: Sequence[Metric], prompts: Sequence[GivenPrompt]) -> dict[str, Metric]:
-    """The metrics with their prompt files, by what they are called: that goes by what was written, not what is filled in.
+    """The metrics with their prompt files, by their labels, which go by what was written and not by what is filled in.
 
     Raises:
         InputError: A prompt file is for none of the metrics, or two are for the same.
