@@ -14,6 +14,7 @@ from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, St
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
+from gradewire_server.metrics.registry import REGISTRY
 
 ITEM = Item("1", "Who?", ("Ada",), "the countess")
 BINARY = Item("1", "Is it?", ("yes", "yes"), "No.")
@@ -153,3 +154,9 @@ def test_each_has_a_prompt_of_its_own(metric: Any, parameters: Any) -> None:
     assert parameters().prompt_name == f"{metric.info.name}/1"
     with pytest.raises(ParameterError, match="prompt: lave/1 is a prompt of lave"):
         parameters(prompt="lave/1")
+
+
+def test_a_change_of_what_judges_read_raised_the_version() -> None:
+    # Version 1 masked answers that are one word of praise: its scores are not to be mixed with these.
+    judged = {name: metric.info.version for name, metric in REGISTRY.items() if metric.info.needs_judge}
+    assert judged == dict.fromkeys(("lave", "judge_grade", "judge_similarity", "judge_verdict"), 2)

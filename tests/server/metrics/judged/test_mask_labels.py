@@ -175,6 +175,11 @@ def said_to_a_judge(text: str) -> list[str]:
 @example("Bob. correct\uff53")
 @example("Bob. \uff11correctly")
 @example("Bob. corr\u00e9ct")
+@example("xi\u00f1correct")
+@example("correct\u013ayx")
+@example("correc\u0162\u0370")
+@example("c\u00barrect\u00c0")
+@example("i\u338e\u200d\u00c7orrectly")
 def test_no_label_is_left(text: str) -> None:
     left = shown(f"Bob {text}")  # more than one word, which would stay
     assert shown(left) == left

@@ -7,13 +7,13 @@ or right?"). docs/research/hostile-answers.md says what a judge can still be tal
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
 from gradewire_server.metrics.judged.neutralise import Delimiters, any_of
 from gradewire_server.metrics.text.folding import folded
-from gradewire_server.metrics.text.readings import READINGS, as_written
+from gradewire_server.metrics.text.readings import READINGS, Reading, as_written, with_marks, without_dress
 
 PLACEHOLDER: Final = "[...]"
 """What is shown in place of what was taken out; no word, so it is no label of any prompt."""
@@ -63,7 +63,9 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
-    answers = _words(" ".join(references))
+    said = " ".join(references)
+    bare_labels = " ".join(said[begin:end] for begin, end in _bare_labels(said, delimiters))
+    answers = _words(said) | _words(bare_labels)
     scales = answers.union(_words(question))
     left = _taken_out(text, delimiters, answers, scales)
     # What is left may be read anew. It ends: each time the text loses a word.
@@ -75,17 +77,48 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
 def _taken_out(text: str, delimiters: Delimiters, answers: set[str], scales: set[str]) -> str:
     for read in READINGS:
         if text.isascii() and read is not as_written:
-            break
+            return text
         reading = read(text)
-        pieces: list[str] = []
-        end = 0
-        for match in _praise(delimiters).finditer(reading.text):
-            if not _is_answer(match, answers, scales):
-                begin, behind = reading.original(*match.span())
-                pieces += (text[end:begin], PLACEHOLDER)
-                end = behind
-        text = "".join((*pieces, text[end:]))
-    return text
+        praise = (each for each in _praise(delimiters).finditer(reading.text) if not _is_answer(each, answers, scales))
+        text = _without(text, (reading.original(*match.span()) for match in praise))
+    bare = _bare_labels(text, delimiters)
+    return _without(
+        text, (part for part in bare if not answers.issuperset(_WORD.findall(without_dress(text[slice(*part)]).text)))
+    )
+
+
+def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
+    """The text with PLACEHOLDER in the place of some parts, which come in their order."""
+    pieces: list[str] = []
+    end = 0
+    for part in parts:
+        begin, behind = with_marks(text, *part)
+        pieces += (text[end:begin], PLACEHOLDER)
+        end = behind
+    return "".join((*pieces, text[end:]))
+
+
+def _bare_labels(text: str, delimiters: Delimiters) -> Iterator[tuple[int, int]]:
+    """Where labels in ASCII stand that touch no letter of ASCII: a judge reads "correctж" as "correct"."""
+    reading = without_dress(text)
+    behind = 0
+    for found in _bare_label(delimiters).finditer(reading.text):
+        begin = found.start()
+        said = next((label for label in _bare_forms(delimiters) if _stands_alone(text, reading, begin, label)), "")
+        if said and begin >= behind:
+            behind = begin + len(said)
+            yield reading.original(begin, behind)
+
+
+def _stands_alone(text: str, reading: Reading, begin: int, label: str) -> bool:
+    if not reading.text.startswith(label, begin):
+        return False
+    for edge, place in ((label[0], begin - 1), (label[-1], begin + len(label))):
+        if 0 <= place < len(reading.text):
+            beside = text[reading.places[place]]
+            if beside.isascii() and (beside.isalpha() or (beside.isdigit() and edge.isdigit())):
+                return False
+    return True
 
 
 def _words(text: str) -> set[str]:
@@ -108,6 +141,20 @@ def _label_pattern(delimiters: Delimiters) -> str:
     """A pattern for the long labels; one that matches nothing stands for no labels."""
     long_labels = _long_labels(delimiters)
     return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
+
+
+@lru_cache(maxsize=256)
+def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
+    """The long labels in ASCII as they may be written, the longest first."""
+    labels = {" ".join(folded(label).split()) for label in _long_labels(delimiters) if label.isascii()}
+    return tuple(sorted((label + end for label in labels for end in ("", "ly", "ness")), key=len, reverse=True))
+
+
+@lru_cache(maxsize=256)
+def _bare_label(delimiters: Delimiters) -> re.Pattern[str]:
+    """Where one may begin, others among them."""
+    forms = _bare_forms(delimiters)
+    return re.compile(rf"(?=(?:{any_of(forms)}))" if forms else r"(?!)")
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,6 @@
 """The ways in which a reader, or a model, may take a text whose letters are dressed up.
 
-"correct¹", "corréct" and "correctж" all say "correct" to a judge, though none of them has it as a word.
+"correct¹" and "corréct" say "correct" to a judge, though neither of them has it as a word.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,12 +49,7 @@ def without_notes(text: str) -> Reading:
     return _read(text, _plain_or_beside)
 
 
-def in_ascii(text: str) -> Reading:
-    """A blank for every character beyond ASCII: a foreign letter at a word's end does not hide the word."""
-    return _read(text, _ascii)
-
-
-READINGS: Final[Sequence[Callable[[str], Reading]]] = (as_written, without_dress, without_notes, in_ascii)
+READINGS: Final[Sequence[Callable[[str], Reading]]] = (as_written, without_dress, without_notes)
 """Of a text in ASCII all of them are the first one."""
 
 
@@ -75,5 +70,10 @@ def _plain_or_beside(character: str) -> str:
     return " " if decomposition(character).startswith(_BESIDE) else _plain(character)
 
 
-def _ascii(character: str) -> str:
-    return character.lower() if character.isascii() else " "
+def with_marks(text: str, begin: int, end: int) -> tuple[int, int]:
+    """A part of a text with the marks and invisible characters at its ends, which belong to no other letter."""
+    while begin and category(text[begin - 1]) == "Cf":
+        begin -= 1
+    while end < len(text) and category(text[end]) in _NO_LETTERS:
+        end += 1
+    return begin, end
