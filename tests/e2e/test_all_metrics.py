@@ -287,7 +287,7 @@ def test_a_prepared_corpus_scores_alike_in_a_request_a_stream_and_alone(client: 
     streamed = sorted(
         client.score_stream(rows, weighted, reference_set=prepared.reference_set), key=lambda row: row.index
     )
-    alone = [client.score([row], [together.provenance[name].line for name in together.labels])[0] for row in rows]
+    alone = [client.score([row], {name: together.provenance[name].line for name in together.labels})[0] for row in rows]
     for label in together.labels:
         expected = pytest.approx([item.scores[label].score for item in together], abs=2e-4)
         assert [item.scores[label].score for item in streamed] == expected

@@ -35,7 +35,13 @@ from gradewire.cli.group import gradewire as gradewire_command
 from gradewire_server.metrics.judged.prompts import PACKAGE_PROMPTS
 
 JUDGE = "smollm2-135m-instruct"
-METRICS = ["smile", "lave?binary=judge&value=expected", "judge_grade", "judge_similarity", "judge_verdict"]
+METRICS = {
+    "smile": "smile",
+    "lave": "lave?binary=judge&value=expected",
+    "judge_grade": "judge_grade",
+    "judge_similarity": "judge_similarity",
+    "judge_verdict": "judge_verdict",
+}
 CHOSEN = (
     *("plain", "annotators", "Chinese", "marks", "template", "long", "one word"),
     *("blank prediction", "blank reference", "no question"),
@@ -149,7 +155,7 @@ def test_a_stream_gives_what_a_request_gives(client: Client, together: ScoreRepo
 
 def test_the_line_of_a_result_reproduces_it(client: Client, together: ScoreReport) -> None:
     lines = [together.provenance[label].line for label in JUDGED]
-    again = client.score(ITEMS[:4], lines)
+    again = client.score(ITEMS[:4], dict(zip(JUDGED, lines, strict=True)))
     for item in again:
         assert [item.scores[label].to_dict() for label in JUDGED] == [
             together[item.index].scores[label].to_dict() for label in JUDGED
@@ -175,7 +181,7 @@ def test_reasons_are_written_before_the_verdict_and_come_back(client: Client) ->
 
 
 def test_a_judge_that_is_not_here_fails_its_metric_alone_and_says_how_to_get_it(client: Client) -> None:
-    (item,) = client.score([ROWS["plain"]], ["exact_match", "lave?model=nobody"])
+    (item,) = client.score([ROWS["plain"]], {"exact_match": "exact_match", "lave": "lave?model=nobody"})
     assert item.scores["exact_match"].status is Status.OK
     assert item.scores["lave"].status is Status.MODEL_UNAVAILABLE
     with pytest.raises(NotReady, match="nobody"):
@@ -201,13 +207,13 @@ def test_the_command_scores_hostile_rows_and_warns_of_a_judge_for_tests(
 ) -> None:
     file, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     file.write_text("".join(json.dumps(item) + "\n" for item in ITEMS) + "no row\n")
-    done = run_command("score", file, "--metrics", ",".join(METRICS), "--server", server.address, "--out", out)
+    done = run_command("score", file, "--metrics", ",".join(METRICS.values()), "--server", server.address, "--out", out)
     assert done.exit_code == 1, "some rows are bad"
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert rows[-1]["scores"]["lave"]["status"] == "INVALID_INPUT"
+    assert rows[-1]["scores"][METRICS["lave"]]["status"] == "INVALID_INPUT"
     for row, item in zip(rows, together, strict=False):
         for label, result in item.scores.items():
-            written = row["scores"][label]
+            written = row["scores"][METRICS[label]]
             assert (written["score"], written["status"]) == (result.score, str(result.status)), (item.id, label)
     told = [line for line in done.stderr.splitlines() if line.startswith(f"judge {JUDGE}: ")]
     assert len(told) == 1
@@ -221,7 +227,7 @@ def test_a_prompt_of_ones_own_travels_with_the_call(client: Client, server: Serv
     done = run_command("score", file, "--metrics", "judge_verdict", "--prompt", own, "--server", server.address)
     line = json.loads(done.stdout)["scores"]["judge_verdict"]["line"]
     assert "prompt=own/1@" in line
-    report = client.score(ITEMS[:1], JudgeVerdict(prompt=own.read_text()))
+    report = client.score(ITEMS[:1], {"judge_verdict": JudgeVerdict(prompt=own.read_text())})
     provenance = report.provenance["judge_verdict"]
     assert (provenance.line, provenance.prompt) == (line, "own/1")
     # The server forgets it: its name alone says nothing there.

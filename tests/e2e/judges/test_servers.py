@@ -15,7 +15,7 @@ from gradewire import Client, Lave, Smile, Status
 MODEL = "smollm2"
 # Of its own words: llama.cpp takes seconds for each of the packaged ones.
 JUDGED = Lave(binary="judge", prompt=LAVE)
-METRICS = [Smile(), JUDGED]
+METRICS = {"smile": Smile(), "lave": JUDGED}
 ROWS = [
     {
         "id": "right",
@@ -85,7 +85,7 @@ def test_a_judge_that_dies_takes_no_embedding_metric_along_and_is_found_again(
                 assert item.scores["lave"].status is Status.UNAVAILABLE
                 assert item.scores["lave"].score is None
                 assert "try again" in item.scores["lave"].message
-            known = client.score(ROWS, JUDGED)
+            known = client.score(ROWS, {"lave": JUDGED})
         assert all(item.scores["lave"].status is Status.OK for item in known)  # verdicts that were kept
         eventually(lambda: metrics(behind_llama)["gradewire_judge_up"] == 0)
     finally:

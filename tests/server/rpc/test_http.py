@@ -88,7 +88,7 @@ def test_other_paths_say_what_there_is(http: HttpSide) -> None:
 
 
 def test_a_taken_port_is_an_error_and_a_closed_one_is_free_again(http: HttpSide, lifecycle: Lifecycle) -> None:
-    with pytest.raises(OSError, match="in use"):
+    with pytest.raises(OSError, match="another program listens on port"):
         HttpSide("127.0.0.1", http.port, registry=CollectorRegistry(), lifecycle=lifecycle)
     other = HttpSide("127.0.0.1", 0, registry=CollectorRegistry(), lifecycle=lifecycle)
     port = other.port
