@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS
-from gradewire.cli.agree.printed_tables import abstention_lines
+from gradewire.cli.agree.notes import abstention_lines
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, write_report

@@ -19,11 +19,11 @@ from gradewire.cli.input.records import printable
 from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.metrics import MetricOptions, metric_options_of, metrics_help
+from gradewire.cli.output.figures import number
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, count_results, encode_row, files_of
 from gradewire.cli.output.summary import Summary
-from gradewire.cli.output.tables import number
 from gradewire.cli.problems import (
     EXIT_ROWS_FAILED,
     InputError,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import click
 
 from gradewire.cli.input.records import printable
+from gradewire.cli.output.figures import number
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.cli.output.tables import number, print_table
+from gradewire.cli.output.tables import print_table
 
 
 def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
