@@ -16,6 +16,7 @@ from gradewire.report.figures import estimated
 from gradewire.report.input import ReportInput
 from gradewire.report.tables import Table
 from gradewire.report.texts import visible
+from gradewire.report.worst import Basis, Direction
 
 if TYPE_CHECKING:
     import jinja2
@@ -29,6 +30,12 @@ _AMOUNTS = (
     (0, 0, 0),
 )
 _LINE_CHARACTERS = 2000
+_DISAGREEMENTS: dict[tuple[Direction, Basis], str] = {
+    ("high", "verdict"): "called right, labelled wrong",
+    ("low", "verdict"): "called wrong, labelled right",
+    ("high", "rank"): "ranked far too high",
+    ("low", "rank"): "ranked far too low",
+}
 _INTERVAL_CHARTS = ("pearson", "kendall", "auc")
 
 
@@ -134,7 +141,8 @@ def _content(report: ReportInput) -> dict[str, Any]:
         "intervals": intervals,
         "curves": [_curves(metric, report) for metric in judged.scores],
         "kinds": tables.CELL_KINDS,
-        "directions": {"high": "scored too high", "low": "scored too low"},
+        "directions": {"high": "too high", "low": "too low"},
+        "disagreements": _DISAGREEMENTS,
     }
 
 
