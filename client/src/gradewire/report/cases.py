@@ -10,6 +10,7 @@ import numpy as np
 from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.report.figures import number
 from gradewire.report.input import ReportInput, ReportRow
+from gradewire.report.pictures import Album, ShownPicture
 from gradewire.report.texts import ShownText, normal_form, shown, visible
 from gradewire.report.window import find_window
 from gradewire.report.worst import Basis, Direction, Disagreements, worst
@@ -78,6 +79,7 @@ class Case:
     label: str
     side: str
     annotators: str
+    picture: ShownPicture | None
     question: ShownText
     references: Sequence[ShownReference]
     references_left_out: int
@@ -102,8 +104,8 @@ class Cases:
     most: int
 
 
-def cases(report: ReportInput, *, most: int) -> Cases:
-    """Picks the worst disagreements of every metric, so many for each metric and direction."""
+def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
+    """Picks the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction, Basis], int] = {}
     judged = report.judged
@@ -113,7 +115,7 @@ def cases(report: ReportInput, *, most: int) -> Cases:
             for rank, row in enumerate(picked.rows.tolist()):
                 found[row].append(_found(picked, rank, metric=place, direction=direction))
     order = sorted(found, key=lambda row: (-len(found[row]), min(one.place for one in found[row]), row))
-    return Cases([_case(report, row, found[row]) for row in order], totals, most)
+    return Cases([_case(report, album, row, found[row]) for row in order], totals, most)
 
 
 def _found(picked: Disagreements, rank: int, *, metric: int, direction: Direction) -> Found:
@@ -123,7 +125,7 @@ def _found(picked: Disagreements, rank: int, *, metric: int, direction: Directio
     return Found(metric, direction, rank + 1, "rank", ranks)
 
 
-def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
+def _case(report: ReportInput, album: Album, position: int, found: Sequence[Found]) -> Case:
     row = report.rows[position]
     metrics = list(report.judged.scores)
     prediction, mark = _marked(row, [metrics[one.metric] for one in found])
@@ -139,6 +141,7 @@ def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
                 *([f"and {len(row.labels) - _ANNOTATORS} more"] if len(row.labels) > _ANNOTATORS else []),
             ]
         ),
+        picture=album.shown(row.picture),
         question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
         references=references,
         references_left_out=left_out,

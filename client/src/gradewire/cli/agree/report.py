@@ -10,6 +10,7 @@ import click
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS
 from gradewire.cli.agree.notes import abstention_lines
+from gradewire.cli.input.records import STDIN
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, write_report
@@ -26,6 +27,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
     """
     run, labelled = found.run, found.labelled
     page = ReportInput(
+        folder=Path() if run.source.path == STDIN else Path(run.source.path).parent,
         source=Path(run.source.path).name,
         created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rows=[
@@ -35,6 +37,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
                 references=tuple(map(str, item.get("references", ()))),
                 prediction=str(item.get("prediction", "")),
                 label=float(label),
+                picture=row.picture,
                 labels=row.human.annotations,
                 dataset=row.dataset,
                 model=row.model,

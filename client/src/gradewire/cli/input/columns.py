@@ -52,6 +52,7 @@ class Row:
         flags: What is said against using the row, for instance that its answer changes over time.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
+        picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
     """
 
     index: int
@@ -66,6 +67,7 @@ class Row:
     group: str = ""
     flags: tuple[str, ...] = ()
     question_key: str = ""
+    picture: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,14 @@ def _row(record: Record, fields: Mapping[str, Any], format_: Format, options: Ro
         group=text("group"),
         flags=_flags(_value(fields, options.names("flags"))),
         question_key=_question_key(text("question_id"), text("image"), values),
+        picture=_picture(_value(fields, reversed(options.names("image")))),
     )
+
+
+def _picture(value: Any) -> str:
+    # An image has the picture or its place, an image_id often a number only. A data set's image may be its parts.
+    named = value.get("path") if isinstance(value, Mapping) else value
+    return str(named) if isinstance(named, str | int) else ""
 
 
 def _question_key(identifier: str, image: str, values: Mapping[str, Any]) -> str:
