@@ -10,6 +10,7 @@ from gradewire.cli.output.figures import number
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
 from gradewire.cli.output.tables import print_table
+from gradewire.cli.score.remarks import remarks
 
 
 def print_summary(summary: Summary, *, command: str, place: str, scored_rows: int, wall_s: float) -> None:
@@ -40,6 +41,8 @@ def print_summary(summary: Summary, *, command: str, place: str, scored_rows: in
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
     for labels, text in _notes(summary):
         click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
+    for remark in remarks(summary):
+        click.echo(printable(remark), err=True)
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text()):
             click.echo(printable(f"{label}: {said}"), err=True)
