@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tests.client.report.pixels import data_uri, png
 from tests.client.report.samples import MODELS, random_rows, report_of
 from tests.support.debian.chromium import headless_chromium
 
@@ -225,6 +227,26 @@ def test_a_screen_reader_finds_names_of_tables_charts_and_controls(page: Page) -
         "all => all.filter(one => !one.textContent.trim() && !one.labels?.length).length"
     )
     assert unnamed == 0
+
+
+def test_pictures_are_drawn_or_linked_and_nothing_is_fetched_for_them(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "1.png").write_bytes(png())
+    named = ["1.png", data_uri(png()), "https://192.0.2.1/2.png", '"><img src=https://192.0.2.1/3.png>.png']
+    rows = [replace(row, picture=named[place % 4]) for place, row in enumerate(random_rows(60, metrics=1))]
+    path = tmp_path / "report.html"
+    write_report(path, report_of(rows, resamples=4, folder=tmp_path))
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: asked.append(message.text))
+    page.goto(path.as_uri())
+    drawn = page.locator(".case img")
+    assert drawn.count() > 2
+    assert drawn.first.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+    links = page.locator(".picture a").evaluate_all("links => links.map(link => link.href)")
+    assert set(links) == {(tmp_path / "1.png").as_uri(), "https://192.0.2.1/2.png"}
+    page.close()
+    assert {url for url in asked if not url.startswith("data:")} == {path.as_uri()}
 
 
 def _contrast(front: str, behind: str) -> float:

@@ -24,7 +24,7 @@ def test_everything_said_of_an_answer_is_there() -> None:
     text = " ".join(Elements(page_of(simple_rows())).text.split())
     for expected in (
         "answers.jsonl, 2026-11-22: 4 labelled rows, 1 metric",
-        "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · scored too low by smile",
+        "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · called wrong, labelled right by smile",
         "Question who was it, 0?",
         "Leonardo da Vinci ← matched by smile",
         "sentence 0.100, keyword 0.100, exact 1.000, lexical 0.100, best_window “leonardo da vinci”, bin 5; TRUNCATED",
@@ -49,7 +49,7 @@ def test_where_nothing_matched_no_reference_is_marked(score: float) -> None:
     rows = simple_rows()
     rows[0] = replace(rows[0], results={"smile": smile(score, "they say", matched_reference=0)})
     rows[1] = replace(rows[1], results={"smile": failed()})
-    rows.append(replace(rows[3], id="id-4", results={"smile": smile(0.5, "they say")}))
+    rows.append(replace(rows[3], id="id-4", results={"smile": smile(0.7, "they say")}))
     text = page_of(rows)
     assert 'class="matched"' in text  # of the answer that is out of order with it
     of_id_0 = text[text.index("<bdi>id-0</bdi>") :].split("</article>")[0]
@@ -58,6 +58,23 @@ def test_where_nothing_matched_no_reference_is_marked(score: float) -> None:
 
 def test_a_row_in_order_is_not_shown_as_a_disagreement() -> None:
     assert "id-2" not in Elements(page_of(simple_rows())).text
+
+
+def test_every_answer_says_whether_verdict_and_label_differ_or_the_rank_is_far_off() -> None:
+    scores = {"id-0": 0.1, "id-1": 0.9, "id-2": 0.8, "id-3": 0.2}
+    rows = [
+        replace(row, results={**row.results, "rouge_l": {"score": scores[row.id], "status": "OK"}})
+        for row in simple_rows()
+    ]
+    text = " ".join(Elements(page_of(rows)).text.split())
+    for expected in (
+        "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · called wrong, labelled right by smile ranked far",
+        "ranked far too low by rouge_l (at 12% of the rows by score, at 75% by label)",
+        "called right, labelled wrong by smile ranked far too high by rouge_l (at 88% of the rows by score, at 25% by",
+        # How many of each: a metric has verdicts, or ranks.
+        "smile 1 1 \N{EN DASH} \N{EN DASH} rouge_l \N{EN DASH} \N{EN DASH} 1 1",
+    ):
+        assert expected in text
 
 
 def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:

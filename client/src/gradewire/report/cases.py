@@ -10,9 +10,10 @@ import numpy as np
 from gradewire.agreement.point_estimates import RIGHT_FROM
 from gradewire.report.figures import number
 from gradewire.report.input import ReportInput, ReportRow
+from gradewire.report.pictures import Album, ShownPicture
 from gradewire.report.texts import ShownText, normal_form, shown, visible
 from gradewire.report.window import find_window
-from gradewire.report.worst import Direction, worst
+from gradewire.report.worst import Basis, Direction, Disagreements, worst
 
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -31,11 +32,21 @@ _EXPLANATIONS = {"reason"}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Why an answer is shown: the metric (its number), the direction, and its place from the worst, from 1."""
+    """Why an answer is shown.
+
+    Attributes:
+        metric: Its number.
+        direction: Whether the metric is above people or below.
+        place: From the worst, from 1.
+        by: Whether its verdict is not the label's side, or the rank of its score is far off.
+        ranks: Where it stands by score and by label; "" where verdict and label differ.
+    """
 
     metric: int
     direction: Direction
     place: int
+    by: Basis
+    ranks: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,7 @@ class Case:
     label: str
     side: str
     annotators: str
+    picture: ShownPicture | None
     question: ShownText
     references: Sequence[ShownReference]
     references_left_out: int
@@ -83,29 +95,37 @@ class Cases:
 
     Attributes:
         cases: Each answer once.
-        totals: How many rows are out of order, by metric and direction.
+        totals: How many rows disagree, by metric, direction and what that is read from.
         most: Answers shown of each.
     """
 
     cases: Sequence[Case]
-    totals: Mapping[tuple[str, Direction], int]
+    totals: Mapping[tuple[str, Direction, Basis], int]
     most: int
 
 
-def cases(report: ReportInput, *, most: int) -> Cases:
-    """Picks the worst disagreements of every metric, so many for each metric and direction."""
+def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
+    """Picks the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
-    totals: dict[tuple[str, Direction], int] = {}
-    for place, (metric, scores) in enumerate(report.judged.scores.items()):
-        for direction, picked in worst(scores, report.judged.labels, most=most).items():
-            totals[metric, direction] = picked.total
-            for rank, row in enumerate(picked.rows.tolist(), 1):
-                found[row].append(Found(place, direction, rank))
+    totals: dict[tuple[str, Direction, Basis], int] = {}
+    judged = report.judged
+    for place, (metric, scores) in enumerate(judged.scores.items()):
+        for direction, picked in worst(scores, judged.verdicts[metric], judged.labels, most=most).items():
+            totals |= {(metric, direction, by): count for by, count in picked.totals.items()}
+            for rank, row in enumerate(picked.rows.tolist()):
+                found[row].append(_found(picked, rank, metric=place, direction=direction))
     order = sorted(found, key=lambda row: (-len(found[row]), min(one.place for one in found[row]), row))
-    return Cases([_case(report, row, found[row]) for row in order], totals, most)
+    return Cases([_case(report, album, row, found[row]) for row in order], totals, most)
 
 
-def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
+def _found(picked: Disagreements, rank: int, *, metric: int, direction: Direction) -> Found:
+    if picked.by_verdict[rank]:
+        return Found(metric, direction, rank + 1, "verdict", "")
+    ranks = f"at {picked.score_places[rank]:.0%} of the rows by score, at {picked.label_places[rank]:.0%} by label"
+    return Found(metric, direction, rank + 1, "rank", ranks)
+
+
+def _case(report: ReportInput, album: Album, position: int, found: Sequence[Found]) -> Case:
     row = report.rows[position]
     metrics = list(report.judged.scores)
     prediction, mark = _marked(row, [metrics[one.metric] for one in found])
@@ -121,6 +141,7 @@ def _case(report: ReportInput, position: int, found: Sequence[Found]) -> Case:
                 *([f"and {len(row.labels) - _ANNOTATORS} more"] if len(row.labels) > _ANNOTATORS else []),
             ]
         ),
+        picture=album.shown(row.picture),
         question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
         references=references,
         references_left_out=left_out,

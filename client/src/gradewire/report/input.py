@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gradewire.agreement import AgreementReport, JudgedRows
@@ -18,6 +19,8 @@ class ReportRow:
         references: All of them, in the order the metrics saw.
         prediction: Raw text.
         label: What the scores are held against.
+        picture: What the question is about, as the row names it: a path, an http(s) URL, a data URI, any other name; ""
+            without one.
         labels: Label of each annotator where there are several; None for one who gave none.
         dataset: "" where there is none, as model and group.
         model: Model under test.
@@ -30,6 +33,7 @@ class ReportRow:
     references: Sequence[str]
     prediction: str
     label: float
+    picture: str = ""
     labels: Sequence[float | None] = ()
     dataset: str = ""
     model: str = ""
@@ -51,6 +55,7 @@ class ReportInput:
         unreadable: Rows left out because their label cannot be read.
         annotators: Agreement of the annotators with one another; None where there are not several.
         notes: Further sentences for the headline.
+        folder: Folder of the file of rows, in which pictures are looked up that rows name by a path; None: nowhere.
     """
 
     source: str
@@ -62,6 +67,7 @@ class ReportInput:
     unreadable: int = 0
     annotators: AnnotatorAgreement | None = None
     notes: Sequence[str] = ()
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.judged.labels):

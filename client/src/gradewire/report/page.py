@@ -14,8 +14,10 @@ from gradewire.report.bounded import bounded
 from gradewire.report.cases import Cases, cases
 from gradewire.report.figures import estimated
 from gradewire.report.input import ReportInput
+from gradewire.report.pictures import Album
 from gradewire.report.tables import Table
 from gradewire.report.texts import visible
+from gradewire.report.worst import Basis, Direction
 
 if TYPE_CHECKING:
     import jinja2
@@ -29,6 +31,12 @@ _AMOUNTS = (
     (0, 0, 0),
 )
 _LINE_CHARACTERS = 2000
+_DISAGREEMENTS: dict[tuple[Direction, Basis], str] = {
+    ("high", "verdict"): "called right, labelled wrong",
+    ("low", "verdict"): "called wrong, labelled right",
+    ("high", "rank"): "ranked far too high",
+    ("low", "rank"): "ranked far too low",
+}
 _INTERVAL_CHARTS = ("pearson", "kendall", "auc")
 
 
@@ -45,7 +53,8 @@ def write_report(path: Path, report: ReportInput) -> int:
 
     It shows up to 25 answers for each metric and direction, fewer where the page would grow beyond 1.9 MB, and then
     says so; then fewer cells and differences. Longer texts are cut, with their length beside them; names at 80
-    characters; the first 40 metrics are shown.
+    characters; the first 40 metrics are shown. Pictures that stand in the rows or in `report.folder` are a part of the
+    page, up to 6 MB of them beside the rest; to others there are links.
 
     Args:
         path: File to write; one that is there is replaced.
@@ -59,27 +68,28 @@ def write_report(path: Path, report: ReportInput) -> int:
         ReportTooLargeError: It would be larger than 1.9 MB with no answer and no cell.
         OSError: The file cannot be written.
     """
-    page = render(report)
+    page = render(report, path.parent)
     path.write_bytes(page)
     return len(page)
 
 
-def render(report: ReportInput) -> bytes:
-    """The page in UTF-8; raises as `write_report`."""
+def render(report: ReportInput, folder: Path = Path()) -> bytes:
+    """The page in UTF-8, for this folder, from where its links to files lead; raises as `write_report`."""
     environment = _environment()
     report = bounded(report)
     script, style = _asset("report.js"), _asset("report.css")
     common = _content(report) | {"script": script, "style": style, "policy": _policy(script, style)}
     template = environment.get_template("report.html")
     for answers, figures, differences in _AMOUNTS:
-        cells, shown = tables.cells(report.agreement, figures=figures), cases(report, most=answers)
+        album = Album(report.folder, folder)
+        cells, shown = tables.cells(report.agreement, figures=figures), cases(report, album, most=answers)
         amounts = {
             "cells": cells,
             "shown": shown,
             "comparisons": tables.comparisons(report.agreement, most=differences),
         }
         page = template.render(common, **amounts, **_choices(report, cells, shown)).encode(errors="replace")
-        if len(page) <= MAX_BYTES:
+        if len(page) - album.embedded_characters <= MAX_BYTES:
             return page
     raise ReportTooLargeError(f"the page would have {len(page):,} bytes without a single answer or cell")
 
@@ -134,7 +144,8 @@ def _content(report: ReportInput) -> dict[str, Any]:
         "intervals": intervals,
         "curves": [_curves(metric, report) for metric in judged.scores],
         "kinds": tables.CELL_KINDS,
-        "directions": {"high": "scored too high", "low": "scored too low"},
+        "directions": {"high": "too high", "low": "too low"},
+        "disagreements": _DISAGREEMENTS,
     }
 
 

@@ -118,7 +118,8 @@ def test_rules_for_several_annotators(
         (1, 2, 4),
     ]
     assert len(pairs) == 10
-    shown = command("agree", tmp_path / "rows.jsonl", "--metrics", "sbert", stub=judging_stub()).stdout
+    options = ("--metrics", "sbert", "--all-tables")
+    shown = command("agree", tmp_path / "rows.jsonl", *options, stub=judging_stub()).stdout
     line = next(line for line in shown.splitlines() if line.startswith("annotators: "))
     # Annotators 1 and 3 in five rows: 1 1 1 0 1 against 1 0 1 0 0; p_o = 3/5, p_e = (4 * 2 + 1 * 3) / 25.
     assert "Cohen's kappa 0.286 of annotators 1 and 3 (5 rows), " in line
@@ -205,7 +206,8 @@ def test_tables_fit_into_100_columns_with_12_metrics(
         {**row, "dataset": f"data-{index % 2}", "model": f"model-{index % 5}"} for index, row in enumerate(rows_of(200))
     ]
     file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
-    done = command("agree", file, "--metrics", metrics, "--resamples", "100", "--markdown", page, stub=judging_stub())
+    options = ("--resamples", "100", "--all-tables", "--markdown", page)
+    done = command("agree", file, "--metrics", metrics, *options, stub=judging_stub())
     assert done.exit_code == 0
     tables, _, lines = done.stdout.partition("\nsmile: ")
     assert lines
@@ -216,7 +218,7 @@ def test_tables_fit_into_100_columns_with_12_metrics(
     figure = stats.pearsonr(letters_of(rows), [row["label"] for row in rows]).statistic
     assert f"{figure:.3f} [" in tables
     text = page.read_text()
-    assert "**Pearson by cell**" in text
+    assert "**Pearson by data set and model**" in text
     header = next(line for line in text.splitlines() if line.startswith("| metric | data-0 model-0"))
     assert header.count("|") == text.splitlines()[text.splitlines().index(header) + 1].count("|")
 
@@ -236,7 +238,7 @@ def test_infinite_labels_are_counted_as_unreadable_and_nan_as_none(command: Comm
     assert "the label of 3 rows cannot be read (first at line 21: inf;" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--json", "--markdown", "--report"])
+@pytest.mark.parametrize("option", ["--json", "--markdown", "--csv", "--latex", "--report"])
 def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path, option: str) -> None:
     file = write_rows(tmp_path / "rows.jsonl", rows_of(10))
     before = file.read_bytes()

@@ -14,26 +14,18 @@ def test_rows_without_data_set_or_model_do_not_pass_for_all_rows(command: Comman
     done = command("agree", file, "--metrics", "rouge_l,sbert", *options, "--markdown", page, stub=judging_stub())
     assert done.exit_code == 0, done.output
     text = page.read_text()
-    head = next(line for line in text.splitlines() if line.startswith("| metric | (none)"))
-    names = [
-        "(none) (none)",
-        "nq big",
-        "nq small",
-        "tq big",
-        "tq small",
-        "(none)",
-        "nq",
-        "tq",
-        "(none)",
-        "big",
-        "small",
-    ]
-    assert head == f"| metric | {' | '.join(names)} |"
-    details = text.partition("**sbert**")[2]
-    assert [line.split(" | ")[1].strip() for line in details.splitlines() if line.startswith("| all rows ")] == ["60"]
-    assert [line.split(" | ")[1].strip() for line in details.splitlines() if line.startswith("| (none) |")] == [
-        "12"
-    ] * 2
+    tables = dict(block.removeprefix("**").split("**", 1) for block in text.split("\n\n**"))
+    names = {
+        "data set and model": ["(none) (none)", "nq big", "nq small", "tq big", "tq small"],
+        "data set": ["(none)", "nq", "tq"],
+        "model": ["(none)", "big", "small"],
+    }
+    for by, each in names.items():
+        assert f"\n| metric | {' | '.join(each)} |\n" in tables[f"Pearson by {by}"]
+        lines = [line.strip("| ").split(" | ") for line in tables[f"sbert by {by}"].splitlines()[4 : 4 + len(each)]]
+        assert [line[0] for line in lines] == each
+        assert lines[0][1] == "12"
+    assert next(line for line in tables["All rows"].splitlines() if "sbert" in line).startswith("| sbert | 60 |")
 
 
 def test_a_column_that_no_row_has_is_not_named(command: Command, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.judged import judging_stub, rows_of
+from tests.client.report.pixels import data_uri, png
 
 from gradewire.report import page
 
@@ -40,3 +41,27 @@ def test_long_names_in_the_sentences_about_intervals_are_cut_too(command: Comman
     assert done.exit_code == 0, done.stderr[-500:]
     assert written.stat().st_size < 200_000
     assert "x" * 1001 not in written.read_text()
+
+
+def test_pictures_that_rows_name_are_on_the_page(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    (folder / "val").mkdir(parents=True)
+    (folder / "val" / "1.png").write_bytes(png())
+    named = ["val/1.png", "https://images.example/2.jpg", data_uri(png())]
+    # Called right and labelled wrong, all of them. Beside an image, its id is a number.
+    rows = [{**row, "image": named[place % 3], "image_id": place} for place, row in enumerate(rows_of(30, label=0))]
+    rows = [{**row, "prediction": "x" * 15} for row in rows]
+    file, written = write_rows(folder / "rows.jsonl", rows), tmp_path / "page.html"
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--report", written)
+    done = command("agree", file, *options, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    text = written.read_text()
+    assert text.count(f'<img src="{named[2]}"') > text.count('<a href="rows/val/1.png"') > 0
+    assert '<a href="https://images.example/2.jpg" target="_blank" rel="noopener noreferrer">' in text
+    assert "<bdi>val/1.png</bdi>" in text
+    only_ids = write_rows(folder / "ids.jsonl", [{**row, "image": None} for row in rows])
+    assert command("agree", only_ids, *options, stub=judging_stub()).exit_code == 0
+    assert "Picture <bdi>17</bdi>" in written.read_text()
+    mapped = ("--map", "image=image_id")
+    assert command("agree", file, *mapped, *options, stub=judging_stub()).exit_code == 0
+    assert "images.example" not in written.read_text()

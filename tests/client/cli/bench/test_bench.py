@@ -63,7 +63,7 @@ def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path
         assert (line["rows"], line["failed"]) == (clean[key]["rows"], 21)
         for name, estimate in line["estimates"].items():
             assert estimate["value"] == pytest.approx(clean[key]["estimates"][name]["value"])
-    done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", stub=judging_stub())
+    done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", "--all-tables", stub=judging_stub())
     text = " ".join(done.stdout.split())
     assert "Rows without a verdict" in text
     assert "Models as people judge them, over all labelled rows" in text

@@ -10,8 +10,8 @@ from tests.client.cli.conftest import Command, length_score, write_rows
 from tests.client.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.agreement import Difference, Estimate
+from gradewire.cli.output.figures import differing
 from gradewire.cli.output.interval_notes import PlacedEstimate, draws_line, undefined_draws, without_interval
-from gradewire.cli.output.tables import differing
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -67,7 +67,7 @@ def test_a_mean_over_fewer_cells_says_so_in_every_output(command: Command, tmp_p
     ]
     screen, page, document = outputs(command, tmp_path, rows, "--resamples", "100", "--details", "--compare-all")
     for text in (screen, page):
-        mean = text.partition("Mean of 4 cells")[2].partition("Pearson by cell")[0]
+        mean = text.partition("Mean of 4 cells")[2].partition("Pearson by data set and model")[0]
         # Pearson and tau-b of both metrics; scores that are all alike still have an area under the curve, of a half.
         assert mean.count("(3 of 4)") == 2 * 2
         assert "cells' mean" in text
@@ -91,7 +91,7 @@ def test_a_mean_over_fewer_cells_says_so_in_every_output(command: Command, tmp_p
     ],
 )
 def test_a_p_value_at_the_floor_of_its_draws_is_a_bound(p_value: float, draws: int, written: str) -> None:
-    assert differing(Difference(0.1, 0.05, 0.2, draws, p_value)) == f"+0.1000 [+0.0500, +0.2000] {written}"
+    assert differing(Difference(0.1, 0.05, 0.2, draws, p_value)).text == f"+0.1000 [+0.0500, +0.2000] {written}"
 
 
 def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS, Statistic
-from gradewire.cli.agree.printed_tables import agreement_tables, metric_lines
+from gradewire.cli.agree.notes import annotator_lines, annotator_pair_lines, metric_lines
+from gradewire.cli.agree.printed_tables import agreement_tables, places_by_level
 from gradewire.cli.agree.result import agreement_document, compute_agreement
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.options.group import OUTPUT_FILE
-from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.output.tables import show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.agreement.result_tables import Level
+    from gradewire.cli.agree.result import AgreementResult
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
@@ -46,6 +48,14 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
     return list(dict.fromkeys([*named, *rest]))
+
+
+def _further(found: AgreementResult) -> list[str]:
+    """What the short view leaves out, and how to see it."""
+    names = [f"by {name}" for name in places_by_level(found.report.metrics[0], SHOWN_LEVELS)]
+    if found.annotators is not None:
+        names.append("pairs of annotators")
+    return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
 
 
 @click.command(
@@ -96,6 +106,7 @@ Rows that failed are counted beside the figures and do not change the exit code.
     callback=_statistics,
     help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
 )
+@all_tables_option
 @figure_file_options
 @click.option("--report", type=OUTPUT_FILE, help="Write a report page here (HTML).")
 @click.pass_context
@@ -109,13 +120,15 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     compare: Sequence[tuple[str, str]],
     compare_all: bool,
     compare_statistics: Sequence[Statistic],
+    all_tables: bool,
     report: Path | None,
     **options: Any,
 ) -> None:
     """Score the answers of FILE and compare the scores with its human labels.
 
-    Prints, for all metrics side by side and for each data set and model: Pearson, Kendall's tau-b and ROC-AUC (or what
-    --statistics names), with 95 % intervals. Rows that failed are counted and enter no figure.
+    Prints, for each metric, Pearson, Kendall's tau-b and ROC-AUC (or what --statistics names) with 95 % intervals, over
+    all rows and as mean over data sets and models; with --by or --all-tables for each of these, too. Files have all
+    tables. Rows that failed are counted and enter no figure.
     """
     run = labelled_run_of(options)
     files = FigureFiles.of(options)
@@ -130,11 +143,23 @@ def agree_command(  # noqa: PLR0913 - one argument per option
             with_groups="group" in levels,
         )
     shown = statistics or SHOWN
-    tables = functools.partial(agreement_tables, found.report, shown, levels or SHOWN_LEVELS, details=details)
-    notes = [*metric_lines(found, shown), *agreement_interval_notes(found.report, shown)]
-    left_out = found.labelled.left_out()
-    show_figures(tables(intervals=False), notes, left_out)
-    files.write(agreement_document(found), list(tables(intervals=True)), [*notes, *left_out])
+    tables = functools.partial(agreement_tables, found.report, shown, details=details)
+    lines, left_out = list(metric_lines(found, shown)), found.labelled.left_out()
+    every_note = [*lines, *annotator_pair_lines(found.annotators), *agreement_interval_notes(found.report, shown)]
+    if all_tables:
+        show_figures(tables(levels or SHOWN_LEVELS, intervals=False), every_note, left_out)
+    else:
+        printed = levels or (SHOWN_LEVELS if details else ())
+        notes = agreement_interval_notes(found.report, shown, levels=printed)
+        further = [] if levels or details else _further(found)
+        show_figures(
+            tables(printed, intervals=False),
+            [*lines, *annotator_lines(found.annotators), *notes],
+            [*left_out, *further],
+        )
+    files.write(
+        agreement_document(found), list(tables(levels or SHOWN_LEVELS, intervals=True)), [*every_note, *left_out]
+    )
     if report is not None:
         from gradewire.cli.agree.report import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire.agreement.point_estimates import ALL_STATISTICS
-from gradewire.cli.agree.printed_tables import abstention_lines
+from gradewire.cli.agree.notes import abstention_lines
 from gradewire.cli.output.interval_notes import agreement_interval_notes
 from gradewire.cli.problems import InputError, named_errors
 from gradewire.report import MissingJinjaError, ReportInput, ReportRow, ReportTooLargeError, write_report
@@ -27,6 +27,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
     """
     run, labelled = found.run, found.labelled
     page = ReportInput(
+        folder=run.source.folder,
         source=run.source.short_name,
         created=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         rows=[
@@ -36,6 +37,7 @@ def write_page(path: Path, found: AgreementResult) -> None:
                 references=tuple(map(str, item.get("references", ()))),
                 prediction=str(item.get("prediction", "")),
                 label=float(label),
+                picture=row.picture,
                 labels=row.human.annotations,
                 dataset=row.dataset,
                 model=row.model,

@@ -9,13 +9,15 @@ import click
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.output.figure_names import CELLS_MEAN, cell_names
+from gradewire.cli.output.figures import Figure, cells_mean, count, estimated, measured
 from gradewire.cli.output.interval_notes import PlacedEstimate
-from gradewire.cli.output.tables import FigureTable, cells_mean, estimated
+from gradewire.cli.output.tables import FigureTable
 from gradewire.cli.problems import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gradewire.agreement import Estimate
     from gradewire.agreement.papers.model_accuracy import ModelAccuracyTable
 
 METRICS = "smile,exact_match,easy_match,rouge_l,sbert"
@@ -51,17 +53,46 @@ def accuracy_command(ctx: click.Context, /, **options: Any) -> None:
         rows,
         list(_tables(table)),
         {"human": table.cells, "evaluators": table.evaluators},
+        headline=list(_headline(table)),
         intervals=_intervals(table),
     )
 
 
+def _headline(table: ModelAccuracyTable) -> Iterator[FigureTable]:
+    """How far each metric is from people over all cells, and how right each sees them, a line for each cell."""
+    cells = len(table.cells)
+    if cells > 1:
+        yield FigureTable(
+            f"Deviation from human accuracy: mean size over {cells} cells (data set and model)",
+            ["metric", "mean size"],
+            [[found.evaluator, cells_mean(found.mean_absolute_deviation)] for found in table.evaluators],
+        )
+    written = estimated if cells == 1 else _bare
+    yield FigureTable(
+        "Accuracy, on the rows that the metric judged",
+        ["", "human, all rows", *(found.evaluator for found in table.evaluators)],
+        [
+            [name, written(cell.human), *(written(found.cells[place].accuracy) for found in table.evaluators)]
+            for place, (name, cell) in enumerate(zip(_cell_names(table, between=" "), table.cells, strict=True))
+        ],
+    )
+
+
+def _bare(estimate: Estimate) -> Figure:
+    return measured(estimate.value)
+
+
+def _cell_names(table: ModelAccuracyTable, *, between: str = "\n") -> list[str]:
+    return cell_names([(cell.dataset, cell.model) for cell in table.cells], between=between)
+
+
 def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
-    names = cell_names([(cell.dataset, cell.model) for cell in table.cells])
+    names = _cell_names(table)
     yield FigureTable(
         "Human accuracy, over all labelled rows",
         ["", *names],
         [
-            ["rows", *(str(cell.rows) for cell in table.cells)],
+            ["rows", *(count(cell.rows) for cell in table.cells)],
             ["human accuracy", *(estimated(cell.human) for cell in table.cells)],
         ],
     )
@@ -82,12 +113,12 @@ def _tables(table: ModelAccuracyTable) -> Iterator[FigureTable]:
         yield FigureTable(
             "Rows without a verdict",
             ["metric", *names],
-            [[found.evaluator, *(str(cell.failed) for cell in found.cells)] for found in table.evaluators],
+            [[found.evaluator, *(count(cell.failed) for cell in found.cells)] for found in table.evaluators],
         )
 
 
 def _intervals(table: ModelAccuracyTable) -> Iterator[PlacedEstimate]:
-    names = cell_names([(cell.dataset, cell.model) for cell in table.cells], between=" ")
+    names = _cell_names(table, between=" ")
     for name, cell in zip(names, table.cells, strict=True):
         yield PlacedEstimate("human", "human accuracy", name, cell.human)
     for found in table.evaluators:
@@ -98,7 +129,7 @@ def _intervals(table: ModelAccuracyTable) -> Iterator[PlacedEstimate]:
         yield PlacedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
 
 
-def _accuracies(table: ModelAccuracyTable) -> Iterator[list[str]]:
+def _accuracies(table: ModelAccuracyTable) -> Iterator[list[Figure | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
         # Where it judged all rows, the human figure is the one over all rows.

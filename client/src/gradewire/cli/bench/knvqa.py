@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -9,19 +10,22 @@ import click
 from gradewire.cli.bench.run import bench_of, bench_options
 from gradewire.cli.input.files import ALIAS_HELP
 from gradewire.cli.output.figure_names import TITLES, cell_names
+from gradewire.cli.output.figures import Figure, count, estimated, measured
 from gradewire.cli.output.interval_notes import PlacedEstimate
-from gradewire.cli.output.tables import FigureTable, estimated, number
+from gradewire.cli.output.tables import FigureTable
 from gradewire.cli.problems import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire.agreement.papers.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary
+    from gradewire.agreement.point_estimates import Statistic
 
 # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
 METRICS = "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"
 _Figure = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
 _FIGURES: tuple[_Figure, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall")
+_NARROW: tuple[Statistic, ...] = ("positive_rate", "accuracy", "f1")
 _HUMAN = "human"
 
 
@@ -62,44 +66,74 @@ def knvqa_command(ctx: click.Context, /, **options: Any) -> None:
         rows,
         list(_tables(table)),
         {"models": table.models, "evaluators": table.lines},
+        headline=list(_headline(table)),
         intervals=_intervals(table),
     )
 
 
+def _headline(table: KnvqaTable) -> Iterator[FigureTable]:
+    """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
+    if len(table.models) > 1:
+        yield _positive_rates(table)
+        yield _by_model(table, "accuracy")
+        return
+    human = table.models[0]
+    rows: list[list[Figure | str]] = [
+        [line.evaluator, *(estimated(line.estimates[name]) for name in _NARROW)] for line in table.lines
+    ]
+    yield FigureTable(
+        f"Verdicts over {human.rows} rows: share called right, and agreement with people",
+        ["evaluator", *(TITLES[name] for name in _NARROW)],
+        [*rows, [f"{_HUMAN}, all rows", estimated(human.human_rate), "", ""]],
+    )
+
+
 def _tables(table: KnvqaTable) -> Iterator[FigureTable]:
-    names = cell_names([("", model.model) for model in table.models])
-    evaluators = list(dict.fromkeys(line.evaluator for line in table.lines))
-    lines = {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
-    incomplete = [name for name in evaluators if any(line.failed for line in lines[name])]
+    names, lines = _model_names(table), _by_evaluator(table)
     yield FigureTable(
         "Models as people judge them, over all labelled rows",
         ["", *names],
         _as_people_judge(table.models),
     )
+    incomplete = [name for name, found in lines.items() if any(line.failed for line in found)]
     for name in incomplete:
         yield FigureTable(
             f"Models as people judge them, on the rows that {name} judged", ["", *names], _as_people_judge(lines[name])
         )
-    yield FigureTable(
-        "Positive rate (rank of the evaluator)",
-        ["evaluator", *names],
-        [
-            *(row for name in evaluators for row in _rates(name, lines[name], beside_human=name in incomplete)),
-            [f"{_HUMAN}, all rows", *(estimated(model.human_rate) for model in table.models)],
-        ],
-    )
-    for figure in _FIGURES:
-        yield FigureTable(
-            TITLES[figure][0].upper() + TITLES[figure][1:],
-            ["evaluator", *names],
-            [[name, *(estimated(line.estimates[figure]) for line in lines[name])] for name in evaluators],
-        )
+    yield _positive_rates(table)
+    yield from (_by_model(table, figure) for figure in _FIGURES)
     if incomplete:
         yield FigureTable(
             "Rows without a verdict",
             ["evaluator", *names],
-            [[name, *(str(line.failed) for line in lines[name])] for name in evaluators],
+            [[name, *(count(line.failed) for line in found)] for name, found in lines.items()],
         )
+
+
+def _positive_rates(table: KnvqaTable) -> FigureTable:
+    rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines)]
+    human: list[Figure | str] = [f"{_HUMAN}, all rows", *(estimated(model.human_rate) for model in table.models)]
+    return FigureTable("Positive rate (rank of the evaluator)", ["evaluator", *_model_names(table)], [*rows, human])
+
+
+def _by_model(table: KnvqaTable, figure: _Figure) -> FigureTable:
+    return FigureTable(
+        TITLES[figure][0].upper() + TITLES[figure][1:],
+        ["evaluator", *_model_names(table)],
+        [
+            [name, *(estimated(line.estimates[figure]) for line in lines)]
+            for name, lines in _by_evaluator(table).items()
+        ],
+    )
+
+
+def _model_names(table: KnvqaTable) -> list[str]:
+    return cell_names([("", model.model) for model in table.models])
+
+
+def _by_evaluator(table: KnvqaTable) -> dict[str, list[EvaluatorOnModel]]:
+    evaluators = dict.fromkeys(line.evaluator for line in table.lines)
+    return {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
 
 
 def _intervals(table: KnvqaTable) -> Iterator[PlacedEstimate]:
@@ -113,19 +147,23 @@ def _intervals(table: KnvqaTable) -> Iterator[PlacedEstimate]:
             yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
 
 
-def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[str]]:
+def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[Figure | str]]:
     return [
-        ["rows", *(str(model.rows) for model in models)],
+        ["rows", *(count(model.rows) for model in models)],
         ["right", *(estimated(model.human_rate) for model in models)],
-        ["rank", *(_rank(model.human_rank) for model in models)],
-        ["words an answer", *(number(model.mean_length_words, digits=1) for model in models)],
+        ["rank", *(_ranked(model.human_rank) for model in models)],
+        ["words an answer", *(measured(model.mean_length_words, digits=1) for model in models)],
     ]
 
 
-def _rates(name: str, lines: Sequence[EvaluatorOnModel], *, beside_human: bool) -> Iterator[list[str]]:
-    yield [name, *(f"{estimated(line.estimates['positive_rate'])} ({_rank(line.rank)})" for line in lines)]
-    if beside_human:
+def _rates(name: str, lines: Sequence[EvaluatorOnModel]) -> Iterator[list[Figure | str]]:
+    yield [name, *(estimated(line.estimates["positive_rate"]).beside(_rank(line.rank)) for line in lines)]
+    if any(line.failed for line in lines):
         yield [f"{_HUMAN}, rows of {name}", *(estimated(line.human_rate) for line in lines)]
+
+
+def _ranked(rank: float | None) -> Figure:
+    return Figure(_rank(rank), math.nan if rank is None else rank)
 
 
 def _rank(rank: float | None) -> str:

@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from gradewire.cli.options.group import Command, option_group
-from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import interval_notes
-from gradewire.cli.output.tables import show_figures
+from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import exit_on_interrupt
 from gradewire.cli.run.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire.cli.run.labels import label_named
@@ -51,12 +51,14 @@ class Bench:
         run: Which rows are scored, and by what.
         cuts: Score from which an answer counts as right, by metric.
         cut: The same for metrics without a verdict that `cuts` does not name; None: they have none.
+        all_tables: Whether all tables are printed, not only the headline figures.
         files: Where figures are written.
     """
 
     run: LabelledRun
     cuts: Mapping[str, float]
     cut: float | None
+    all_tables: bool
     files: FigureFiles
 
     def rows(self, transport: Transport | None) -> BenchRows:
@@ -83,14 +85,16 @@ class Bench:
         tables: Sequence[FigureTable],
         figures: Mapping[str, Any],
         *,
+        headline: Sequence[FigureTable],
         intervals: Iterable[PlacedEstimate],
     ) -> None:
         """Prints the tables and writes what is asked for.
 
         Args:
             rows: What the tables were made from.
-            tables: Tables that are shown.
+            tables: All tables.
             figures: What the JSON file has beside what is said of the rows.
+            headline: Those that are printed unless all are asked for.
             intervals: All figures of the tables; notes say how many draws their intervals rest on.
 
         Raises:
@@ -104,7 +108,11 @@ class Bench:
             notes.append(tally.told(label, cut))
             metrics[label] = {"line": tally.line, "statuses": dict(tally.statuses), "cut": rows.cuts.get(label)}
         notes += interval_notes(intervals)
-        show_figures(tables, notes, rows.labelled.left_out())
+        left_out = rows.labelled.left_out()
+        if self.all_tables:
+            show_figures(tables, notes, left_out)
+        else:
+            show_figures(headline, notes, [*left_out, FURTHER_TABLES])
         self.files.write({**described_run(self.run, rows.labelled), "metrics": metrics, **figures}, tables, notes)
 
 
@@ -119,6 +127,7 @@ def bench_options(*, cut_help: str) -> Callable[[Command], Command]:
             multiple=True,
             help=f"From this score an answer counts as right; METRIC as the table calls it. {cut_help}",
         ),
+        all_tables_option,
         figure_file_options,
     )
 
@@ -148,4 +157,4 @@ def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cu
         if not math.isfinite(cuts[label]):
             raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, for instance --cut rouge_l=0.5")
     cut = cuts.pop("", cut)
-    return Bench(run=run, cuts=cuts, cut=cut, files=files)
+    return Bench(run=run, cuts=cuts, cut=cut, all_tables=options["all_tables"], files=files)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradewire.cli.calibrate.fit import AFTER, BEFORE, STATISTICS
 from gradewire.cli.output.figure_names import TITLES
-from gradewire.cli.output.tables import FigureTable, differing, estimated, number
+from gradewire.cli.output.figures import Figure, differing, estimated, number
+from gradewire.cli.output.tables import FigureTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,7 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[FigureTable]:
 def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> FigureTable:
     before, after = (metric.cells[-1] for metric in report.metrics)
     differences = {found.statistic: found.all_rows for found in report.comparisons}
-    rows = [
+    rows: list[list[Figure | str]] = [
         [
             TITLES[statistic],
             estimated(before.estimates[statistic]),

@@ -62,6 +62,11 @@ class InputFile:
         return replace(self, paths=tuple(Path(path).name for path in self.paths)).name
 
     @property
+    def folder(self) -> Path:
+        """Where the first file is: what rows name without a folder is looked for there."""
+        return Path() if self.is_stdin else Path(self.paths[0]).parent
+
+    @property
     def is_stdin(self) -> bool:
         """Whether it is standard input, which is read once."""
         return STDIN in self.paths

@@ -32,6 +32,7 @@ class Row:
         model: Model under test; "" without.
         group: Any further label to tell rows apart by; "" without.
         flags: What is said against using the row, for instance that its answer changes over time.
+        picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         kept: Columns of the file that the output has too, by name.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
@@ -49,6 +50,7 @@ class Row:
     group: str = ""
     flags: tuple[str, ...] = ()
     question_key: str = ""
+    picture: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -155,6 +157,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         group=text("group"),
         flags=_flags(value_of(fields, options.names("flags"))),
         question_key=_question_key(text("question_id"), text("image"), values),
+        picture=_picture(value_of(fields, options.names("image")[::-1])),
     )
 
 
@@ -170,6 +173,12 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
     return read_labels(label(_column(fields, options.names("label"))), listed, options.label_map)
+
+
+def _picture(value: Any) -> str:
+    # An image has the picture or its place, an image_id often a number only. A data set's image may be its parts.
+    named = value.get("path") if isinstance(value, Mapping) else plain(value)
+    return str(named) if isinstance(named, str | int) else ""
 
 
 def _question_key(identifier: str, image: str, values: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Files of figures (--json, --markdown): JSON in which what is not defined is null, or text."""
+"""Files of figures: JSON in which what is not defined is null, and the tables as Markdown, CSV and LaTeX."""
 
 import json
 import math
@@ -10,31 +10,48 @@ from typing import Any, Self
 import click
 
 from gradewire.cli.options.group import OUTPUT_FILE, option_group
-from gradewire.cli.output.tables import FigureTable, to_markdown
+from gradewire.cli.output.latex import to_latex
+from gradewire.cli.output.markdown import to_markdown
+from gradewire.cli.output.tables import FigureTable
+from gradewire.cli.output.tidy_csv import to_tidy_csv
 from gradewire.cli.problems import named_errors
 
 figure_file_options = option_group(
     click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here."),
     click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
+    click.option(
+        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line a figure, numbers unrounded."
+    ),
+    click.option("--latex", type=OUTPUT_FILE, help="Write the tables here as LaTeX (booktabs)."),
+)
+all_tables_option = click.option(
+    "--all-tables", is_flag=True, help="Print all tables, not only the headline figures; files have them in any case."
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FigureFiles:
-    """Where `figure_file_options` say that all figures go (JSON), and the tables (Markdown)."""
+    """Where `figure_file_options` say that all figures go (JSON), and the tables (the others)."""
 
     json: Path | None
     markdown: Path | None
+    csv: Path | None
+    latex: Path | None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Reads the options; others are not looked at."""
-        return cls(options["json_path"], options["markdown"])
+        return cls(
+            json=options["json_path"],
+            markdown=options["markdown"],
+            csv=options["csv_path"],
+            latex=options["latex"],
+        )
 
     @property
     def named(self) -> list[tuple[str, Path | None]]:
         """Option and file of each, as `refuse_overwriting` takes them."""
-        return [("--json", self.json), ("--markdown", self.markdown)]
+        return [("--json", self.json), ("--markdown", self.markdown), ("--csv", self.csv), ("--latex", self.latex)]
 
     def write(self, document: Mapping[str, Any], tables: Sequence[FigureTable], notes: Sequence[str]) -> None:
         """Writes what was asked for; raises InputError where that cannot be."""
@@ -42,6 +59,10 @@ class FigureFiles:
             write_json(self.json, document)
         if self.markdown is not None:
             write_text(self.markdown, to_markdown(tables, notes))
+        if self.csv is not None:
+            write_text(self.csv, to_tidy_csv(tables))
+        if self.latex is not None:
+            write_text(self.latex, to_latex(tables, notes))
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from gradewire.agreement.estimates import LEAST_QUESTIONS, MOST_UNDEFINED
 from gradewire.agreement.point_estimates import ALL_STATISTICS
+from gradewire.agreement.result_tables import Level
 from gradewire.cli.output.figure_names import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gradewire.agreement import AgreementReport, Estimate
     from gradewire.agreement.point_estimates import Statistic
@@ -53,10 +54,13 @@ def interval_notes(figures: Iterable[PlacedEstimate], order: Iterable[str] = ())
     return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
 
 
-def agreement_interval_notes(report: AgreementReport, statistics: Sequence[Statistic]) -> list[str]:
-    """`interval_notes` of these statistics of a report."""
+def agreement_interval_notes(
+    report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
+) -> list[str]:
+    """`interval_notes` of these statistics of a report, over all rows and at these levels."""
     figures = (
-        PlacedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics)
+        PlacedEstimate(who, TITLES[name], place, each)
+        for who, name, place, each in _figures(report, statistics, levels)
     )
     return interval_notes(figures, TITLES.values())
 
@@ -64,19 +68,24 @@ def agreement_interval_notes(report: AgreementReport, statistics: Sequence[Stati
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
     """The different numbers of draws that were made for intervals of each statistic, ascending."""
     made: dict[Statistic, set[int]] = {}
-    for _, name, _, each in _figures(report, ALL_STATISTICS):
+    for _, name, _, each in _figures(report, ALL_STATISTICS, get_args(Level)):
         if each.resamples:
             made.setdefault(name, set()).add(each.resamples + each.undefined)
     return {name: sorted(counts) for name, counts in made.items()}
 
 
 def _figures(
-    report: AgreementReport, statistics: Sequence[Statistic]
+    report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
     """Every figure with an interval: its metric or pair, statistic, rows and estimate."""
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     for metric in report.metrics:
-        places = [(name, cell.estimates) for name, cell in zip(names_of(metric.cells), metric.cells, strict=True)]
+        every = metric.cells[-1]
+        places = [
+            (name, cell.estimates)
+            for name, cell in zip(names_of(metric.cells), metric.cells, strict=True)
+            if cell.level in levels or cell is every
+        ]
         for place, estimates in [*places, *([(CELLS_MEAN, metric.headline)] if several else [])]:
             yield from ((metric.metric, name, place, estimates[name]) for name in statistics if name in estimates)
     for found in report.comparisons:

@@ -6,7 +6,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradewire.cli.output.tables import number
+from gradewire.cli.output.figures import number
 from gradewire.metric_types import METRIC_TYPES
 
 if TYPE_CHECKING:

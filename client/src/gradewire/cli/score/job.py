@@ -17,11 +17,11 @@ from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection
 from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire.cli.options.metrics import MetricOptions
+from gradewire.cli.output.figures import number
 from gradewire.cli.output.files import write_json
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.results_file import ResultsFile, encode_rows, files_of
 from gradewire.cli.output.summary import Summary
-from gradewire.cli.output.tables import number
 from gradewire.cli.problems import InputError, silence_stdout
 from gradewire.cli.run.file_corpus import refuse_part_of_a_request
 from gradewire.cli.run.plan import resolve_plan

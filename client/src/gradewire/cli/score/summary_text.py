@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from gradewire.cli.input.record import printable
+from gradewire.cli.output.figures import number
 from gradewire.cli.output.progress import rows_per_second
 from gradewire.cli.output.summary import MetricTally, Summary
-from gradewire.cli.output.tables import number, print_table
+from gradewire.cli.output.tables import print_table
+from gradewire.cli.score.remarks import remarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,8 @@ def print_summary(summary: Summary, run: RunFigures) -> None:
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
     for labels, text in _notes(summary):
         click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
+    for remark in remarks(summary):
+        click.echo(printable(remark), err=True)
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
             click.echo(printable(f"{label}: {said}"), err=True)

@@ -10,7 +10,7 @@ from tests.client.cli.bench.ave.samples import NAMES, benched, check, expected, 
 from tests.client.cli.conftest import Command, write_rows
 
 from gradewire.agreement import Estimate
-from gradewire.cli.output.tables import estimated
+from gradewire.cli.output.figures import estimated
 
 
 def test_the_figures_are_those_of_the_paper(command: Command, tmp_path: Path) -> None:
@@ -78,5 +78,5 @@ def test_the_table_is_like_the_papers(command: Command, tmp_path: Path) -> None:
 
 def test_bounds_from_ten_on_keep_their_digits() -> None:
     found = Estimate(10.9, 10.8, 11.25, 100)
-    assert estimated(found) == "10.900 [10.800, 11.250]"
-    assert estimated(Estimate(-0.25, -0.5, 0.125, 100)) == "-0.250 [-.500, .125]"
+    assert estimated(found).text == "10.900 [10.800, 11.250]"
+    assert estimated(Estimate(-0.25, -0.5, 0.125, 100)).text == "-0.250 [-.500, .125]"

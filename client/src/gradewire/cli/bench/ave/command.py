@@ -9,14 +9,14 @@ import click
 
 from gradewire.cli.bench.ave.file import AVE_ALIASES, SPREAD_FIELDS, AveFile
 from gradewire.cli.bench.ave.run import ave_scores, write_items
-from gradewire.cli.bench.ave.tables import ave_notes, ave_tables
+from gradewire.cli.bench.ave.tables import ave_headline, ave_notes, ave_tables
 from gradewire.cli.bench.run import with_default_metrics
 from gradewire.cli.input.files import input_file, named_columns
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option
 from gradewire.cli.options.labelled import draw_options
-from gradewire.cli.output.files import FigureFiles, figure_file_options
+from gradewire.cli.output.files import FigureFiles, all_tables_option, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.tables import show_figures
+from gradewire.cli.output.tables import FURTHER_TABLES, show_figures
 from gradewire.cli.problems import exit_codes, exit_on_interrupt
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws, labelled_run_of
 from gradewire.cli.run.labels import label_named
@@ -84,6 +84,7 @@ spread; generalization the logarithm of 1 / the variance of the alignments of th
     help="Write what would be scored here, one labelled row for each text, and score nothing.",
 )
 @draw_options(resamples=RESAMPLES)
+@all_tables_option
 @figure_file_options
 @click.pass_context
 def ave_command(ctx: click.Context, /, **options: Any) -> None:
@@ -132,7 +133,10 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     }
     tables = list(ave_tables(found, gains, baseline))
     notes = [*ave_notes(scores, found), *interval_notes(_intervals(found, gains, baseline))]
-    show_figures(tables, notes, file.sentences())
+    if options["all_tables"]:
+        show_figures(tables, notes, file.sentences())
+    else:
+        show_figures(ave_headline(found, gains, baseline), notes, [*file.sentences(), FURTHER_TABLES])
     lines = {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in scores.tallies.items()}
     files.write({**_document(options, file, found, gains), "metrics": lines}, tables, notes)
 

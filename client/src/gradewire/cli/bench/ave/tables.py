@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire.cli.bench.ave.file import PARTS
-from gradewire.cli.output.tables import FigureTable, differing, estimated, number
+from gradewire.cli.output.figures import count, differing, estimated, measured
+from gradewire.cli.output.tables import FigureTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +28,16 @@ def ave_tables(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[FigureTable]:
     """The table of the paper, alignments by data set, and the gains over a baseline where there is one."""
+    headline, *differences = ave_headline(found, gains, baseline)
+    yield headline
+    yield _by_dataset(found)
+    yield from differences
+
+
+def ave_headline(
+    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
+) -> Iterator[FigureTable]:
+    """As `ave_tables`, without the data sets."""
     yield FigureTable(
         "Alignment with people (Spearman by part, and their mean), consistency, generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
@@ -35,21 +46,6 @@ def ave_tables(
                 label,
                 *(estimated(part) for part in each.parts),
                 *(estimated(figure) for figure in (each.alignment, each.consistency, each.generalization)),
-            ]
-            for label, each in found.items()
-        ],
-    )
-    datasets = list(dict.fromkeys(name for each in found.values() for name in each.datasets))[:_SHOWN_DATASETS]
-    yield FigureTable(
-        "Alignment by data set, consistency of scores divided by their spread, samples",
-        ["evaluator", *map(_named, datasets), "consistency / spread", "samples", "failed by part"],
-        [
-            [
-                label,
-                *(number(each.datasets.get(name, math.nan)) for name in datasets),
-                estimated(each.relative_consistency),
-                str(each.samples),
-                " ".join(map(str, each.failed)),
             ]
             for label, each in found.items()
         ],
@@ -67,6 +63,24 @@ def ave_tables(
                 for label, gain in gains.items()
             ],
         )
+
+
+def _by_dataset(found: Mapping[str, AveProperties]) -> FigureTable:
+    datasets = list(dict.fromkeys(name for each in found.values() for name in each.datasets))[:_SHOWN_DATASETS]
+    return FigureTable(
+        "Alignment by data set, consistency of scores divided by their spread, samples",
+        ["evaluator", *map(_named, datasets), "consistency / spread", "samples", "failed by part"],
+        [
+            [
+                label,
+                *(measured(each.datasets.get(name, math.nan)) for name in datasets),
+                estimated(each.relative_consistency),
+                count(each.samples),
+                " ".join(map(str, each.failed)),
+            ]
+            for label, each in found.items()
+        ],
+    )
 
 
 def ave_notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[str]:

@@ -13,11 +13,12 @@ from gradewire.cli.bench.pairs.rows import PAIR_ALIASES, PairFile
 from gradewire.cli.input.files import input_file, input_options, named_columns
 from gradewire.cli.input.rows import Row
 from gradewire.cli.options.connection import Connection, connection_of, connection_options
+from gradewire.cli.output.figures import count, estimated
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
 from gradewire.cli.output.overwrite_guard import refuse_overwriting
 from gradewire.cli.output.progress import progress
-from gradewire.cli.output.tables import FigureTable, estimated, show_figures
+from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire.cli.run.file_corpus import takes_corpus
 from gradewire.cli.run.labelled_run import RESAMPLES, described_draws
@@ -157,8 +158,8 @@ def _table(report: PairwiseReport) -> FigureTable:
             [
                 found.evaluator,
                 *(estimated(stratum.reproduced) for stratum in found.strata),
-                str(found.strata[-1].ties),
-                str(found.strata[-1].failed),
+                count(found.strata[-1].ties),
+                count(found.strata[-1].failed),
             ]
             for found in report.evaluators
         ],
