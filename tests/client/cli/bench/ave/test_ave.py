@@ -76,6 +76,18 @@ def test_the_table_is_like_the_papers(command: Command, tmp_path: Path) -> None:
     assert "intervals: draws of whole questions, 100 for Spearman, alignment" in text
 
 
+def test_data_sets_are_printed_where_all_tables_are_asked_for(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "rows.jsonl", samples())
+    options = ("--metrics", "sbert,rouge_l", "--baseline", "sbert", "--resamples", "100")
+    short = command("bench", "ave", file, *options, stub=stub())
+    long = command("bench", "ave", file, *options, "--all-tables", stub=stub())
+    assert (short.exit_code, long.exit_code) == (0, 0), short.output
+    shown = {"Alignment with people": (True, True), "Difference from sbert": (True, True), "by data set": (False, True)}
+    for title, where in shown.items():
+        assert (title in short.stdout, title in long.stdout) == where
+    assert "further tables: --all-tables" in short.stderr
+
+
 def test_bounds_from_ten_on_keep_their_digits() -> None:
     found = Estimate(10.9, 10.8, 11.25, 100)
     assert estimated(found).text == "10.900 [10.800, 11.250]"
