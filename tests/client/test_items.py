@@ -107,6 +107,7 @@ def test_nothing_that_is_given_raises(item: object) -> None:
         (np.array([1, 2]), ["1", "2"]),
         ("['a', 'b']", ["a", "b"]),
         (["['a', 'b']"], ["['a', 'b']"]),
+        ("[0, 1]", ["[0, 1]"]),
         ([{"answer": "a", "answer_confidence": "yes"}, {"answer": "b"}], ["a", "b"]),
         ({"text": ["a", "b"], "answer_start": [0, 1]}, ["a", "b"]),
         ((), []),

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 _MAX_CHARACTERS: Final = 1 << 20
@@ -33,6 +34,11 @@ def unpacked_list(cell: str) -> list[Any] | None:
     if isinstance(value, tuple | list) and _depth(value) <= _MAX_DEPTH:
         return list(value)
     return None
+
+
+def is_of_numbers(listed: Sequence[Any]) -> bool:
+    """Whether a list holds numbers and nothing else, and so may be an answer itself."""
+    return bool(listed) and all(isinstance(entry, int | float) for entry in listed)
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from gradewire._input.cells import unpacked_list, unpacked_object
+from gradewire._input.cells import is_of_numbers, unpacked_list, unpacked_object
 
 _TEXT_KEYS: Final = ("text", "answer")
 """Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
@@ -75,8 +75,8 @@ def text_of(value: Any) -> str | None:
 def texts_of(value: Any) -> list[str | None] | None:
     """The texts that a value of references stands for; None where it is missing.
 
-    One text or number is a list of one; a text that holds a list, as a CSV file has it, is that list. Answers may be
-    objects with their text, as SQuAD and VQA have them.
+    One text or number is a list of one; a text that holds a list of texts, as `pandas.read_csv` gives it, is that list.
+    Answers may be objects with their text, as SQuAD and VQA have them.
 
     Raises:
         UnreadableValueError: It is no list of texts; of one entry the message begins with its place: "[2] is …".
@@ -94,7 +94,8 @@ def texts_of(value: Any) -> list[str | None] | None:
 
 
 def _in_text(cell: str) -> list[Any] | Mapping[Any, Any]:
-    if (listed := unpacked_list(cell)) is not None:
+    # "[0, 1]" is an answer: an interval, a list of code. Only a file of texts alone has no other way to write a list.
+    if (listed := unpacked_list(cell)) is not None and not is_of_numbers(listed):
         return listed
     try:
         found = unpacked_object(cell)

@@ -138,7 +138,19 @@ FILES = {
         ".jsonl", b'{"references": [["a"], ["b"]], "prediction": "a"}', [None], says="references[0] is a list in a list"
     ),
     "json-list-as-text": RealFile(
-        ".jsonl", b'{"references": "[\'cat\', \'kitten\']", "prediction": "a cat"}', [TWIN[0]]
+        ".jsonl",
+        b'{"references": "[\'cat\', \'kitten\']", "prediction": "a cat"}',
+        [TWIN[0]],
+        says="is read as 2 references",
+    ),
+    "json-interval": RealFile(
+        ".jsonl", b'{"references": "[0, 1]", "prediction": "[0, 1]"}', _one(["[0, 1]"], "[0, 1]")
+    ),
+    "csv-list-of-numbers": RealFile(
+        ".csv",
+        b'references,prediction\n"[0, 1]",1\n',
+        _one(["0", "1"], "1"),
+        says="'[0, 1]' is read as 2 references; if it is one answer, write it as a list of one text: [\"[0, 1]\"]",
     ),
     "polars-separated": RealFile(
         ".csv",
@@ -229,6 +241,7 @@ FILES = {
                 {"references": ["['cat', 'kitten']", "2"], "prediction": pa.array(["a cat", "2"], pa.large_string())}
             )
         ),
+        says="is read as 2 references",
     ),
     "parquet-numbers": RealFile(
         ".parquet",

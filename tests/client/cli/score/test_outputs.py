@@ -124,6 +124,17 @@ def test_columns_are_kept_in_rows_and_change_what_a_row_is(command: Command, tmp
     assert (done.exit_code, "there is no column 'modle'" in done.stderr, done.stdout) == (2, True, "")
 
 
+def test_columns_of_the_input_take_no_place_of_the_output(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "index": "mine", "smile.score": 7} for row in ROWS]
+    file, out = write_rows(tmp_path / "a.jsonl", rows), tmp_path / "out.parquet"
+    assert command("score", file, "--out", out, "--keep-columns", "index,smile.score,model").exit_code == 0
+    table = parquet.read_table(out).to_pylist()
+    assert [row["index"] for row in table] == list(range(5))
+    assert [row["input.index"] for row in table] == ["mine"] * 5
+    assert [row["input.smile.score"] for row in table] == [7] * 5
+    assert [row["smile.score"] for row in table] == [None, 0.01, 0.02, 0.03, 0.04]
+
+
 def test_the_summary_as_json(command: Command, tmp_path: Path) -> None:
     rows = [*ROWS, {"id": "bad", "references": ["r"]}]
     file, summary = write_rows(tmp_path / "a.jsonl", rows), tmp_path / "summary.json"

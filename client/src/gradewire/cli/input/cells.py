@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gradewire._input.cells import unpacked_list
+from gradewire._input.cells import is_of_numbers, unpacked_list
 from gradewire._input.values import UnreadableValueError, is_missing, text_of, texts_of
 
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
@@ -87,9 +87,10 @@ class CellReading:
         value = self.value(column, value)
         if value == "" and self.only_texts:
             return []
-        if self.separator and isinstance(value, str) and unpacked_list(value) is None:
+        listed = unpacked_list(value) if isinstance(value, str) else None
+        if self.separator and isinstance(value, str) and listed is None:
             return [part.strip() for part in value.split(self.separator) if part.strip()]
-        return texts_of(value)
+        return texts_of(listed if listed is not None and self.only_texts else value)
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
@@ -122,7 +123,7 @@ def notes_on(
     for column in (*lists, *texts):
         cells = [cell.strip() for row in rows if isinstance(cell := row.get(column), str) and cell.strip()]
         if column in lists:
-            notes += _unsplit(column, cells, reading)
+            notes += [*_unsplit(column, cells, reading), *_split(column, cells, reading)]
         if words := sorted(_MAYBE_MISSING.intersection(cells).difference(reading.missing)):
             notes.append(
                 f'column {column}: "{words[0]}" is read as an answer; if it says that there is none, give '
@@ -136,6 +137,17 @@ def notes_on(
 
 def _first(rows: Sequence[Mapping[str, Any]], column: str) -> str:
     return next(str(row[column]).strip() for row in rows if _WHOLE.match(str(row.get(column) or "").strip()))
+
+
+def _split(column: str, cells: Sequence[str], reading: CellReading) -> list[str]:
+    """A note where a text is read as a list although it might be an answer."""
+    for cell in cells:
+        # Where a list can be written as one, or where it holds numbers only, a text in brackets may be meant.
+        listed = unpacked_list(cell)
+        if listed and is_of_numbers(listed) == reading.only_texts:
+            way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
+            return [f"column {column}: {cell[:60]!r} is read as {len(listed)} references; {way_out}"]
+    return []
 
 
 def _unsplit(column: str, cells: Sequence[str], reading: CellReading) -> list[str]:

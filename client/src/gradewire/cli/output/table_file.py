@@ -75,7 +75,9 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with one value a cell: METRIC.KEY of what is said of a score, input columns under their own names."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     for column, value in row.get("input", {}).items():
-        cells[f"input.{column}" if column in cells else column] = value
+        # A column may be called as one of the output is, in this row or in another.
+        taken = column in cells or column.startswith(tuple(f"{label}." for label in row["scores"]))
+        cells[f"input.{column}" if taken else column] = value
     for label, result in row["scores"].items():
         cells |= {f"{label}.{key}": value for key, value in result.items()}
     return cells
