@@ -15,7 +15,11 @@ def test_a_directory_is_itself_and_its_path_is_not_its_name(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("wanted", ["./nowhere", "/nowhere", "a/b/c", "../x", "", "-x", "x y"])
-def test_what_is_neither_directory_nor_id_is_refused_without_a_network(wanted: str) -> None:
+def test_what_is_neither_directory_nor_id_is_refused_without_a_network(
+    wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")  # beside a checkout there may be anything
     with pytest.raises(ExportError, match="neither a directory nor the id"):
         find_source(wanted)
 
