@@ -18,6 +18,9 @@ TIMED = start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) 
 # A user's settings (another model repository, tokens, addresses) must not leak into what runs here.
 $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
+# The tests start hundreds of processes: without byte code on disk each of them would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help bench-data demo up down validate-deploy test test-needs test-alone test-export test-hostile test-search quick lint bench bench-peers bench-agreement bench-judge bench-memory bench-triton soak proto lock clean

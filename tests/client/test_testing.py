@@ -57,7 +57,7 @@ async def test_it_may_wait_and_fail_like_a_server() -> None:
             await client.score([RIGHT], deadline_s=0.05)
     async with AsyncClient(transport=StubTransport(full)) as client:
         with pytest.raises(gradewire.Overloaded, match="no room for 1"):
-            await client.score([RIGHT])
+            await client.score([RIGHT], deadline_s=0.5)
 
 
 def other_line(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
