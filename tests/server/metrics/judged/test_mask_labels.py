@@ -224,6 +224,13 @@ def test_an_answer_to_a_yes_no_question_that_is_only_such_a_word_is_shown(text: 
         ("True or false: water is wet?", ("false",), "True!"),
         ("Which one is it?", ("the left",), "the right"),
         ("Is the label correct or incorrect?", ("incorrect",), "correct"),
+        ("True or false: cats bark.", ("false",), "The statement is true."),
+        ("Do cats bark?", ("It is false", "untrue"), "The statement is true."),
+        ("Is it left or right?", ("left",), "The answer is right"),
+        ("Is the sign on the left, on the right or above?", ("above",), "It is right."),
+        ("Is the statement correct or incorrect?", ("correct",), "The statement is incorrect"),
+        ("Which hand is it?", ("the left hand",), "the right one"),
+        ("Fact/opinion: it rains too much here.", ("opinion",), "It is a fact."),
     ],
 )
 def test_an_answer_that_is_only_such_a_word_reaches_the_judge(

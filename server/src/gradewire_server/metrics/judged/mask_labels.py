@@ -1,9 +1,9 @@
 """Takes the judge's own verdict words out of an answer: an answer is not right because it says so.
 
 A small judge reads "Bob. This is correct." and says "correct". So the labels of its prompt, and what people say in
-their place ("that is right"), are not shown where an answer uses them. They stay where a reference that is shown has
-the word, for there they are an answer ("True or false?"), and where they are all that the answer says ("right" to "Left
-or right?"). docs/research/hostile-answers.md says what a judge can still be talked into.
+their place ("that is right"), are not shown where an answer uses them. They stay where they are an answer: where a
+reference that is shown has the word or its opposite, where the question offers it ("Left or right?"), and where they
+are all that the answer says. docs/research/hostile-answers.md says what a judge can still be talked into.
 """
 
 import re
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from gradewire_server.metrics.judged.choices import words_of_choice
 from gradewire_server.metrics.judged.neutralise import Delimiters, any_of
 from gradewire_server.metrics.text.folding import folded
 from gradewire_server.metrics.text.readings import READINGS, Reading, as_written, with_marks, without_dress
@@ -58,14 +59,16 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     Args:
         text: A text that was neutralised, for which it takes time in proportion to its length.
         delimiters: Of the prompt; without labels nothing is changed.
-        references: Those that are shown: what of the above has only words that are in them stays.
-        question: Where it asks for a score or a grade, numbers behind that word are answers, and stay.
+        references: Those that are shown: what of the above has only words that are in them, or opposites of a short
+            one, stays.
+        question: What of the above has only words that it offers stays (`words_of_choice`). Where it asks for a score
+            or a grade, numbers behind that word are answers, and stay.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
     said = " ".join(references)
     bare_labels = " ".join(said[begin:end] for begin, end in _bare_labels(said, delimiters))
-    answers = _words(said) | _words(bare_labels)
+    answers = _words(said) | _words(bare_labels) | words_of_choice(question, references)
     scales = answers.union(_words(question))
     left = _taken_out(text, delimiters, answers, scales)
     # What is left may be read anew. It ends: each time the text loses a word.
