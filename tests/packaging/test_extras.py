@@ -81,6 +81,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
     [
         (("score", "rows.jsonl"), "server"),
         (("models", "list"), "server"),
+        (("triton", "status"), "server"),
         (("agree", "rows.jsonl"), "agree"),
         (("bench", "accuracy", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),

@@ -76,6 +76,14 @@ def test_agreement_without_scipy_says_what_to_install(monkeypatch: pytest.Monkey
         agreement(JudgedRows({"m": one}, {"m": one}, one, ["", ""], ["", ""], ["", ""]))
 
 
+@pytest.mark.parametrize("group", ["bench", "models", "triton"])
+def test_a_group_without_a_command_lists_its_commands(group: str, run: Main) -> None:
+    code, out, err = run(group)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"Usage: gradewire {group} [OPTIONS] COMMAND [ARGS]...\n\n  ")
+    assert "\nCommands:\n" in err
+
+
 def test_wrong_usage_is_one_line(run: Main) -> None:
     assert run("score") == (2, "", "Error: Missing argument 'FILE...'. (see gradewire score --help)\n")
     code, _, err = run("skore")

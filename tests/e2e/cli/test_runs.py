@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.servers.server_process import ServerProcess
 
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXAMPLES = Path(__file__).parents[3] / "examples" / "answers.jsonl"
@@ -186,6 +188,23 @@ def test_prepared_answers_standard_input_and_agree_on_the_examples(
     # Better than chance on a file made of the hard cases, far from perfect.
     assert 0.6 < everything["auc"]["value"] < 0.95
     assert everything["auc"]["low"] < everything["auc"]["value"] < everything["auc"]["high"]
+
+
+def test_a_server_that_is_being_started_is_waited_for(
+    tmp_path: Path, minilm: Path, environment: Mapping[str, str]
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    out = tmp_path / "out.jsonl"
+    arguments = ("score", EXAMPLES, "--out", out, "--server", f"127.0.0.1:{port}", "--wait-s", "60")
+    run = command(*arguments, environment=environment)
+    assert run.stderr is not None
+    assert "trying again until" in run.stderr.readline()
+    with ServerProcess(tmp_path, port=port, model_repository=minilm, judge_backend="none"):
+        code, _, err = finish(run)
+    assert code == 0, err
+    assert len(out.read_text().splitlines()) == len(EXAMPLES.read_text().splitlines())
 
 
 def test_server_that_is_not_there_is_exit_code_3(tmp_path: Path, environment: Mapping[str, str]) -> None:

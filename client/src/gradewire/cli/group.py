@@ -51,6 +51,9 @@ def main() -> NoReturn:
         code = gradewire.main(prog_name="gradewire", standalone_mode=False)
     except click.exceptions.Abort as error:
         fail(error, EXIT_INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
     except click.UsageError as error:
         fail(error, error.exit_code, hint=f"see {error.ctx.command_path} --help" if error.ctx else "")
     except click.ClickException as error:

@@ -13,10 +13,19 @@ def embedded_module(name: Literal["engine", "fits", "prompts"] = "engine") -> Mo
     Raises:
         InputError: The server's part is not installed; says how to get it.
     """
+    return server_module(f"gradewire._embedded.{name}")
+
+
+def server_module(name: str) -> ModuleType:
+    """A module that needs what the server's part brings.
+
+    Raises:
+        InputError: The server's part is not installed; says how to get it.
+    """
     try:
-        return import_module(f"gradewire._embedded.{name}")
+        return import_module(name)
     except ImportError as error:
-        if (error.name or "").partition(".")[0] == "gradewire":
+        if (error.name or "").partition(".")[0].startswith("gradewire"):
             raise  # an error in our own packages
-        message = f"this needs {error.name}, which is not installed: pip install 'gradewire[server]'"
-        raise InputError(message) from error
+        needs = f"this needs {error.name} of the server's part, which is not installed"
+        raise InputError(f"{needs}: pip install 'gradewire[server]'") from error

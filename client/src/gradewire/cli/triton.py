@@ -5,13 +5,15 @@ from __future__ import annotations
 import click
 
 from gradewire.cli.lazy_group import MountedGroup
+from gradewire.cli.server_extra import server_module
 
 
 def _commands() -> click.Group:
     # Not by way of the server, which is not needed here and takes a second to import.
-    from gradewire_triton.cli import triton  # noqa: PLC0415
-
-    return triton
+    group = server_module("gradewire_triton.cli").triton
+    if not isinstance(group, click.Group):
+        raise TypeError("the commands of Triton are not a group")
+    return group
 
 
 @click.group(

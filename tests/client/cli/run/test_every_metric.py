@@ -13,7 +13,8 @@ from gradewire_proto.v1 import models_pb2
 
 # Each has what every metric needs.
 ROWS = [
-    {"question": f"how many {length}", "references": ["a", "b"], "prediction": "x" * length} for length in (20, 40, 90)
+    {"question": f"how many {length}", "references": ["a", f"b{length}"], "prediction": "x" * length}
+    for length in (20, 40, 90)
 ]
 
 
@@ -146,7 +147,7 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
             {"references": ["a"]},
             "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, and it compares annotators",
         ),
-        ({"question": "q"}, "cider (the rows have one question with its references, over which no n-gram is rarer"),
+        ({"question": "q"}, "cider (all rows have the same references, over which no n-gram is rarer"),
     ],
 )
 def test_all_leaves_out_what_no_row_has_the_columns_for(

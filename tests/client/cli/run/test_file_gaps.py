@@ -23,6 +23,6 @@ def test_a_metric_is_left_out_by_what_items_with_references_have(items: list[dic
             expected.add("sfve")
         if min(len(item["references"]) for item in readable) < 2:
             expected |= {"vqa_accuracy", "soft_vqa_accuracy"}
-        if len({(text, *item["references"]) for text, item in zip(asked, readable, strict=True)}) == 1:
+        if len({frozenset(item["references"]) for item in readable}) == 1:
             expected.add("cider")
     assert set(metrics_not_for(items)) == expected

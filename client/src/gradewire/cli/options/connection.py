@@ -20,8 +20,9 @@ from gradewire.transport import Transport
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0
 
-# For the first call, at a terminal: as long as nobody is there, and where somebody is who has much to do.
-_REACHED_S = 3.0
+# For the first call: long enough for a server that is there, short enough to show a wrong address at a terminal.
+REACHED_S = 3.0
+# Where somebody answers who has much to do.
 _ANSWERED_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
@@ -41,6 +42,7 @@ class Connection:
         deadline_s: Of one batch of rows, seconds.
         models_dir: Built models of the engine in this process; None: its default.
         judge_server: Where the engine in this process asks its judge; None: as its settings say.
+        wait_s: How long the server may take until it answers for the first time, seconds.
     """
 
     server: str | None
@@ -50,6 +52,7 @@ class Connection:
     deadline_s: float
     models_dir: Path | None = None
     judge_server: JudgeServer | None = None
+    wait_s: float = REACHED_S
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
         """A client for these options; `transport`, from tests, takes the place of either connection.
@@ -74,7 +77,7 @@ class Connection:
     async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
         """A client as `client` makes it, closed at the end, of a server that has answered.
 
-        A wrong address shows within seconds; a server that goes away later is waited for until `deadline_s`.
+        A wrong address shows after `wait_s`; a server that goes away later is waited for until `deadline_s`.
 
         Raises:
             GradewireError: As `client`; or the server does not answer.
@@ -82,9 +85,9 @@ class Connection:
         async with self.client(transport) as client:
             if self.server is not None or transport is not None:
                 try:
-                    await client.models(deadline_s=min(_REACHED_S, self.deadline_s))
+                    await client.models(deadline_s=self.wait_s)
                 except (DeadlineExceeded, Overloaded):  # it is there, and slow
-                    await client.models(deadline_s=min(_ANSWERED_S, self.deadline_s))
+                    await client.models(deadline_s=max(_ANSWERED_S, self.wait_s))
             yield client
 
     @property
@@ -135,6 +138,12 @@ connection_options = option_group(
         type=click.FloatRange(min=0, min_open=True),
         default=BATCH_DEADLINE_S,
         help="Longest wait for one batch of rows, in seconds; after it, these rows are TIMEOUT.",
+    ),
+    click.option(
+        "--wait-s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=REACHED_S,
+        help="Longest wait for a server that does not answer yet, in seconds, for instance one that is being started.",
     ),
 )
 
@@ -201,4 +210,5 @@ def connection_of(options: Mapping[str, Any]) -> Connection:
         cache_dir=options["cache_dir"],
         deadline_s=options["deadline_s"],
         judge_server=judge_server,
+        wait_s=options["wait_s"],
     )

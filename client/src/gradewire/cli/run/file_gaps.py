@@ -9,16 +9,16 @@ from typing import Any
 from gradewire.metric_types import METRIC_TYPES
 from gradewire.metric_types.words import Cider
 
-_ONE_ENTRY = "the rows have one question with its references, over which no n-gram is rarer than another"
+_ALL_ALIKE = "all rows have the same references, over which no n-gram is rarer than another"
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Whether an item has a question, the fewest references of any, and how many items differ, counted up to two."""
+    """Whether an item has a question, the fewest references of any, and how many lists of them differ, up to two."""
 
     question: bool
     references: int
-    entries: int
+    reference_lists: int
 
 
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -29,7 +29,7 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     item has references, nothing is named: every row says so.
     """
     seen = _look_through(items)
-    if not seen.entries:
+    if not seen.reference_lists:
         return {}
     missing = {}
     for name, kind in METRIC_TYPES.items():
@@ -40,21 +40,20 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
                 f"some rows have fewer than {kind.least_references} references, and it compares annotators: name it to "
                 "have it for the others"
             )
-    if seen.entries == 1:
-        missing[Cider.name] = _ONE_ENTRY
+    if seen.reference_lists == 1:
+        missing[Cider.name] = _ALL_ALIKE
     return missing
 
 
 def _look_through(items: Iterable[Mapping[str, Any]]) -> _Seen:
     question, references = False, sys.maxsize
-    entries: set[str] = set()
+    lists: set[str] = set()
     for item in items:
         given = item.get("references")
         if not given:
             continue
-        asked = str(item.get("question") or "").strip()
-        question = question or bool(asked)
+        question = question or bool(str(item.get("question") or "").strip())
         references = min(references, len(given))
-        if len(entries) < 2:
-            entries.add(json.dumps([asked, given], default=repr))
-    return _Seen(question, references, len(entries))
+        if len(lists) < 2:
+            lists.add(json.dumps(sorted(set(map(str, given)))))
+    return _Seen(question, references, len(lists))
