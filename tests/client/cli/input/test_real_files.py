@@ -77,6 +77,18 @@ CATEGORICAL = pa.table(
 )
 FILES = {
     "pandas-lists": RealFile(".csv", CSV),
+    "pandas-lists-written-twice": RealFile(
+        ".csv",
+        b"""references,prediction\n"[""['cat', 'kitten']""]",cat\n""",
+        _one(["['cat', 'kitten']"], "cat"),
+        says="looks like a list itself",
+    ),
+    "json-lists-as-text-in-a-list": RealFile(
+        ".jsonl",
+        b'{"references": ["[\\"cat\\"]"], "prediction": "cat"}\n',
+        _one(['["cat"]'], "cat"),
+        says="looks like a list itself",
+    ),
     "pandas-arrays-and-index": RealFile(".csv", b",references,prediction\n0,['cat' 'kitten'],a cat\n1,['2'],2\n"),
     "pandas-tuples": RealFile(".csv", b"references,prediction\n\"('cat', 'kitten')\",a cat\n\"('2',)\",2\n"),
     "pandas-sets": RealFile(".csv", b"references,prediction\n\"{'cat', 'kitten'}\",a cat\n{'2'},2\n"),

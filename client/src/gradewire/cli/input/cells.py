@@ -123,7 +123,7 @@ def notes_on(
     for column in (*lists, *texts):
         cells = [cell.strip() for row in rows if isinstance(cell := row.get(column), str) and cell.strip()]
         if column in lists:
-            notes += [*_unsplit(column, cells, reading), *_split(column, cells, reading)]
+            notes += [*_unsplit(column, cells, reading), *_split(column, cells, reading), *_nested(column, rows)]
         if words := sorted(_MAYBE_MISSING.intersection(cells).difference(reading.missing)):
             notes.append(
                 f'column {column}: "{words[0]}" is read as an answer; if it says that there is none, give '
@@ -147,6 +147,21 @@ def _split(column: str, cells: Sequence[str], reading: CellReading) -> list[str]
         if listed and is_of_numbers(listed) == reading.only_texts:
             way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
             return [f"column {column}: {cell[:60]!r} is read as {len(listed)} references; {way_out}"]
+    return []
+
+
+def _nested(column: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A note where an entry of a list looks like a list: tables that are written as text twice have those."""
+    for row in rows:
+        cell = row.get(column)
+        entries = unpacked_list(cell) if isinstance(cell, str) else cell
+        for entry in entries if isinstance(entries, list | tuple) else ():
+            listed = unpacked_list(entry) if isinstance(entry, str) else None
+            if listed and not is_of_numbers(listed):
+                return [
+                    f"column {column}: {entry[:60]!r} is an entry of a list, looks like a list itself, and is read as "
+                    "one text; if it stands for several, write the list as text only once"
+                ]
     return []
 
 
