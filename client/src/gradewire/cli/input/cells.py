@@ -159,8 +159,10 @@ def _nested(column: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
             listed = unpacked_list(entry) if isinstance(entry, str) else None
             if listed and not is_of_numbers(listed):
                 return [
-                    f"column {column}: {entry[:60]!r} is an entry of a list, looks like a list itself, and is read as "
-                    "one text; if it stands for several, write the list as text only once"
+                    (
+                        f"column {column}: {entry[:60]!r} is an entry of a list, looks like a list itself, and is read as "
+                        "one text; if it stands for several, write the list as text only once"
+                    )
                 ]
     return []
 
