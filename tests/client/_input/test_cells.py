@@ -27,6 +27,19 @@ def test_arrays_come_back(texts: list[str]) -> None:
         assert unpacked_list(repr(np.array(texts, dtype=object))) == texts
 
 
+@given(numbers=st.lists(st.integers(-99, 99) | st.sampled_from([0.5, 2.0, -3.25]), min_size=1))
+def test_arrays_of_numbers_come_back(numbers: list[float]) -> None:
+    with np.printoptions(threshold=10**6, linewidth=10**6):
+        assert unpacked_list(str(np.array(numbers))) == numbers
+    assert unpacked_list(str(list(np.array(numbers)))) == numbers
+
+
+def test_scalars_of_numpy_are_what_they_hold() -> None:
+    assert unpacked_list(str([np.str_("it's"), "a"])) == ["it's", "a"]
+    assert unpacked_list(str(["np.str_('a')"])) == ["np.str_('a')"]
+    assert unpacked_list("[np.str_('a'), np.int64(-3)]") == ["a", -3]
+
+
 @given(text=st.text(max_size=60))
 @settings(max_examples=example_count(500))
 def test_any_text_is_a_list_or_none(text: str) -> None:
@@ -45,7 +58,8 @@ def test_any_text_is_a_list_or_none(text: str) -> None:
         "['a', 'b'] or so",
         "['a' 'b', 'c']",
         "['a' ... 'b']",
-        "[1 2 3]",
+        "[1 2 ... 3]",
+        "[11111111111111111111111111111111111111111111 1 x]",
         "['a', nan]",
         "",
         "[",
@@ -65,5 +79,10 @@ def test_objects_are_read_or_refused_never_taken_for_texts() -> None:
     assert unpacked_object("{'text': ['a'], 'answer_start': [1]}") == {"text": ["a"], "answer_start": [1]}
     assert unpacked_object('{"answer": "a"}') == {"answer": "a"}
     assert unpacked_object("{x | x > 0}") is None
-    with pytest.raises(ValueError, match="cannot be read"):
-        unpacked_object("{'text': array(['a'], dtype=object)}")
+    assert unpacked_object("{'text': array(['a'], dtype=object), 'answer_start': array([1])}") == {
+        "text": ["a"],
+        "answer_start": [1],
+    }
+    for text in ("{'text': array(['a', ..., 'b'], dtype=object)}", "{'text': array(['a]'], dtype=object)}"):
+        with pytest.raises(ValueError, match="cannot be read"):
+            unpacked_object(text)

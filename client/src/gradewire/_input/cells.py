@@ -14,13 +14,17 @@ _ARRAY: Final = re.compile(r"\A(?:np\.|numpy\.)?array\((.*?)(?:,\s*dtype=[\w.'<>
 # A quoted text, with Python's escapes: numpy prints no comma between two of them.
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _OBJECT: Final = re.compile(r"""\A\{\s*['"](text|answer)['"]\s*:.*\}\Z""", re.DOTALL)
+_NUMBERS: Final = re.compile(r"\[\s*-?\d+(\.\d*)?(\s+-?\d+(\.\d*)?)*\s*\]")
+_SCALAR: Final = re.compile(r"""\bnp\.(?:str_|float\d+|u?int\d+)\((-?[\d.]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)""")
+_ARRAY_INSIDE: Final = re.compile(r"""\barray\((\[[^\]]*\])(?:,\s*dtype=[\w.'<>|]+)?\)""")
 _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 
 
 def unpacked_list(cell: str) -> list[Any] | None:
     """The list that a cell holds; None where it holds none, but a text that may begin like one.
 
-    Read are JSON, lists as Python prints them, its tuples and sets of texts, and arrays of texts as numpy prints them.
+    Read are JSON, lists as Python prints them, numpy's scalars among their entries, its tuples and sets of texts, and
+    arrays of texts or numbers as numpy prints them.
     """
     text = cell.strip()
     if array := _ARRAY.match(text):
@@ -50,15 +54,24 @@ def unpacked_object(cell: str) -> dict[Any, Any] | None:
     text = cell.strip()
     if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
         return None
-    for read in (json.loads, ast.literal_eval):
+    # numpy leaves out the middle of long arrays.
+    printed = text if "..." in text else _ARRAY_INSIDE.sub(r"\1", text)
+    for read, said in ((json.loads, text), (ast.literal_eval, text), (ast.literal_eval, printed)):
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            value = read(text)
+            value = read(said)
             if isinstance(value, dict):
                 return value
     raise ValueError(f" is an object that cannot be read ({text[:40]}…): write its texts as a JSON list")
 
 
 def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
+    if _NUMBERS.fullmatch(text):
+        return [float(number) if "." in number else int(number) for number in text[1:-1].split()]
+    value = _python_list(text)
+    return _python_list(_SCALAR.sub(r"\1", text)) if value is None and "np." in text else value
+
+
+def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
     try:
         # Python reads two quoted texts side by side as one: of numpy's form that would make one answer of all.
         outside = "".join(_QUOTED.sub("Q", text).split())

@@ -81,13 +81,13 @@ FILES = {
         ".csv",
         b"""references,prediction\n"[""['cat', 'kitten']""]",cat\n""",
         _one(["['cat', 'kitten']"], "cat"),
-        says="looks like a list itself",
+        says="looks like one itself",
     ),
     "json-lists-as-text-in-a-list": RealFile(
         ".jsonl",
         b'{"references": ["[\\"cat\\"]"], "prediction": "cat"}\n',
         _one(['["cat"]'], "cat"),
-        says="looks like a list itself",
+        says="looks like one itself",
     ),
     "pandas-arrays-and-index": RealFile(".csv", b",references,prediction\n0,['cat' 'kitten'],a cat\n1,['2'],2\n"),
     "pandas-tuples": RealFile(".csv", b"references,prediction\n\"('cat', 'kitten')\",a cat\n\"('2',)\",2\n"),
@@ -125,7 +125,77 @@ FILES = {
         ("--missing", "None"),
         says="has no prediction",
     ),
-    "pandas-truth-values": RealFile(".csv", b"references,prediction\nyes,True\n", _one(["yes"], "True")),
+    "pandas-truth-values": RealFile(
+        ".csv", b"references,prediction\nyes,True\n", _one(["yes"], "True"), says="truth values are read as the words"
+    ),
+    "pandas-truth-values-as-references": RealFile(
+        ".csv", b"references,prediction\nTrue,True\n", _one(["True"], "True")
+    ),
+    "pandas-floats": RealFile(
+        ".csv",
+        b"references,prediction\n2,2.0\n3.5,3.5\n",
+        [{"references": ["2"], "prediction": "2"}, {"references": ["3.5"], "prediction": "3.5"}],
+        says='written as "2.0" and read without',
+    ),
+    "whole-numbers-beside-words": RealFile(
+        ".csv",
+        b"references,prediction\n2,2.0\na,cat\n",
+        [{"references": ["2"], "prediction": "2.0"}, {"references": ["a"], "prediction": "cat"}],
+        says='written as "2.0" and are left so beside other cells',
+    ),
+    "pandas-numpy-scalars": RealFile(
+        ".csv", b"references,prediction\n\"[np.str_('cat'), 'kitten']\",a cat\n[np.str_('2')],2\n"
+    ),
+    "pandas-numpy-print-of-numbers": RealFile(
+        ".csv", b"references,prediction\n[2. 3.5],2\n", _one(["2", "3.5"], "2"), says="is read as 2 references"
+    ),
+    "pandas-list-with-nan": RealFile(
+        ".csv", b"references,prediction\n\"['cat', nan]\",cat\n", [None], says="is a list that cannot be read"
+    ),
+    "list-as-prediction": RealFile(
+        ".csv",
+        b"references,prediction\ncat,\"['cat', 'dog']\"\n",
+        _one(["cat"], "['cat', 'dog']"),
+        says="looks like a list or an object; it is one text here",
+    ),
+    "object-as-prediction": RealFile(
+        ".csv",
+        b"references,prediction\ncat,\"{'text': 'cat', 'score': 0.5}\"\n",
+        _one(["cat"], "{'text': 'cat', 'score': 0.5}"),
+        says="looks like a list or an object",
+    ),
+    "one-bar-of-many": RealFile(
+        ".csv",
+        b"references,prediction\n" + b"a,a\n" * 9 + b"cat|kitten,cat\n",
+        [*_one(["a"], "a") * 9, *_one(["cat|kitten"], "cat")],
+        says="1 of 10 cells, for instance 'cat|kitten', look like lists",
+    ),
+    "a-bar-far-behind": RealFile(
+        ".csv",
+        b"references,prediction\n" + b"a,a\n" * 1500 + b"cat|kitten,None\n",
+        [*_one(["a"], "a") * 1500, *_one(["cat|kitten"], "None")],
+        says="--missing None",
+    ),
+    "html-entities": RealFile(".csv", b"references,prediction\nR&amp;D,x\n", _one(["R&amp;D"], "x")),
+    "postgres-arrays": RealFile(
+        ".csv",
+        b'references,prediction\n"{cat,kitten}",cat\n',
+        _one(["{cat,kitten}"], "cat"),
+        says="look like lists and are read as one text each; if they are, write them as JSON",
+    ),
+    "references-by-line": RealFile(
+        ".csv",
+        b'references,prediction\n"cat\nkitten",cat\n',
+        _one(["cat\nkitten"], "cat"),
+        says="give --reference-separator '\\n'",
+    ),
+    "two-words-for-nothing": RealFile(
+        ".csv",
+        b"references,prediction\na,None\nb,-\n",
+        [*_one(["a"], "None"), *_one(["b"], "-")],
+        says="give --missing - --missing None",
+    ),
+    "csv-under-another-name": RealFile(".jsonl", CSV, [None] * 3, says="give --input-format"),
     "pandas-records": RealFile(".json", json.dumps(TWIN).encode()),
     "pandas-table": RealFile(".json", json.dumps({"schema": {}, "data": TWIN}).encode()),
     "pandas-split": RealFile(
@@ -187,13 +257,18 @@ FILES = {
     "lists-that-cannot-be-read": RealFile(
         ".csv",
         b"references,prediction\n['cat' ... 'dog'],cat\n",
-        _one(["['cat' ... 'dog']"], "cat"),
-        says="in a form that cannot be read: write them as JSON",
+        [None],
+        says="is a list that cannot be read (['cat' ... 'dog']…): write it as JSON",
     ),
     "datasets-squad-lines": RealFile(".jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in SQUAD)),
     "datasets-squad-csv": RealFile(
         ".csv",
         b"answers,prediction\n\"{'text': array(['cat'], dtype=object), 'answer_start': array([1])}\",a cat\n",
+        _one(["cat"], "a cat"),
+    ),
+    "datasets-squad-csv-cut": RealFile(
+        ".csv",
+        b"answers,prediction\n\"{'text': array(['cat', ..., 'dog'], dtype=object)}\",a cat\n",
         [None],
         says="answers is an object that cannot be read",
     ),

@@ -58,8 +58,8 @@ def test_remarks_and_advice_are_told_once_before_anything_is_paid_for(
 
 
 def test_all_asks_no_judge_unless_it_is_named(command: Command, tmp_path: Path) -> None:
-    answered = {"references": ["a", "b"], "prediction": "x"}
-    file = write_rows(tmp_path / "a.jsonl", [{**answered, "question": "q"}, {**answered, "question": "p"}])
+    rows = [{"references": ["a", name], "prediction": "x", "question": name} for name in "pq"]
+    file = write_rows(tmp_path / "a.jsonl", rows)
 
     def labels(metrics: str) -> set[str]:
         done = command("score", file, "--metrics", metrics, "--quiet", stub=JudgingStub())

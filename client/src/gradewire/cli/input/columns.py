@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gradewire._input.aliases import LIST_FIELDS
-from gradewire.cli.input.cells import CellReading, notes_on, reading_of
+from gradewire.cli.input.cell_notes import CellNotes
+from gradewire.cli.input.cells import CellReading, reading_of
 from gradewire.cli.input.record import Record, printable
 from gradewire.cli.input.rows import Row, RowOptions, human_label, is_wanted, read_rows, value_of
 from gradewire.cli.problems import InputError
@@ -22,11 +23,13 @@ class RowSource:
         rows: Read lazily.
         has_synthetic: Whether all of the first rows carry synthetic answers.
         notes: What people should know of the first rows before they trust a score, in sentences.
+        late_notes: The same of the rows behind them, filled while `rows` are read.
     """
 
     rows: Iterator[Row]
     has_synthetic: bool
     notes: Sequence[str] = ()
+    late_notes: Sequence[str] = ()
 
 
 def open_rows(path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool) -> RowSource:
@@ -55,9 +58,17 @@ def open_rows(path: str, records: Iterable[Record], options: RowOptions, *, only
         wanted, (*lists, *texts), CellReading(only_texts, options.reference_separator, options.missing)
     )
     _check_labels(path, [record for record in peeked if record.fields in wanted], options, reading)
-    rows = read_rows(itertools.chain(peeked, remaining), options, reading)
+    notes = CellNotes(lists, texts, reading)
+    first = [*_unreadable(peeked, readable), *notes.on(wanted)]
+    watched = notes.watched(remaining, lambda fields: is_wanted(fields, options.where))
+    rows = read_rows(itertools.chain(peeked, watched), options, reading)
     synthetic = [bool(value_of(fields, options.names("synthetic_answers"))) for fields in wanted]
-    return RowSource(rows, bool(synthetic) and all(synthetic), notes_on(wanted, lists, texts, reading))
+    return RowSource(rows, bool(synthetic) and all(synthetic), first, notes.late)
+
+
+def _unreadable(peeked: Sequence[Record], readable: Sequence[object]) -> Iterator[str]:
+    if peeked and not readable:
+        yield "none of the first rows can be read: if the file is of another format or encoding, give --input-format"
 
 
 def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:

@@ -24,7 +24,7 @@ from gradewire.cli.input.records import (
     placed,
     read_records,
 )
-from gradewire.cli.input.rows import RowOptions
+from gradewire.cli.input.rows import Row, RowOptions
 from gradewire.cli.options.group import option_group
 
 ALIAS_HELP = """\b
@@ -108,8 +108,14 @@ class InputFile:
             sources.append(self._open(path, _placed(path, before, self.reading)))
             before += count_rows([path], self.reading) or 0
         notes = [f"{path}: {note}" for path, source in zip(self.paths, sources, strict=True) for note in source.notes]
-        rows = itertools.chain.from_iterable(source.rows for source in sources)
-        return RowSource(rows, all(source.has_synthetic for source in sources), notes)
+        late: list[str] = []
+
+        def rows() -> Iterator[Row]:
+            for path, source in zip(self.paths, sources, strict=True):
+                yield from source.rows
+                late.extend(f"{path}: {note}" for note in source.late_notes)
+
+        return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def _open(self, path: str, records: Iterator[Record]) -> RowSource:
         return open_rows(path, records, self.options, only_texts=format_of(path, self.reading.format) in TEXT_CELLS)

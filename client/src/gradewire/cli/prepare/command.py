@@ -76,6 +76,8 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
+        for note in found.notes:
+            click.echo(note, err=True)
         opening = connection.open(ctx.obj)
         deadline_s = connection.deadline_s if deadline_given else None
         report = asyncio.run(_prepared(opening, found, options, generation, deadline_s))

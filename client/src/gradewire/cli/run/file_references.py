@@ -21,6 +21,7 @@ class FileReferences:
         rows: Rows of the file.
         entry_of: Position in `entries` by row number.
         has_synthetic: Whether all of the first rows carry synthetic answers.
+        notes: What people should know of the cells, in sentences.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -29,6 +30,7 @@ class FileReferences:
     rows: int = 0
     entry_of: dict[int, int] = field(default_factory=dict)
     has_synthetic: bool = False
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
@@ -48,6 +50,7 @@ class FileReferences:
                 found.entries.append(entry)
                 found.places.append(row.place)
             found.entry_of[row.index] = seen[key]
+        found.notes += (*opened.notes, *opened.late_notes)
         if not found.entries:
             raise InputError(f"{source.name}: there is no row with references")
         return found

@@ -107,6 +107,8 @@ class LabelledRun:
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
+        for note in opened.late_notes:
+            click.echo(note, err=True)
         if not self.quiet:
             click.echo(
                 f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.place}", err=True

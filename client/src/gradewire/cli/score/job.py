@@ -78,6 +78,8 @@ class ScoreJob:
                 )
                 await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
             left = results.finish() if results else 0
+        for note in opened.late_notes:
+            click.echo(note, err=True)
         if out and left:
             click.echo(
                 f"{left} earlier results fit no row of the input any more: they stay in {files_of(out)[1]}", err=True
