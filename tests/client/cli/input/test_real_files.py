@@ -291,6 +291,13 @@ FILES = {
     "excel-unicode-text": RealFile(
         ".csv", "references\tprediction\r\n['cat', 'kitten']\ta cat\r\n2\t2\r\n".encode("utf-16"), options=()
     ),
+    "utf16-without-a-mark": RealFile(".csv", CSV.decode().encode("utf-16-le")),
+    "utf16-without-a-mark-big-endian": RealFile(".jsonl", LINES.decode().encode("utf-16-be")),
+    "parquet-under-another-name": RealFile(
+        ".csv", _parquet(pa.Table.from_pylist(TWIN)), says="is a Parquet file: give --input-format", refused=True
+    ),
+    "workbook-under-another-name": RealFile(".csv", b"PK\x03\x04..", says="save the sheet as CSV UTF-8", refused=True),
+    "gzip-under-another-name": RealFile(".csv", gzip.compress(CSV), says="end its name in .gz", refused=True),
     "excel-mac-line-ends": RealFile(".csv", CSV.replace(b"\n", b"\r")),
     "excel-cp1252": RealFile(
         ".csv", b"references,prediction\ncaf\xe9,x\n", [None], says="is not UTF-8: save the file as UTF-8, or give"

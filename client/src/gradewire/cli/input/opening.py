@@ -16,7 +16,14 @@ STDIN: Final = "-"
 GZIP: Final = ".gz"
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """What a file in UTF-16 begins with: spreadsheets and PowerShell write such."""
-_MARK_BYTES: Final = 2
+_MARK_BYTES: Final = 4
+_OTHER_FORMATS: Final = {
+    b"PAR1": "is a Parquet file: give --input-format parquet",
+    b"ARRO": "is an Arrow file: give --input-format arrow",
+    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it",
+    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
+}
+"""What files of other formats begin with, where their name does not say so."""
 
 
 def check_encoding(name: str | None) -> str:
@@ -37,17 +44,17 @@ def opened(path: str, encoding: str = "") -> Iterator[BinaryIO]:
 
     Args:
         path: A file, gzip where its name ends so, or "-".
-        encoding: Of the file; "": UTF-8, or UTF-16 where the file begins with its mark.
+        encoding: Of the file; "": UTF-8, or UTF-16 where the file begins so.
 
     Raises:
-        InputError: The file is not there, is no gzip file, ends too early, or is not in the encoding.
+        InputError: The file is not there, is no gzip file, ends too early, is not in the encoding, or is no text.
     """
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(_open(path))
         if path.lower().endswith(GZIP):
             stream = stack.enter_context(gzip.open(stream))
         try:
-            known = encoding or _MARKS.get(_peek(stream), "")
+            known = encoding or _encoding(path, _peek(stream))
             yield stream if known in {"", "utf-8"} else io.BufferedReader(_Recoded(stream, known))
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path} is no whole gzip file: {error}") from error
@@ -64,6 +71,17 @@ def _open(path: str) -> Any:
         return open(sys.stdin.fileno(), "rb", closefd=False)
     with named_errors(path):
         return Path(path).open("rb")
+
+
+def _encoding(path: str, begins: bytes) -> str:
+    for magic, told in _OTHER_FORMATS.items():
+        if begins.startswith(magic):
+            raise InputError(f"{path} {told}")
+    # Without a mark: a sign of ASCII has a byte of nothing beside it.
+    for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
+        if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):
+            return encoding
+    return _MARKS.get(begins[:2], "")
 
 
 def _peek(stream: Any) -> bytes:
