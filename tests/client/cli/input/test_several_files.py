@@ -1,5 +1,6 @@
 """Several files and patterns are one input, numbered through."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -23,7 +24,13 @@ def test_rows_are_numbered_over_all_files(command: Command, tmp_path: Path) -> N
     write_parts(tmp_path)
     done = command("score", tmp_path / "a.jsonl", tmp_path / "b.csv", tmp_path / "c.jsonl")
     assert done.exit_code == 0, done.output
-    assert [(row["index"], row["id"]) for row in read_rows(done.stdout)] == [(i, str(i)) for i in range(6)]
+    rows = read_rows(done.stdout)
+    assert [(row["index"], row["id"]) for row in rows] == [(i, str(i)) for i in range(6)]
+    assert [Path(row["file"]).name for row in rows] == ["a.jsonl"] * 2 + ["b.csv"] + ["c.jsonl"] * 3
+    command("score", tmp_path / "a.jsonl", tmp_path / "b.csv", "--out", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as table:
+        assert [Path(row["file"]).name for row in csv.DictReader(table)] == ["a.jsonl"] * 2 + ["b.csv"]
+    assert "file" not in read_rows(command("score", tmp_path / "a.jsonl").stdout)[0]
 
 
 def test_a_pattern_is_what_it_matches_in_order(command: Command, tmp_path: Path) -> None:

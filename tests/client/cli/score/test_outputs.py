@@ -136,7 +136,7 @@ def test_columns_of_the_input_take_no_place_of_the_output(command: Command, tmp_
 
 
 def test_the_summary_as_json(command: Command, tmp_path: Path) -> None:
-    rows = [*ROWS, {"id": "bad", "references": ["r"]}]
+    rows = [*ROWS, {"id": "bad", "references": "r | s"}]
     file, summary = write_rows(tmp_path / "a.jsonl", rows), tmp_path / "summary.json"
     done = command("score", file, "--quiet", "--summary-json", summary, "--metrics", "smile,exact_match")
     assert done.exit_code == 1
@@ -148,6 +148,9 @@ def test_the_summary_as_json(command: Command, tmp_path: Path) -> None:
     assert smile["interval_95"][0] < smile["mean"] < smile["interval_95"][1]
     assert smile["line"].startswith("smile/1?")
     assert document["run"]["command"].startswith("gradewire score")
+    (note,) = document["run"]["notes"]
+    assert note in done.stderr
+    assert "--reference-separator '|'" in note
     assert command("score", file, "--summary-json", file).exit_code == 2
 
 

@@ -16,6 +16,7 @@ class Record:
         problem: Why not; empty when it can.
         raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
             surrogates. Empty otherwise.
+        file: Where several files are read: the one that it stands in, as it was named; else "".
     """
 
     index: int
@@ -23,6 +24,7 @@ class Record:
     fields: Mapping[str, Any] | None
     problem: str = ""
     raw: str = ""
+    file: str = ""
 
 
 def printable(text: str) -> str:

@@ -125,7 +125,7 @@ def read_records(paths: Sequence[str], reading: Reading) -> Iterator[Record]:
 
 def placed(record: Record, path: str, before: int) -> Record:
     """A row of one of several files, behind so many rows of others."""
-    return replace(record, index=before + record.index, place=f"{path} {record.place}")
+    return replace(record, index=before + record.index, place=f"{path} {record.place}", file=path)
 
 
 def _records(path: str, reading: Reading) -> Iterator[Record]:

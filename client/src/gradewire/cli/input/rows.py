@@ -34,6 +34,7 @@ class Row:
         flags: What is said against using the row, for instance that its answer changes over time.
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         kept: Columns of the file that the output has too, by name.
+        file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
     """
@@ -52,6 +53,7 @@ class Row:
     question_key: str = ""
     picture: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def _unreadable(record: Record) -> Row:
         item=None,
         problem=f"{record.place} {record.problem}",
         digest=_digest([record.problem, record.raw]),
+        file=record.file,
     )
 
 
@@ -151,6 +154,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
         kept=kept,
+        file=record.file,
         human=human_label(fields, options, reading),
         dataset=text("dataset"),
         model=text("model"),

@@ -74,6 +74,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with one value a cell: METRIC.KEY of what is said of a score, input columns under their own names."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
+    if "file" in row:
+        cells["file"] = row["file"]
     for column, value in row.get("input", {}).items():
         # A column may be called as one of the output is, in this row or in another.
         taken = column in cells or column.startswith(tuple(f"{label}." for label in row["scores"]))

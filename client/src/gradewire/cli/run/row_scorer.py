@@ -168,7 +168,6 @@ class RowScorer:
                 result["message"] = _ITEM.sub(row.place, score.message)
             # A row that never reached the server carries the line as well, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
-        kept = {"input": dict(row.kept)} if row.kept else {}
-        return ScoredRow(
-            row, {"id": row.id, "index": row.index, **kept, "scores": results, "digest": row.digest}, scores
-        )
+        said = {"file": row.file, "input": dict(row.kept)}
+        place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
+        return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)

@@ -90,6 +90,7 @@ class ScoreJob:
             place=self.connection.place,
             scored_rows=self.summary.rows - before,
             wall_s=time.monotonic() - began,
+            notes=(*opened.notes, *opened.late_notes),
         )
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, told))

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,12 +25,14 @@ class RunFigures:
         place: Where the scoring was done.
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
+        notes: What people should know of the input's cells, in sentences.
     """
 
     command: str
     place: str
     scored_rows: int
     wall_s: float
+    notes: Sequence[str] = ()
 
 
 def summary_document(summary: Summary, run: RunFigures) -> dict[str, Any]:
