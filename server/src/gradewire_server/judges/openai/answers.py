@@ -10,6 +10,7 @@ from typing import Any, Final
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind
+from gradewire_server.judges.openai.message import text_of
 from gradewire_server.judges.openai.thoughts import behind_thoughts
 from gradewire_server.judges.remote.errors import (
     RemoteError,
@@ -116,7 +117,7 @@ def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answ
         choice = completion["choices"][0]
         finish = choice.get("finish_reason")
         message = choice["message"]
-        content = message.get("content")
+        content = text_of(message)
         usage = completion.get("usage") or {}
         counts = (
             _count(usage.get("prompt_tokens")),
@@ -131,7 +132,7 @@ def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answ
     cut = finish == "length"
     if content is None and cut:
         content = ""  # it came to think only
-    if not isinstance(content, str):
+    if content is None:
         raise unreadable("no text")
     spoken = behind_thoughts(message, content, steps)
     exhausted = cut and not spoken.answering and (reasoning or not (spoken.text.strip() or spoken.steps))
