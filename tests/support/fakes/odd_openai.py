@@ -35,7 +35,7 @@ def reply(status: int, body: object = None, **headers: str) -> bytes:
 
 
 def completion(
-    text: str | None,
+    text: str | Sequence[object] | None,
     tops: Sequence[Mapping[str, float]] | None = None,
     *,
     finish: str = "stop",
@@ -45,7 +45,7 @@ def completion(
     """A chat completion.
 
     Args:
-        text: What it says.
+        text: What it says, or its parts.
         tops: For each token the log probabilities by text, the token itself first; None: the server gives none.
         finish: Its finish_reason.
         apart: What the message has beside its text, thoughts for instance.

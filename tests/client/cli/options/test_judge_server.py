@@ -36,7 +36,7 @@ def test_the_key_comes_from_the_variable_and_stands_in_no_line(monkeypatch: pyte
         (["--judge-key-env", "X"], "give it too"),
         (
             ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
-            "NO_SUCH: this variable",
+            "NO_SUCH: no variable of this name is set",
         ),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--server", "h:1"], "for scoring in this process"),
     ],
@@ -44,3 +44,14 @@ def test_the_key_comes_from_the_variable_and_stands_in_no_line(monkeypatch: pyte
 def test_wrong_usage_says_the_way_out(arguments: list[str], said: str, command: Command, tmp_path: Path) -> None:
     done = command("score", write_rows(tmp_path / "a.jsonl", []), *arguments)
     assert (done.exit_code, said in done.stderr) == (2, True), done.output
+
+
+@pytest.mark.parametrize("pasted", ["sk-realkey-abc", "hf_realkey", "REALKEY123", "Bearer realkey", "realkey\n"])
+def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
+    command: Command, tmp_path: Path, pasted: str
+) -> None:
+    server = ("--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", pasted)
+    done = command("score", write_rows(tmp_path / "a.jsonl", []), *server)
+    assert done.exit_code == 2
+    assert "--judge-key-env takes the name of a variable that holds the key, never the key itself" in done.stderr
+    assert "realkey" not in done.output.casefold()

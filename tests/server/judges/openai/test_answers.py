@@ -19,7 +19,7 @@ from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 
 
 def reply(body: object, status: int = 200, retry_after: str = "") -> Reply:
-    return Reply(status, body if isinstance(body, bytes) else json.dumps(body).encode(), retry_after)
+    return Reply(status, body if isinstance(body, bytes) else json.dumps(body).encode(), retry_after, "http://h/v1")
 
 
 COMPLETION: dict[str, Any] = {
@@ -46,6 +46,12 @@ def test_a_completion_is_read() -> None:
     assert answer.steps[0].alternatives == (("1", -0.5),)
 
 
+def test_a_text_in_parts_is_one_text() -> None:
+    parts = [{"type": "text", "text": "Rating:"}, {"type": "reference", "reference_ids": [1]}, {"text": " 3"}]
+    answer = answer_of(reply({"choices": [{"message": {"content": parts}}]}), continued=False)
+    assert answer.text == "Rating: 3"
+
+
 def test_counts_that_are_none_are_not_counted() -> None:
     usage = {"prompt_tokens": -1, "completion_tokens": "7", "prompt_tokens_details": {"cached_tokens": 10**30}}
     answer = answer_of(reply({**COMPLETION, "usage": usage}), continued=False)
@@ -66,6 +72,10 @@ def test_counts_that_are_none_are_not_counted() -> None:
         {"choices": [{}]},
         {"choices": [{"message": {"content": None}}]},
         {"choices": [{"message": {"content": ["1"]}}]},
+        {"choices": [{"message": {"content": []}}]},
+        {"choices": [{"message": {"content": [{"type": "image_url", "image_url": "1"}]}}]},
+        {"choices": [{"message": {"content": [{"type": "text", "text": 1}]}}]},
+        {"choices": [{"message": {"content": [{"type": "thinking", "thinking": "1"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": 1, "logprob": 0}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": "x"}]}}]},
@@ -88,7 +98,10 @@ JSON = st.recursive(
 )
 
 
-@given(part=JSON, place=st.sampled_from(["choices", "choice", "message", "logprobs", "entry", "tops", "usage"]))
+@given(
+    part=JSON,
+    place=st.sampled_from(["choices", "choice", "message", "content", "part", "logprobs", "entry", "tops", "usage"]),
+)
 def test_any_wrong_part_of_a_completion_is_an_answer_or_an_error(part: object, place: str) -> None:
     completion = json.loads(json.dumps(COMPLETION))
     choice = completion["choices"][0]
@@ -96,13 +109,17 @@ def test_any_wrong_part_of_a_completion_is_an_answer_or_an_error(part: object, p
         "choices": (completion, "choices"),
         "choice": (completion["choices"], 0),
         "message": (choice, "message"),
+        "content": (choice["message"], "content"),
+        "part": (choice["message"], "content"),
         "logprobs": (choice, "logprobs"),
         "entry": (choice["logprobs"]["content"], 0),
         "tops": (choice["logprobs"]["content"][0], "top_logprobs"),
         "usage": (completion, "usage"),
     }
     container, key = where[place]
-    container[key] = part
+    container[key] = (
+        [{"type": "thinking", "thinking": part}, {"type": "text", "text": part}] if place == "part" else part
+    )
     with contextlib.suppress(RemoteError):
         assert isinstance(answer_of(reply(completion), continued=True).text, str)
 
@@ -181,6 +198,7 @@ def test_a_list_of_models_that_is_none_says_nothing(body: object) -> None:
 
 def test_a_model_that_is_not_listed_is_named_with_those_that_are() -> None:
     body = {"data": [{"id": f"model-{number}", "owned_by": "vllm"} for number in range(9)]}
-    with pytest.raises(RemoteError, match=r"no model 'm'; it has model-0, .*model-4 and others") as caught:
+    said = r"no model 'm'; it has model-0, .*model-4 and others: see judge_remote_model \(--judge-remote-model\)"
+    with pytest.raises(RemoteError, match=said) as caught:
         kind_of(reply(body), "m")
     assert caught.value.failure.status is Status.MODEL_UNAVAILABLE

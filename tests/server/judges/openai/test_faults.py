@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
+import re
 import time
 
 import pytest
@@ -119,7 +120,9 @@ async def test_one_bad_request_among_good_ones_does_not_stop_the_others() -> Non
     ("bad", "status", "words"),
     [
         (reply(401, {"error": "key is wrong"}), Status.MODEL_UNAVAILABLE, "judge_token"),
-        (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_remote_model"),
+        (reply(401, {}), Status.MODEL_UNAVAILABLE, "--judge-key-env"),
+        (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_remote_model (--judge-remote-model)"),
+        (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_url (--judge-url)"),
         (reply(307, b"", location="https://elsewhere.example/v1"), Status.MODEL_UNAVAILABLE, "judge_url"),
         (reply(400, {"error": "no"}), Status.INTERNAL, "rejects"),
         (reply(200, b"<html>"), Status.UNPARSABLE, "JSON"),
@@ -136,6 +139,9 @@ async def test_what_does_not_pass_is_not_tried_again(bad: bytes, status: Status,
     failure = await failure_of([bad], observer)
     assert failure.status is status
     assert words in failure.message
+    assert status is not Status.MODEL_UNAVAILABLE or re.search(
+        r"server at http://127\.0\.0\.1:\d+/v1 ", failure.message
+    )
     assert "elsewhere" not in failure.message
     assert observer.retries == []
 
@@ -343,6 +349,16 @@ async def test_a_server_that_is_of_no_use_is_not_opened(models: bytes, status: S
                 pass
     assert caught.value.failure.status is status
     assert (caught.value.failure.retry_after_s is not None) == (status is Status.UNAVAILABLE)
+
+
+async def test_a_server_that_is_not_there_is_named_with_the_option_that_says_where_it_is() -> None:
+    async with OddServer() as server:
+        url = server.url
+    with pytest.raises(JudgeUnavailableError) as caught:
+        async with opened(url):
+            pass
+    assert f"server at {url} cannot be reached" in caught.value.failure.message
+    assert "judge_url (--judge-url)" in caught.value.failure.message
 
 
 async def test_a_server_without_a_list_of_models_is_taken_as_it_is() -> None:

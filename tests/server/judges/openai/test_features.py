@@ -155,9 +155,9 @@ async def test_what_a_server_lacks_is_asked_about_again_in_time() -> None:
         assert question is OWN_QUESTION
         sent += 1
         if sent == 2:
-            raise unreachable()
+            raise unreachable("http://h/v1")
         whole = GOOD if gives else SURE
-        return Reply(200, whole.partition(b"\r\n\r\n")[2], "")
+        return Reply(200, whole.partition(b"\r\n\r\n")[2], "", "http://h/v1")
 
     features = Features("m", full, send, clock=lambda: now)
     assert await features.confirm(full)
@@ -181,8 +181,8 @@ async def test_a_server_that_is_back_is_asked_before_the_next_question() -> None
         nonlocal sent
         sent += 1
         if sent == 2:
-            raise unreachable()
-        return Reply(200, (GOOD if gives else SURE).partition(b"\r\n\r\n")[2], "")
+            raise unreachable("http://h/v1")
+        return Reply(200, (GOOD if gives else SURE).partition(b"\r\n\r\n")[2], "", "http://h/v1")
 
     features = Features("m", full, send, clock=lambda: 1000.0)
     assert await features.confirm(full)
@@ -201,7 +201,7 @@ async def test_our_own_question_answered_with_nothing_proves_nothing() -> None:
     full = dialect_of(ServerKind.OTHER, "auto")
 
     async def send(_: Question, __: object) -> Reply:
-        return Reply(200, NOTHING.partition(b"\r\n\r\n")[2], "")
+        return Reply(200, NOTHING.partition(b"\r\n\r\n")[2], "", "http://h/v1")
 
     features = Features("m", full, send)
     assert not await features.confirm(full)
@@ -223,7 +223,7 @@ async def test_our_own_question_answered_with_nothing_proves_nothing() -> None:
     ],
 )
 def test_a_servers_own_words_are_told_from_what_it_repeats(body: Any, words: str) -> None:
-    assert said(Reply(400, body if isinstance(body, bytes) else json.dumps(body).encode(), "")) == words
+    assert said(Reply(400, body if isinstance(body, bytes) else json.dumps(body).encode(), "", "http://h/v1")) == words
 
 
 async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -231,7 +231,7 @@ async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None
     async with OddServer(answers=[Server()]) as server, opened(server.url) as judge:
         await judge.choose(choose("odd private words"), deadline_s=None)
         await judge.generate(generate(prediction="odd private words"), deadline_s=None)
-    triton = TritonServer(TritonClient(TritonConfig("127.0.0.1:1")), "m")
+    triton = TritonServer(TritonClient(TritonConfig("127.0.0.1:1")), "m", "127.0.0.1:1")
     assert triton._translated(TritonError(Fault.FAILED, "private words")).kind is RemoteFault.SERVER_ERROR
     assert "rejects" in caplog.text
     assert "in Triton: failed" in caplog.text

@@ -1,6 +1,7 @@
 """Models of today: they refuse a temperature of 0, and think before they answer."""
 
 import logging
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -17,6 +18,11 @@ from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}])
 BUDGET = {"reasoning_tokens": 200}
 THOUGHTS = "The answer is 3? Rating: 1, rather.\n"
+PARTS: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHTS}]},
+    {"type": "text", "text": "Rating: 2"},
+]
+"""A message's content as Mistral's reasoning models have it."""
 
 
 def refusing(*names: str) -> object:
@@ -68,6 +74,8 @@ async def test_a_server_that_refuses_all_of_it_is_of_use() -> None:
         completion("Rating: 2", apart={"reasoning_content": THOUGHTS}),
         completion(" Rating: 2", apart={"reasoning": THOUGHTS}),
         completion(f"[THINK]{THOUGHTS}[/THINK]Rating: 2"),
+        completion(PARTS),
+        completion([{"type": "thinking", "thinking": THOUGHTS}, PARTS[1]]),
     ],
 )
 async def test_thoughts_are_no_answer(thinking: bytes) -> None:
@@ -128,6 +136,7 @@ async def test_probabilities_that_are_not_the_answers_are_not_taken_for_them() -
         completion(None, finish="length", apart={"reasoning": "hm"}, prompt_tokens=9, completion_tokens=8),
         completion("", finish="length", prompt_tokens=9, completion_tokens=8),  # it hides its thoughts
         completion("Rating: 3, for", finish="length", prompt_tokens=9, completion_tokens=8),  # without any mark
+        completion(PARTS[:1], finish="length", prompt_tokens=9, completion_tokens=8),
         completion("<think>", [*SAID_THREE], finish="length", prompt_tokens=9, completion_tokens=8),
     ],
 )

@@ -16,7 +16,7 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 async def recovers(probe: Callable[[], Awaitable[None]]) -> None:
     availability = ServerAvailability("m", probe, backoff=Backoff(base_s=0.01, cap_s=0.01), probe_timeout_s=0.05)
     try:
-        availability.failed(unreachable(), sent_s=0.0)
+        availability.failed(unreachable("http://h/v1"), sent_s=0.0)
         assert availability.trouble
         await eventually(lambda: not availability.trouble)
         assert availability.refusal() is None
@@ -49,7 +49,7 @@ async def test_a_server_that_takes_a_probe_and_is_silent_is_probed_again() -> No
         server.close()
 
 
-@pytest.mark.parametrize("error", [unreachable(), RuntimeError("a user's text"), OSError()])
+@pytest.mark.parametrize("error", [unreachable("http://h/v1"), RuntimeError("a user's text"), OSError()])
 async def test_no_error_of_a_probe_ends_the_watch(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     errors = [error, error]
 

@@ -1,6 +1,7 @@
 """The judge's own server, for scoring in this process: options in place of variables."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import click
 
 from gradewire.cli.options.group import option_group
+
+_CONVENTIONAL_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 
 judge_server_options = option_group(
     click.option(
@@ -63,5 +66,11 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
     if not model:
         raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
     if key and not os.environ.get(key):
-        raise click.UsageError(f"--judge-key-env {key}: this variable is not set, or empty: export {key}=…")
+        # Who gives the key itself must not find it in a log: only what no key looks like is repeated.
+        named = f" {key}" if _CONVENTIONAL_NAME.fullmatch(key) else ""
+        raise click.UsageError(
+            f"--judge-key-env{named}: no variable of this name is set, or it is empty. "
+            "--judge-key-env takes the name of a variable that holds the key, never the key itself: "
+            "export JUDGE_KEY=…, then --judge-key-env JUDGE_KEY"
+        )
     return JudgeServer(url=url, model=model, key_variable=key)

@@ -10,13 +10,18 @@ from typing import Any, Final
 from gradewire_server.domain.quoting import quoted, shortened
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import ServerKind
+from gradewire_server.judges.openai.message import text_of
 from gradewire_server.judges.openai.thoughts import behind_thoughts
 from gradewire_server.judges.remote.errors import (
+    ADDRESS_SETTING,
+    KEY_SETTING,
+    MODEL_SETTING,
     RemoteError,
     rate_limited,
     refused,
     rejected,
     says_too_long,
+    server_at,
     server_error,
     too_long,
     unreadable,
@@ -42,7 +47,7 @@ def error_of(reply: Reply, model: str) -> RemoteError | None:
     if status == _OK:
         return None
     words = reply.content[:4000].decode("utf-8", "replace")
-    what_to_do = _what_to_do(status, words, model)
+    what_to_do = _what_to_do(reply, words, model)
     if what_to_do:
         return refused(what_to_do)
     if status == _TOO_MANY:
@@ -74,18 +79,19 @@ def said(reply: Reply) -> str:
     return " ".join(word for word in words if isinstance(word, str))
 
 
-def _what_to_do(status: int, words: str, model: str) -> str:
+def _what_to_do(reply: Reply, words: str, model: str) -> str:
+    status, server = reply.status, server_at(reply.address)
     if status in _UNAUTHORIZED:
-        return f"the judge's server refuses the credentials (status {status}): judge_token must be a key that it takes"
+        return f"{server} wants a key, or refuses the one it got (status {status}): see {KEY_SETTING}"
     if status in NOT_FOUND:
         return (
-            f"the judge's server knows no model {quoted(model)}, or no chat completions at this address "
-            f"(status {status}): see judge_remote_model and judge_url, which ends in /v1 as a rule"
+            f"{server} knows no model {quoted(model)}, or no chat completions at this address "
+            f"(status {status}): see {MODEL_SETTING} and {ADDRESS_SETTING}, which ends in /v1 as a rule"
         )
     if status in _REDIRECTS:
-        return f"the judge's server redirects (status {status}): judge_url must say where it really is"
+        return f"{server} redirects (status {status}): {ADDRESS_SETTING} must say where it really is"
     if status == _TOO_MANY and "insufficient_quota" in words:
-        return "the quota of the judge's server is used up: its operator has to raise it"
+        return f"the quota of {server} is used up: its operator has to raise it"
     return ""
 
 
@@ -116,7 +122,7 @@ def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answ
         choice = completion["choices"][0]
         finish = choice.get("finish_reason")
         message = choice["message"]
-        content = message.get("content")
+        content = text_of(message)
         usage = completion.get("usage") or {}
         counts = (
             _count(usage.get("prompt_tokens")),
@@ -131,7 +137,7 @@ def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answ
     cut = finish == "length"
     if content is None and cut:
         content = ""  # it came to think only
-    if not isinstance(content, str):
+    if content is None:
         raise unreadable("no text")
     spoken = behind_thoughts(message, content, steps)
     exhausted = cut and not spoken.answering and (reasoning or not (spoken.text.strip() or spoken.steps))
@@ -165,8 +171,8 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     if names and model not in names:
         shown = ", ".join(shortened(name) for name in names[:_SHOWN_NAMES])
         raise refused(
-            f"the judge's server has no model {quoted(model)}; it has {shown}"
-            f"{' and others' if len(names) > _SHOWN_NAMES else ''}: see judge_remote_model"
+            f"{server_at(reply.address)} has no model {quoted(model)}; it has {shown}"
+            f"{' and others' if len(names) > _SHOWN_NAMES else ''}: see {MODEL_SETTING}"
         )
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
 

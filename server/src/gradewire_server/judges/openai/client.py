@@ -7,7 +7,7 @@ from typing import Final
 
 import httpx2
 
-from gradewire_server.judges.remote.errors import unreachable, unreadable
+from gradewire_server.judges.remote.errors import ADDRESS_SETTING, KEY_SETTING, unreachable, unreadable
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _MAX_ANSWER_BYTES: Final = 1 << 20
@@ -23,11 +23,13 @@ class Reply:
         status: Its code.
         content: Its body, 1 MiB at most.
         retry_after: The header of that name; "" where there is none.
+        address: Base address of the server that sent it.
     """
 
     status: int
     content: bytes
     retry_after: str
+    address: str
 
 
 class HttpClient:
@@ -44,7 +46,7 @@ class HttpClient:
         checked(config)
         # Its line about every request would drown the log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-        self._token = config.token
+        self._token, self._address = config.token, config.url
         self._client = httpx2.AsyncClient(
             base_url=config.url.rstrip("/") + "/",
             headers=_headers(config.token),
@@ -81,11 +83,13 @@ class HttpClient:
                     content += part
                     if len(content) > _MAX_ANSWER_BYTES:
                         raise unreadable("more than 1 MiB")
-                return Reply(response.status_code, bytes(content), response.headers.get("retry-after", ""))
+                return Reply(
+                    response.status_code, bytes(content), response.headers.get("retry-after", ""), self._address
+                )
         except httpx2.DecodingError as error:
             raise unreadable("a body that its own encoding does not fit") from error
         except httpx2.RequestError as error:
-            raise unreachable() from error
+            raise unreachable(self._address) from error
 
 
 def checked(config: RemoteJudgeConfig) -> None:
@@ -97,15 +101,17 @@ def checked(config: RemoteJudgeConfig) -> None:
     try:
         parsed = httpx2.URL(config.url)
     except (httpx2.InvalidURL, TypeError) as error:
-        raise ValueError("judge_url must be a base address such as https://host/v1") from error
+        raise ValueError(f"{ADDRESS_SETTING} must be a base address such as https://host/v1") from error
     if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
         raise ValueError(
-            "judge_url must be a base address such as https://host/v1, without a user, a query and a fragment; "
-            "a key belongs into judge_token"
+            f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without user, query and fragment: "
+            f"a key goes in {KEY_SETTING}"
         )
     token = config.token
     if not (token.isascii() and token.isprintable()) or token != token.strip():
-        raise ValueError("judge_token has characters that a key cannot have")
+        raise ValueError(
+            f"{KEY_SETTING} has characters that a key cannot have: white space, an end of line, or no ASCII"
+        )
 
 
 def _headers(token: str) -> dict[str, str]:

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gradewire_server.judges.openai.message import has_thoughts
 from gradewire_server.judges.remote.labels import Step
 
 _BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
-_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Of a message, where servers put what they have taken out of its text themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def behind_thoughts(message: Mapping[str, Any], text: str, steps: tuple[Step, ..
         text: The message's text.
         steps: Of everything that was written, or of the text alone: servers differ.
     """
-    apart = any(isinstance(message.get(name), str) and message[name].strip() for name in _FIELDS)
+    apart = has_thoughts(message)
     end = _last_end(text)
     begun = _BEGIN.match(text) is not None
     if end is not None:

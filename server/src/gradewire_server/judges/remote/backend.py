@@ -12,7 +12,7 @@ from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.observers import RemoteJudgeObserver
-from gradewire_server.judges.remote.errors import RemoteError, late
+from gradewire_server.judges.remote.errors import MODEL_SETTING, RemoteError, late
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.server import Server
 from gradewire_server.settings.judge import RemoteJudgeConfig
@@ -55,7 +55,7 @@ class RemoteBackend(JudgeBackend):
             raise JudgeUnavailableError(
                 Failure(
                     Status.MODEL_UNAVAILABLE,
-                    f"the judge's server runs {self._config.model!r} and no other: see judge_remote_model",
+                    f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}",
                 )
             )
         server = self._make_server()
@@ -63,7 +63,7 @@ class RemoteBackend(JudgeBackend):
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 await _found_out(server)
         except TimeoutError as error:
-            raise JudgeUnavailableError(_later(late(_OPEN_TIMEOUT_S).failure)) from error
+            raise JudgeUnavailableError(_later(late(self._config.url, _OPEN_TIMEOUT_S).failure)) from error
         except RemoteError as error:
             raise JudgeUnavailableError(_later(error.failure)) from error
         return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._observer)

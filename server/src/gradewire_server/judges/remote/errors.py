@@ -1,6 +1,7 @@
 """What can go wrong with a judge behind a server, and what callers are told."""
 
 from enum import StrEnum
+from typing import Final
 
 from gradewire_server.domain.result import Failure, Status
 
@@ -22,6 +23,9 @@ RETRIED = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFa
 """Requests that are sent again. A server that was too slow once is not asked the same again."""
 AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """The server is taken to be away until a request is answered again."""
+ADDRESS_SETTING: Final = "judge_url (--judge-url)"
+MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
+KEY_SETTING: Final = "judge_token (gradewire score: --judge-key-env)"
 
 
 class RemoteError(Exception):
@@ -46,9 +50,10 @@ def rate_limited(retry_after_s: float | None) -> RemoteError:
     return _error(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
 
 
-def unreachable() -> RemoteError:
+def unreachable(address: str) -> RemoteError:
     """No connection, or one that broke."""
-    return _error(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, "the judge's server cannot be reached; try again")
+    message = f"{server_at(address)} cannot be reached: see {ADDRESS_SETTING}, or try again"
+    return _error(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
 
 def server_error(retry_after_s: float | None = None) -> RemoteError:
@@ -57,9 +62,9 @@ def server_error(retry_after_s: float | None = None) -> RemoteError:
     return _error(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
 
 
-def late(timeout_s: float) -> RemoteError:
+def late(address: str, timeout_s: float) -> RemoteError:
     """No answer within the time that one request has."""
-    message = f"the judge's server did not answer within {timeout_s:g} s (judge_timeout_s); try again"
+    message = f"{server_at(address)} did not answer within {timeout_s:g} s (judge_timeout_s); try again"
     return _error(RemoteFault.LATE, Status.UNAVAILABLE, message)
 
 
@@ -83,6 +88,11 @@ def too_long() -> RemoteError:
 def unreadable(what: str) -> RemoteError:
     """What the server answered is not a valid answer."""
     return _error(RemoteFault.UNREADABLE, Status.UNPARSABLE, f"the judge's server answered with {what}")
+
+
+def server_at(address: str) -> str:
+    """A judge's server by its address, which holds no key: `judge_url` takes none with a user or a query."""
+    return f"the judge's server at {address}"
 
 
 def _error(kind: RemoteFault, status: Status, message: str, retry_after_s: float | None = None) -> RemoteError:

@@ -7,17 +7,20 @@ that of the tokens there that only this label begins with.
 
 import itertools
 import math
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gradewire_server.domain.result import Failure, Status
+from gradewire_server.judges.remote.announced import MARKUP, announced_label
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
 """Below that the labels are not what the judge would have said, and the few tokens that are known say too little about
 which of them it would have said: the others may be just beyond the list."""
 _ROUNDING: Final = 1e-3
+_MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Labels:
     """
 
     def __init__(self, options: Sequence[str], opening: str = "") -> None:
+        self._options, self._opening = options, opening
         begun = _plain(opening)
         self._forms = [
             (_plain(option), *((f"{begun} {_plain(option)}", f"{begun}{_plain(option)}") if begun else ()))
@@ -87,8 +91,15 @@ class Labels:
         """Probabilities from an answer's tokens.
 
         Of the places where labels can part (" yes" in one token, or a blank and then "yes") the one is taken that the
-        model itself takes: where it would most probably have written a label.
+        model itself takes: where it would most probably have written a label. A label in bold is one too.
         """
+        reading = self._read(steps)
+        if reading is UNREADABLE:
+            bare = [step for step in steps if not step.token.strip() or step.token.strip(_MARKUP_OR_SPACE)]
+            reading = self._read(bare) if len(bare) < len(steps) else reading
+        return reading
+
+    def _read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         written, reached = "", 1.0
         best, likeliest = [0.0] * len(self._forms), 0.0
         for step in steps:
@@ -112,6 +123,8 @@ class Labels:
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
         """Certainty of the label that an answer's text is; of one cut short, what could still become one label alone.
 
+        Where it is none, that of the one that it gives in bold or announces (`announced_label`).
+
         Args:
             text: The answer.
             whole: Whether it ended by itself.
@@ -119,7 +132,10 @@ class Labels:
         plain = _plain(text)
         named = {index for index in self._possible(text) if not whole or self._says(index, plain)}
         if not plain or len(named) != 1:
-            return UNREADABLE
+            announced = announced_label(text, self._options, self._opening, whole=whole)
+            if announced is None:
+                return UNREADABLE
+            named = {announced}
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:

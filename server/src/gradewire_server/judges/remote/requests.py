@@ -79,7 +79,7 @@ class ServerRequests:
                 answer = await self._server.ask(question)
         except TimeoutError as error:
             if limit.expired():
-                raise late(self._config.timeout_s) from error
+                raise late(self._config.url, self._config.timeout_s) from error
             raise
         finally:
             self._observer.requests_in_flight(-1)

@@ -2,6 +2,7 @@
 
 from gradewire_server.judges.observers import RemoteJudgeObserver
 from gradewire_server.judges.remote.backend import RemoteBackend
+from gradewire_server.judges.remote.errors import ADDRESS_SETTING
 from gradewire_server.judges.triton.server import TritonServer
 from gradewire_server.settings.judge import RemoteJudgeConfig
 from gradewire_server.settings.triton import TritonConfig
@@ -24,6 +25,8 @@ class TritonJudges(RemoteBackend):
             triton = TritonConfig(config.url, tls=config.tls, token=config.token, timeout_s=config.timeout_s)
         except ValueError as error:
             raise ValueError(
-                "judge_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
+                f"{ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
             ) from error
-        super().__init__("triton", config, observer, lambda: TritonServer(TritonClient(triton), config.model))
+        super().__init__(
+            "triton", config, observer, lambda: TritonServer(TritonClient(triton), config.model, config.url)
+        )

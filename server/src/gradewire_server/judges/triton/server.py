@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.result import Failure, Status
 from gradewire_server.judges.remote.errors import (
+    MODEL_SETTING,
     RemoteError,
     RemoteFault,
     late,
@@ -38,10 +39,12 @@ class TritonServer(Server):
     Args:
         client: Where it is.
         model: The model's name there.
+        address: Of `client`, for messages.
     """
 
-    def __init__(self, client: TritonClient, model: str) -> None:
+    def __init__(self, client: TritonClient, model: str, address: str) -> None:
         self._client = client
+        self._address = address
         self._model = model
         self._inputs: frozenset[str] = frozenset()
 
@@ -59,7 +62,7 @@ class TritonServer(Server):
         if missing:
             raise refused(
                 f"{self._model!r} in the judge's Triton is no model of its vLLM backend, for it lacks "
-                f"{', '.join(missing)}: see judge_remote_model"
+                f"{', '.join(missing)}: see {MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
 
@@ -103,12 +106,12 @@ class TritonServer(Server):
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
         return {
-            Fault.UNREACHABLE: unreachable(),
+            Fault.UNREACHABLE: unreachable(self._address),
             Fault.NOT_READY: self._not_ready(),
             Fault.QUEUE_FULL: rate_limited(None),
             Fault.QUEUE_TIMEOUT: rate_limited(None),
-            Fault.LATE: late(self._client.timeout_s),
-            Fault.DENIED: refused("the judge's Triton refuses the credentials: judge_token must be one that it takes"),
+            Fault.LATE: late(self._address, self._client.timeout_s),
+            Fault.DENIED: refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
             Fault.REFUSED: rejected(400),
             Fault.FAILED: server_error(),
         }.get(error.kind, unreadable("something else than the vLLM backend's tensors"))
