@@ -108,6 +108,9 @@ class EmbeddedTransport:
         except OSError as error:
             self._holder = None
             raise NotReady(f"the engine in this process cannot open its files: {error}") from error
+        except ValueError as error:  # a setting that only the part which uses it can check
+            self._holder = None
+            raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
 
 
 class _Holder:

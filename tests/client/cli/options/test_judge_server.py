@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,21 @@ def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
     assert done.exit_code == 2
     assert "--judge-key-env takes the name of a variable that holds the key, never the key itself" in done.stderr
     assert "realkey" not in done.output.casefold()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://user:hunter2@host/v1", "ftp://host/v1", "http://"])
+def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{"question": "q", "references": ["a"], "prediction": "a"}])
+    command = ["score", file, "--metrics", "judge_verdict", "--judge-url", url, "--judge-remote-model", "m"]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("gradewire"), *map(str, command)],
+        env={**os.environ, "GRADEWIRE_MODEL_REPOSITORY": str(minilm), "GRADEWIRE_DISK_DIRECTORY": str(tmp_path / "d")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "--judge-url" in done.stderr
+    assert "must be a base address" in done.stderr
+    assert "hunter2" not in done.stderr
