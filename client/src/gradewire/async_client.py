@@ -14,7 +14,6 @@ from gradewire._calls.options import CallOptions
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.process_calls import ProcessCalls
 from gradewire._calls.score import ProgressCallback
-from gradewire._calls.stream import Stream
 from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
 from gradewire._transport.connect import connect
 from gradewire._transport.endpoint import Endpoint
@@ -238,8 +237,8 @@ class AsyncClient(ClientBase):
         await self.close()
 
 
-async def _flatten(stream: Stream) -> AsyncGenerator[ItemScores]:
-    async with aclosing(stream.run()) as batches:
+async def _flatten(stream: AsyncGenerator[list[ItemScores]]) -> AsyncGenerator[ItemScores]:
+    async with aclosing(stream) as batches:
         async for batch in batches:
             for scores in batch:
                 yield scores

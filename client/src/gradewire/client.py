@@ -1,6 +1,7 @@
 """The client for programs without an event loop."""
 
 import asyncio
+import contextlib
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from gradewire._calls.score import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
 from gradewire.async_client import ClientBase
 from gradewire.call_options import PrepareOptions, ScoreOptions
+from gradewire.errors import ClientClosed, ForkedClient
 from gradewire.items import ItemsLike
 from gradewire.metric_types.choice import MetricsLike
 from gradewire.model_list import ModelList
@@ -77,7 +79,7 @@ class Client(ClientBase):
         call = CallOptions.of("Client.score_stream", metrics, options)
         running = self._background.running()
         reader = IterableReader(rows)
-        return _iterate(running.loop, reader, running.calls.stream(reader, call).run())
+        return _iterate(running.loop, reader, running.calls.stream(reader, call))
 
     def prepare(
         self,
@@ -153,4 +155,5 @@ def _iterate(
             yield from batch
     finally:
         reader.close()
-        loop.run(finish())
+        with contextlib.suppress(ClientClosed, ForkedClient):  # its generator ends with its loop, or in the parent
+            loop.run(finish())

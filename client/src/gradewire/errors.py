@@ -13,7 +13,7 @@ GradewireError
 │   └── AccessDenied            the token is missing, wrong, or not allowed to do this
 ├── InconsistentReplies         several servers at one address do not agree on metric version or model
 ├── ClientClosed                the client was closed before
-├── ForkedClient                no process can be started that carries the calls of this forked one
+├── ForkedClient                no process carries the calls of this forked one, or they began before the fork
 └── MissingExtra                a part that is installed separately (also an ImportError)
 ```
 
@@ -86,7 +86,7 @@ class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like
 
 
 class ForkedClient(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
-    """gRPC was loaded before the fork and cannot be used, and no process can be started that carries the calls."""
+    """No process can carry the calls of this forked one, or what is waited for began before the fork."""
 
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names

@@ -2,9 +2,12 @@
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from gradewire.errors import ClientClosed, ForkedClient
 
 T = TypeVar("T")
 
@@ -20,6 +23,9 @@ class BackgroundLoop:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._stopping = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         try:
             self._thread.start()
@@ -32,6 +38,8 @@ class BackgroundLoop:
 
         Raises:
             RuntimeError: Called from the loop's own thread, where waiting would never end.
+            ClientClosed: `stop` was called before the work was done.
+            ForkedClient: The loop is that of the process which forked this one.
         """
         if self.is_own_thread():
             work.close()
@@ -39,18 +47,34 @@ class BackgroundLoop:
         future = self.start(work)
         try:
             return future.result()
+        except concurrent.futures.CancelledError as error:
+            if not self._stopping:
+                raise
+            raise ClientClosed("this client was closed during the call") from error
         except BaseException:
             future.cancel()
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Runs the work and waits for nothing."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        """Runs the work and waits for nothing; raises ClientClosed and ForkedClient as `run`."""
+        refused: Exception | None = None
+        if os.getpid() != self._pid:
+            refused = ForkedClient("this began in the process that forked this one, and ends there: call again here")
+        else:
+            # What is started before the loop is told to stop is cancelled by it, never forgotten.
+            with self._lock:
+                if not self._stopping:
+                    return asyncio.run_coroutine_threadsafe(work, self.loop)
+            refused = ClientClosed("this client was closed: make a new one")
+        work.close()
+        raise refused
 
     def stop(self) -> None:
         """Cancels what still runs, ends the thread."""
-        if self.loop.is_running():
-            self.loop.call_soon_threadsafe(self.loop.stop)
+        with self._lock:
+            self._stopping = True
+            if self.loop.is_running():
+                self.loop.call_soon_threadsafe(self.loop.stop)
         if not self.is_own_thread():
             self._thread.join(_STOP_S)
 

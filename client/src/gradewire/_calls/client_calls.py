@@ -1,7 +1,8 @@
 """What `Client` and `AsyncClient` share: one transport, the running calls, the queue of submissions."""
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from gradewire.items import ItemLike, ItemsLike
 from gradewire.metric_types.choice import MetricChoice
 from gradewire.model_list import Limits, ModelList
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.results import ItemScores
 from gradewire.score_report import ScoreReport
 from gradewire.transport import Transport
 
@@ -66,16 +68,18 @@ class ClientCalls:
             await self._find_server()
         deadline = self._deadline(deadline_s)
         batch = Batch(self._transport, choice, items, deadline, progress, options.priority)
-        return await batch.run(lambda: self._known_limits(deadline))
+        with self._told_when_closed():
+            return await batch.run(lambda: self._known_limits(deadline))
 
-    def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> Stream:
-        """A stream of results; raises for wrong arguments, runs nothing yet."""
+    def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
+        """Results, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
         choice = self._choose(options)
         check_streamed(choice.specs)
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
         if options.deadline_s is not None:
             stall_s = check_deadline(options.deadline_s)
-        return Stream(self._transport, choice, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+        stream = Stream(self._transport, choice, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+        return stream.run(self._told_when_closed)
 
     async def prepare(
         self,
@@ -96,7 +100,8 @@ class ClientCalls:
         preparation = Preparation(self._transport, self._choose(options), entries, deadline, progress)
         if options.deadline_s is None:
             await self._find_server()
-        return await preparation.run(lambda: self._known_limits(deadline), generation, immutable=immutable)
+        with self._told_when_closed():
+            return await preparation.run(lambda: self._known_limits(deadline), generation, immutable=immutable)
 
     def submit(
         self,
@@ -129,6 +134,17 @@ class ClientCalls:
         if self.closed:
             raise ClientClosed("this client was closed: make a new one")
 
+    @contextlib.contextmanager
+    def _told_when_closed(self) -> Iterator[None]:
+        """Raises ClientClosed in place of what a transport says that is closed while it is at work."""
+        try:
+            yield
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if not self.closed or isinstance(error, ClientClosed) or (task is not None and task.cancelling()):
+                raise
+            raise ClientClosed("this client was closed during the call") from error
+
     def _choose(self, options: CallOptions) -> MetricChoice:
         self._check_open()
         return options.choose()
@@ -144,9 +160,10 @@ class ClientCalls:
         return self._limits if self._limits is not None else (await self._list(deadline)).limits
 
     async def _list(self, deadline: Deadline) -> ModelList:
-        reply = await until_answered(
-            lambda: self._transport.list_models(timeout_s=deadline.remaining_s()), Retries(deadline.left_s)
-        )
+        with self._told_when_closed():
+            reply = await until_answered(
+                lambda: self._transport.list_models(timeout_s=deadline.remaining_s()), Retries(deadline.left_s)
+            )
         listed = decode_model_list(reply)
         self._limits = listed.limits
         return listed

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
 
 from gradewire._calls.chunks import UNASKED_BYTES, UNASKED_ITEMS, ChunkLimits, chunk_limits, cut
@@ -70,20 +70,27 @@ class Stream:
         # A server that ends a stream by its own clock has not lost what was sent on it.
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
-    async def run(self) -> AsyncGenerator[list[ItemScores]]:
-        """Yields what is done, some at a time and not in order."""
+    async def run(
+        self, told_when_closed: Callable[[], AbstractContextManager[None]]
+    ) -> AsyncGenerator[list[ItemScores]]:
+        """Yields what is done, some at a time and not in order.
+
+        Args:
+            told_when_closed: A context that says so where what goes wrong comes of the client's end.
+        """
         self._active_at = time.monotonic()
         tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._converse())]
         try:
             while True:
-                await self._wait()
+                with told_when_closed():
+                    await self._wait()
+                    if self._error is not None and not self._done:
+                        raise self._error
                 done, self._done = self._done, []
                 if done:
                     yield done
                     for _ in done:
                         self._room.release()
-                elif self._error is not None:
-                    raise self._error
                 elif self._finished:
                     return
         finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import queue
 import threading
 from collections import deque
@@ -10,10 +11,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from typing_extensions import override
+
 from gradewire._calls.arguments import rows_of
 from gradewire._input.aliases import ALIASES, LIST_FIELDS, TEXT_FIELDS
 from gradewire._input.values import plain
-from gradewire.errors import ClientClosed, Overloaded
+from gradewire.errors import ClientClosed, ForkedClient, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.score_report import ScoreReport
 
@@ -28,13 +31,35 @@ Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
 _log = logging.getLogger("gradewire.submit")
 
 
+class _Result(Future[ScoreReport]):
+    """A future that says in a forked child that nobody there will ever set it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+
+    @override
+    def result(self, timeout: float | None = None) -> ScoreReport:
+        self._check_process()
+        return super().result(timeout)
+
+    @override
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._check_process()
+        return super().exception(timeout)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid and not self.done():
+            raise ForkedClient("this was submitted in the process that forked this one, and ends there: submit it here")
+
+
 @dataclass(slots=True, eq=False)
 class _Submission:
     score: Score
     callback: SubmitCallback | None
     items: list[ItemLike] = field(default_factory=list)
     text_bytes: int = 0
-    result: Future[ScoreReport] = field(default_factory=Future)
+    result: _Result = field(default_factory=_Result)
     # Set after the callback has returned: what flush and close wait for.
     finished: Future[None] = field(default_factory=Future)
 
