@@ -160,7 +160,7 @@ async def test_a_judge_that_thinks_without_a_budget_is_told_of_the_setting() -> 
         failure = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(failure, Failure)
     assert "wrote 'Okay, let me see. The' and was cut short; if the judge thinks" in failure.message
-    assert "judge_reasoning_tokens" in failure.message
+    assert "judge_reasoning_tokens (--judge-reasoning-tokens)" in failure.message
     assert server.heard
 
 
