@@ -128,8 +128,10 @@ class Features:
         self._doubted = False
 
     def _learn(self, dialect: Dialect) -> None:
-        if dialect != self.dialect:
-            lacks = dialect.lacks(self._full)
-            what = f"does not do this: {lacks}" if lacks else "does everything"
-            _log.warning("judge %s: its server %s; from now on %s", self._name, what, dialect)
+        if dialect.lacks(self._full) != self.lacks:
+            lacking = dialect.consequences(self._full)
+            if lacking:
+                _log.warning("judge %s: its server does not do this: %s", self._name, lacking)
+            else:
+                _log.info("judge %s: its server does all that its kind can", self._name)
         self.dialect = dialect

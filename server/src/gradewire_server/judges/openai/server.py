@@ -53,7 +53,7 @@ class OpenAIServer(Server):
     async def find_out(self) -> None:
         kind = await self._kind()
         self._features.begin(self._full(kind))
-        _log.info("judge %s: its server is %s: %s", self._model, kind.value, self.dialect)
+        _log.info("judge %s: its server is of the kind %s", self._model, kind.value)
 
     @override
     async def ask(self, question: Question) -> Answer:
