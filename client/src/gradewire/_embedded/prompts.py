@@ -1,6 +1,8 @@
 """What judges are shown, as the server's own code says it; imported when asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository
@@ -99,19 +101,20 @@ def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens |
         raise InvalidRequest(str(error)) from error
 
 
-def judge_meter(name: str, *, elsewhere: bool) -> JudgeMeter:
+def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
     """Reckons what a judge would be paid.
 
     Args:
         name: Of a judge; "" for the default one.
         elsewhere: Whether it runs behind a server of its own, which this machine's settings say how to speak to.
+        settings: What takes the place of some of these.
 
     Raises:
         InvalidRequest: Its files are damaged.
     """
     if not elsewhere:
         return JudgeMeter(judge_tokenizer(name))
-    return JudgeMeter(JudgeTokenizer(""), _settings().engine.judge.remote or RemoteJudgeConfig())
+    return JudgeMeter(JudgeTokenizer(""), _settings(settings).engine.judge.remote or RemoteJudgeConfig())
 
 
 def _library() -> PromptLibrary:
@@ -122,8 +125,8 @@ def _library() -> PromptLibrary:
         raise InvalidRequest(str(error)) from error
 
 
-def _settings() -> Settings:
+def _settings(values: Mapping[str, Any] = MappingProxyType({})) -> Settings:
     try:
-        return Settings.load()
+        return Settings.load(**values)
     except SettingsError as error:
         raise InvalidRequest(str(error)) from error

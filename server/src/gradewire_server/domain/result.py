@@ -200,7 +200,7 @@ class MetricResult:
         score: Present exactly when `status` is OK.
         status: OK, or why there is no score.
         message: For people; says what to do.
-        warnings: Remarks beside a score that stands.
+        warnings: Remarks beside a score that stands, or on what a judge was shown whose reply is UNPARSABLE.
         matched_reference: Index of the reference that gave the score.
         parts: What the score is made of.
         correct: Whether the answer counts as right; None where the metric gives no verdict.

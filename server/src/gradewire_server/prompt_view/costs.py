@@ -42,23 +42,24 @@ class JudgeMeter:
     remote: RemoteJudgeConfig | None = None
 
     @property
+    def exact(self) -> bool:
+        """Whether the tokens of prompts are counted, not estimated."""
+        return self.remote is None and self.tokenizer.chat is not None
+
+    @property
     def note(self) -> str:
         """How tokens are counted."""
-        return self.tokenizer.note if self._exact else _ESTIMATED
+        return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: PromptRound) -> RoundCost | None:
         """The tokens of a question; None where it does not fit the judge, which is then not asked."""
-        if self._exact:
+        if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
             except PromptViewError:
                 return None
             return RoundCost(len(tokens.fixed) + len(tokens.item), asked.max_tokens) if tokens else None
         return _of_a_server(asked, self.remote) if self.remote else _of_a_judge_here(asked)
-
-    @property
-    def _exact(self) -> bool:
-        return self.remote is None and self.tokenizer.chat is not None
 
 
 def _of_a_server(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:

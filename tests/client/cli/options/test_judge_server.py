@@ -9,8 +9,9 @@ from tests.client.cli.conftest import Command, write_rows
 from gradewire.cli.options.judge_server import judge_server_of
 
 
-def options(**given: str) -> dict[str, str | None]:
-    return {"judge_url": None, "judge_key_env": None, "judge_remote_model": None, **given}
+def options(**given: str | int) -> dict[str, str | int | None]:
+    names = ("judge_url", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens")
+    return dict.fromkeys(names) | given
 
 
 def test_the_key_comes_from_the_variable_and_stands_in_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,11 +33,24 @@ def test_the_key_comes_from_the_variable_and_stands_in_no_line(monkeypatch: pyte
     assert judge_server_of(options()) is None
 
 
+def test_what_a_judge_may_think_is_a_setting_and_a_part_of_the_line() -> None:
+    server = judge_server_of(options(judge_url="http://h/v1", judge_remote_model="m", judge_reasoning_tokens=2000))
+    assert server is not None
+    assert server.settings()["judge_reasoning_tokens"] == 2000
+    assert server.arguments[-2:] == ["--judge-reasoning-tokens", "2000"]
+    none = judge_server_of(options(judge_url="http://h/v1", judge_remote_model="m", judge_reasoning_tokens=0))
+    assert none is not None
+    assert none.settings()["judge_reasoning_tokens"] == 0  # where the variable says something else
+    assert none.arguments[-2:] == ["--judge-reasoning-tokens", "0"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
         (["--judge-key-env", "X"], "give it too"),
+        (["--judge-reasoning-tokens", "9"], "give it too"),
+        (["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-reasoning-tokens", "-1"], "-1"),
         (
             ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
             "NO_SUCH: no variable of this name is set",

@@ -1,12 +1,17 @@
 """Rows that a judge could not take are sent again, a bounded number of times."""
 
+import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.client.cli.conftest import Command, read_rows, write_rows
 from tests.client.cli.score.judging_server import ROWS, JudgingStub, judged
 
 from gradewire import ServerUnreachable
+from gradewire.cli.run.retries import RowRetries
+from gradewire.results import MetricScore, Status
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 
@@ -60,6 +65,7 @@ def test_retries_are_bounded(
     file, out = write_rows(tmp_path / "a.jsonl", ROWS[:4]), tmp_path / "out.jsonl"
     done = command("score", file, "--metrics", "smile,lave", "--out", out, *arguments, stub=stub)
     assert (done.exit_code, stub.sizes) == (1, sizes)
+    assert ("sent again" in done.stderr) == (len(sizes) > 1), done.stderr
     statuses = [[result["status"] for result in row["scores"].values()] for row in read_rows(out.read_text())]
     assert statuses == [["OK", "OK"], ["OK", "UNAVAILABLE"]] * 2
     # And --resume tries them again.
@@ -80,3 +86,32 @@ def test_a_server_that_goes_away_while_rows_are_sent_again_takes_no_result_with_
     done = command("score", file, "--metrics", "smile,lave", stub=Leaving(9))
     assert done.exit_code == 1, done.output
     assert [row["scores"]["lave"]["status"] for row in read_rows(done.stdout)] == ["OK", "UNAVAILABLE"] * 2
+
+
+def test_a_wait_beyond_the_deadline_is_not_waited_for_and_told_once(command: Command, tmp_path: Path) -> None:
+    file, stub = write_rows(tmp_path / "a.jsonl", ROWS[:12]), Busy(9, retry_after_s=900)
+    done = command("score", file, "--metrics", "smile,lave", "--deadline-s", "60", stub=stub)
+    assert done.exit_code == 1, done.output
+    assert sum(stub.sizes) == 12, "each row once"
+    assert (
+        "lave is UNAVAILABLE (the judge's queue is full): such rows are not asked for once more, for the wait that is "
+        "asked for, 900 s, is longer than --deadline-s 60; --resume goes on with them later" in done.stderr
+    )
+    assert done.stderr.count("longer than --deadline-s") == 1
+    assert "sent again" not in done.stderr
+
+
+async def test_the_wait_that_is_asked_for_is_waited_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        waited.append(pause_s)
+
+    async def score(items: list[Mapping[str, Any]]) -> list[Mapping[str, MetricScore]]:
+        return [{"lave": MetricScore(score=1.0, status=Status.OK)} for _ in items]
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    away = MetricScore(score=None, status=Status.UNAVAILABLE, retry_after_s=300.0)
+    retries = RowRetries(2, longest_pause_s=600.0)
+    (answer,) = await retries.finish([{}], [{"lave": away}], score)
+    assert (answer["lave"].score, waited, retries.rows, retries.scored) == (1.0, [300.0], 1, 1)

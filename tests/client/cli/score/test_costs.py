@@ -15,6 +15,7 @@ from tests.client.cli.conftest import Command, write_rows
 from tests.client.cli.score.judging_server import JudgingStub, judged
 
 from gradewire.cli.group import gradewire
+from gradewire.cli.options.judge_prices import JudgePrices
 from gradewire_proto.v1 import scoring_pb2
 
 ROWS: list[dict[str, Any]] = [
@@ -52,7 +53,7 @@ def numbers(text: str, pattern: str) -> list[int]:
     return [int(each) for each in found.groups()]
 
 
-COUNTS = r"about (\d+) tokens read and at most (\d+) written"
+COUNTS = r"estimated (\d+) tokens read and at most (\d+) written"
 
 
 @pytest.fixture(autouse=True)
@@ -71,15 +72,16 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert not out.exists()
     lave, grade, total, price, *rest = done.stdout.splitlines()
     # "Ada" twice is one question, the rule knows yes, and a row without a question cannot be judged.
-    assert lave.startswith("lave: 3 calls (3 rows, 1 like another, 2 without a judge), about ")
+    assert lave.startswith("lave: 3 calls (3 rows, 1 like another, 2 without a judge), estimated ")
     assert grade.startswith("judge_grade: 6 calls (3 rows, ")
     read, written = numbers(total, f"in all: 9 calls, {COUNTS}")
     of_lave, of_grade = numbers(lave, COUNTS), numbers(grade, COUNTS)
     assert [read, written] == [of_lave[0] + of_grade[0], of_lave[1] + of_grade[1]]
     assert 3 * 300 < of_lave[0] < 3 * 1000
     assert of_lave[1] == 3 * 24
-    assert price == f"price at most {(2 * read + 10 * written) / 1e6:.4g}"
-    assert any("estimated" in line for line in rest)
+    assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
+    assert any("tokens read are estimated" in line for line in rest)
+    assert any("sent again" in line for line in rest)
     assert "1 rows cannot be scored and are left out" in rest
     assert rest[-1].startswith("nothing was asked")
 
@@ -100,12 +102,43 @@ def test_thoughts_and_reasons_are_reckoned(command: Command, tmp_path: Path, mon
     assert (written("lave"), written("lave?mode=rationale")) == (524, 24 + 48 + 1000)
 
 
+@pytest.mark.parametrize("given", ["variable", "option"])
+def test_thoughts_of_the_judge_of_the_options_are_reckoned(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:1])
+    option: tuple[str, ...] = ("--judge-reasoning-tokens", "2000")
+    if given == "variable":
+        monkeypatch.setenv("GRADEWIRE_JUDGE_REASONING_TOKENS", "2000")
+        option = ()
+    judge = ("--judge-url", "http://127.0.0.1:9/v1", "--judge-remote-model", "m", *option)
+    done = command("score", file, "--metrics", "lave", "--dry-run", *judge, stub=PaidStub())
+    assert done.exit_code == 0, done.output
+    assert numbers(done.stdout, COUNTS)[1] == 2024
+
+
+def test_what_a_judge_of_another_server_may_think_is_not_known_here(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:1])
+    done = command("score", file, "--metrics", "lave", "--dry-run", "--server", "h:1", stub=PaidStub())
+    assert done.exit_code == 0, done.output
+    assert "and estimated 24 written" in done.stdout
+    assert "at most" not in done.stdout
+    assert "judge_reasoning_tokens of that server" in done.stdout
+
+
+def test_what_is_counted_exactly_is_no_estimate() -> None:
+    prices = JudgePrices(2, 10)
+    assert prices.text(1_000_000, 0, at_most=True) == "price at most 2"
+    assert prices.text(1_000_000, 0, estimated=True) == "price about 2, estimated"
+    assert prices.text(1_000_000, 0) == "price 2"
+
+
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
         ((), "price unknown (give --judge-input-price and --judge-output-price, for a million tokens)"),
         (PRICES[:2], "price unknown (give --judge-output-price, for a million tokens)"),
-        (("--judge-input-price", "0", "--judge-output-price", "0"), "price at most 0"),
+        (("--judge-input-price", "0", "--judge-output-price", "0"), "price about 0, estimated"),
     ],
 )
 def test_an_unknown_price_is_said(command: Command, tmp_path: Path, prices: tuple[str, ...], said: str) -> None:
@@ -120,7 +153,7 @@ def test_prices_come_from_variables_too(command: Command, tmp_path: Path, monkey
     monkeypatch.setenv("GRADEWIRE_JUDGE_INPUT_PRICE", "2")
     monkeypatch.setenv("GRADEWIRE_JUDGE_OUTPUT_PRICE", "10")
     file = write_rows(tmp_path / "a.jsonl", ROWS)
-    assert "price at most 0.0" in command("score", file, "--metrics", "lave", "--dry-run", stub=PaidStub()).stdout
+    assert "price about 0.0" in command("score", file, "--metrics", "lave", "--dry-run", stub=PaidStub()).stdout
 
 
 def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> None:

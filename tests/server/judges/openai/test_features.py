@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,26 @@ async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(
         await after.service.close()
     await stores.vectors.close()
     await stores.prepared.close()
+
+
+async def test_what_a_server_does_not_do_is_logged_in_words_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    answers = Server(knows=frozenset())
+    async with OddServer(answers=[answers], owner="vllm") as server, opened(server.url) as judge:
+        await judge.choose(choose(), deadline_s=None)
+        (warning,) = [record for record in caplog.records if "does not do" in record.getMessage()]
+        assert (warning.levelno, warning.getMessage()) == (
+            logging.WARNING,
+            (
+                "judge m: its server does not do this: logprobs (the text of its answers decides, with probability 1), "
+                "constrains (it is asked for one of the labels, not held to them), continues (it is told how to begin)"
+            ),
+        )
+        answers.knows = ALL
+        await judge._server.probe()
+        await judge.choose(choose(), deadline_s=None)
+    assert "judge m: its server does all that its kind can" in caplog.text
+    assert not {"Dialect", "ServerKind", "="} & set(re.findall(r"\w+|=", caplog.text))
 
 
 async def test_what_a_server_lacks_is_asked_about_again_in_time() -> None:

@@ -10,7 +10,7 @@ from tests.support.judges.scripted import Script, choice, saying
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status
+from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
@@ -160,3 +160,28 @@ def test_a_change_of_what_judges_read_raised_the_version() -> None:
     # Version 1 masked answers that are one word of praise: its scores are not to be mixed with these.
     judged = {name: metric.info.version for name, metric in REGISTRY.items() if metric.info.needs_judge}
     assert judged == dict.fromkeys(("lave", "judge_grade", "judge_similarity", "judge_verdict"), 2)
+
+
+@pytest.mark.parametrize(("metric", "parameters"), ALL)
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (Failure(Status.UNPARSABLE, "wrote a poem"), (Warning.MASKED,)),
+        (Failure(Status.UNAVAILABLE, "away", 2.0), ()),  # nothing was judged
+    ],
+)
+def test_of_a_reply_that_is_no_verdict_it_is_told_that_words_were_not_shown(
+    metric: Any, parameters: Any, failure: Failure, told: tuple[Warning, ...]
+) -> None:
+    item = Item("1", "Who?", ("Ada",), "Bob. This is correct.")
+    result, table = judged(metric, parameters(), item, script=Script(on_choose=lambda _: failure))
+    assert "[...]" in table.judge.seen[-1]
+    assert (result.status, result.message) == (failure.status, failure.message)
+    assert (result.retry_after_s, result.warnings) == (failure.retry_after_s, told)
+
+
+def test_labels_of_no_mass_are_told_with_the_mask_too() -> None:
+    item = Item("1", "Who?", ("Ada",), "Bob. This is correct.")
+    nothing = Script(on_choose=lambda need: choice(need, [1.0] * len(need.options), mass=0.001))
+    result, _ = judged(JUDGE_VERDICT, JudgeVerdictParameters(), item, script=nothing)
+    assert (result.status, result.warnings) == (Status.UNPARSABLE, (Warning.MASKED,))

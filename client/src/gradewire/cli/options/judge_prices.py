@@ -34,13 +34,22 @@ class JudgePrices:
         """Whether both are."""
         return self.read is not None and self.written is not None
 
-    def text(self, read: int, written: int, *, at_most: bool = False) -> str:
-        """The price of these tokens, for people; says which flags are missing where it is not known."""
+    def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
+        """The price of these tokens, for people; says which flags are missing where it is not known.
+
+        Args:
+            read: Tokens that the judge reads.
+            written: Tokens that it writes.
+            at_most: Both are bounds.
+            estimated: One of them is estimated, so that the price is no bound.
+        """
         if self.read is None or self.written is None:
             given = (self.read, self.written)
             missing = [flag for flag, price in zip(_FLAGS, given, strict=True) if price is None]
             return f"price unknown (give {' and '.join(missing)}, for a million tokens)"
         price = (read * self.read + written * self.written) / _MILLION
+        if estimated:
+            return f"price about {price:.4g}, estimated"
         return f"price {'at most ' if at_most else ''}{price:.4g}"
 
 

@@ -22,6 +22,13 @@ judge_server_options = option_group(
         "--judge-key-env", metavar="VARIABLE", help="Variable that holds the API key for --judge-url; never the key."
     ),
     click.option("--judge-remote-model", metavar="NAME", help="Name of the model behind --judge-url."),
+    click.option(
+        "--judge-reasoning-tokens",
+        type=click.IntRange(min=0),
+        metavar="TOKENS",
+        help="What the model behind --judge-url may think before each answer; default: as "
+        "GRADEWIRE_JUDGE_REASONING_TOKENS says, else 0.",
+    ),
 )
 
 
@@ -33,22 +40,37 @@ class JudgeServer:
         url: Base URL.
         model: Name of the model there; "" where it has one alone.
         key_variable: Environment variable with the API key; "" for none.
+        reasoning_tokens: What the model may think before each answer; None: as the settings say.
     """
 
     url: str
     model: str
     key_variable: str
+    reasoning_tokens: int | None = None
 
     def settings(self) -> dict[str, Any]:
         """Settings of the engine in this process."""
         key = os.environ[self.key_variable] if self.key_variable else ""
-        settings = {"judge_backend": "openai", "judge_url": self.url, "judge_remote_model": self.model}
-        return settings | ({"judge_token": key} if key else {})
+        settings: dict[str, Any] = {
+            "judge_backend": "openai",
+            "judge_url": self.url,
+            "judge_remote_model": self.model,
+        }
+        if key:
+            settings["judge_token"] = key
+        if self.reasoning_tokens is not None:
+            settings["judge_reasoning_tokens"] = self.reasoning_tokens
+        return settings
 
     @property
     def arguments(self) -> list[str]:
         """The options as they are written; not the key."""
-        given = {"--judge-url": self.url, "--judge-remote-model": self.model, "--judge-key-env": self.key_variable}
+        given = {
+            "--judge-url": self.url,
+            "--judge-remote-model": self.model,
+            "--judge-key-env": self.key_variable,
+            "--judge-reasoning-tokens": "" if self.reasoning_tokens is None else str(self.reasoning_tokens),
+        }
         return [word for option, value in given.items() if value for word in (option, value)]
 
 
@@ -59,9 +81,12 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
         click.UsageError: One is given without --judge-url, or the variable is not set.
     """
     url, key, model = options["judge_url"], options["judge_key_env"] or "", options["judge_remote_model"] or ""
+    thoughts = options["judge_reasoning_tokens"]
     if url is None:
-        if key or model:
-            raise click.UsageError("--judge-key-env and --judge-remote-model are for --judge-url: give it too")
+        if key or model or thoughts is not None:
+            raise click.UsageError(
+                "--judge-key-env, --judge-remote-model and --judge-reasoning-tokens are for --judge-url: give it too"
+            )
         return None
     if not model:
         raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
@@ -73,4 +98,4 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
             "--judge-key-env takes the name of a variable that holds the key, never the key itself: "
             "export JUDGE_KEY=…, then --judge-key-env JUDGE_KEY"
         )
-    return JudgeServer(url=url, model=model, key_variable=key)
+    return JudgeServer(url=url, model=model, key_variable=key, reasoning_tokens=thoughts)

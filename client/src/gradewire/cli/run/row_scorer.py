@@ -80,7 +80,7 @@ class RowScorer:
             client,
             plan,
             {label: provenance.line for label, provenance in report.provenance.items()},
-            RowRetries(plan.retries),
+            RowRetries(plan.retries, deadline_s),
             known,
             AdaptiveBatchSize(judged=judged, deadline_s=deadline_s),
         )

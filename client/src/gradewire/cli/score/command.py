@@ -6,7 +6,7 @@ from typing import Any, Literal
 import click
 
 from gradewire.cli.input.files import ALIAS_HELP, input_file
-from gradewire.cli.options.connection import Connection, connection_of
+from gradewire.cli.options.connection import connection_of
 from gradewire.cli.options.group import choice_option
 from gradewire.cli.options.judge_prices import price_options, prices_of
 from gradewire.cli.options.metrics import metric_options_of, metrics_help
@@ -44,7 +44,8 @@ Examples:
   gradewire score answers.jsonl --metrics all --out scores.jsonl
   gradewire score answers.jsonl --metrics smile,lave --judge qwen2.5-coder-1.5b-instruct --out scores.jsonl
   gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
-  gradewire score answers.jsonl --metrics lave --dry-run --judge-input-price 0.15 --judge-output-price 0.60
+  gradewire score answers.jsonl --metrics lave --dry-run --judge-url https://host/v1 --judge-remote-model NAME \\
+      --judge-input-price 0.15 --judge-output-price 0.60
   cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
 
 {metrics_help()}
@@ -81,8 +82,8 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
         if output.resume:
             raise click.UsageError("--dry-run reckons all rows: leave out --resume")
         with exit_on_interrupt(lambda: "interrupted"), one_line_errors():
-            reckoned = DryRun(source, metric_options_of(options), prices)
-            asyncio.run(_dry_run(reckoned, connection_of(options), ctx.obj))
+            reckoned = DryRun(source, metric_options_of(options), prices, connection_of(options))
+            asyncio.run(_dry_run(reckoned, ctx.obj))
         return
     refuse_overwriting(output.written, source.named_paths)
     job = ScoreJob(source, metric_options_of(options), connection_of(options), output, prices, quiet=quiet)
@@ -93,6 +94,6 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
         ctx.exit(EXIT_ROWS_FAILED)
 
 
-async def _dry_run(reckoned: DryRun, connection: Connection, transport: Transport | None) -> None:
-    async with connection.open(transport) as client:
+async def _dry_run(reckoned: DryRun, transport: Transport | None) -> None:
+    async with reckoned.connection.open(transport) as client:
         await reckoned.run(client)

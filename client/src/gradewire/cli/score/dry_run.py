@@ -15,11 +15,12 @@ from gradewire.items import ItemProblem, encode_item
 from gradewire.metric_types.choice import MetricDefaults, choose_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gradewire import AsyncClient
     from gradewire._embedded.prompts import JudgeMeter, PromptView
     from gradewire.cli.input.files import InputFile
+    from gradewire.cli.options.connection import Connection
     from gradewire.cli.options.judge_prices import JudgePrices
     from gradewire.cli.options.metrics import MetricOptions
     from gradewire_proto.v1 import types_pb2
@@ -37,9 +38,10 @@ class _Asked:
         view: What it is shown of an item.
         meter: Of its judge.
         elsewhere: Whether its judge runs behind a server of its own.
+        bounded: Whether it is known here what the judge may write at most.
         calls: Questions to the judge.
         read: Tokens of their prompts.
-        written: The most tokens that it may write.
+        written: The most tokens that it may write, thoughts included; of one that is not `bounded`, without them.
         rows: That it would be asked about.
         repeated: Rows whose questions another row asks already.
         without: Rows for which no judge is asked: a rule decides, or they cannot be judged.
@@ -49,6 +51,7 @@ class _Asked:
     view: Callable[[types_pb2.Item], PromptView | None]
     meter: JudgeMeter
     elsewhere: bool
+    bounded: bool
     calls: int = 0
     read: int = 0
     written: int = 0
@@ -86,7 +89,15 @@ class _Asked:
             if count
         ]
         rows = ", ".join([f"{self.rows} rows", *beside])
-        return f"{self.calls} calls ({rows}), about {self.read} tokens read and at most {self.written} written"
+        return f"{self.calls} calls ({rows}), {_tokens([self])}"
+
+
+def _tokens(all_asked: Sequence[_Asked]) -> str:
+    """Tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
+    read, written = (sum(getattr(each, name) for each in all_asked) for name in ("read", "written"))
+    counted = "" if all(each.meter.exact for each in all_asked) else "estimated "
+    bound = "at most" if all(each.bounded for each in all_asked) else "estimated"
+    return f"{counted}{read} tokens read and {bound} {written} written"
 
 
 @dataclass(slots=True)
@@ -97,11 +108,13 @@ class DryRun:
         source: The rows.
         metrics: What would be computed.
         prices: Of the judges' tokens.
+        connection: Where the run would be done.
     """
 
     source: InputFile
     metrics: MetricOptions
     prices: JudgePrices
+    connection: Connection
     _unread: int = field(default=0, init=False)
 
     async def run(self, client: AsyncClient) -> None:
@@ -132,13 +145,17 @@ class DryRun:
         if not chosen.asks_judge:
             return {}
         prompts, listed = embedded_module("prompts"), await client.models()
+        judge_server = self.connection.judge_server
+        settings = {} if judge_server is None else judge_server.settings()
         found = {}
         for label, metric in zip(chosen.labels, chosen.metrics, strict=True):
             if metric.needs_judge:
                 elsewhere = runs_elsewhere(listed, metric)
                 judge = judge_name(metric)
-                meter = prompts.judge_meter(judge, elsewhere=elsewhere)
-                found[label] = _Asked(judge, prompts.prompt_viewer(metric.to_spec()), meter, elsewhere)
+                meter = prompts.judge_meter(judge, elsewhere=elsewhere, settings=settings)
+                # What the judge of another server may think is a setting there.
+                bounded = not elsewhere or self.connection.server is None
+                found[label] = _Asked(judge, prompts.prompt_viewer(metric.to_spec()), meter, elsewhere, bounded)
         return found
 
     def _read_rows(self, all_asked: list[_Asked]) -> None:
@@ -153,14 +170,24 @@ class DryRun:
 
     def _tell(self, all_asked: list[_Asked]) -> None:
         calls, read, written = (sum(getattr(each, name) for each in all_asked) for name in ("calls", "read", "written"))
+        elsewhere = any(asked.elsewhere for asked in all_asked)
         if len(all_asked) > 1:
-            click.echo(f"in all: {calls} calls, about {read} tokens read and at most {written} written")
-        if self.prices.known or any(asked.elsewhere for asked in all_asked):
-            click.echo(self.prices.text(read, written, at_most=True))
+            click.echo(f"in all: {calls} calls, {_tokens(all_asked)}")
+        if self.prices.known or elsewhere:
+            estimated = not all(asked.meter.exact and asked.bounded for asked in all_asked)
+            click.echo(self.prices.text(read, written, at_most=True, estimated=estimated))
         else:
             click.echo("price: none that is known of, the judge runs with the server")
         for note in dict.fromkeys(asked.meter.note for asked in all_asked):
             click.echo(printable(note))
+        if not all(asked.bounded for asked in all_asked):
+            click.echo(
+                "what the judge may think (judge_reasoning_tokens of that server) is not known here and left out"
+            )
+        if elsewhere:
+            click.echo(
+                "a few small questions about what the judge's server can do, and what is sent again, come on top"
+            )
         if self._unread:
             click.echo(f"{self._unread} rows cannot be scored and are left out")
         click.echo("nothing was asked and nothing scored; verdicts that are kept already cost nothing")

@@ -22,6 +22,15 @@ _REFUSED: Final[Mapping[str, Sequence[str]]] = {
 """By feature of a dialect: words by which servers name it when they refuse it."""
 
 
+_WITHOUT: Final[Mapping[str, str]] = {
+    "logprobs": "the text of its answers decides, with probability 1",
+    "constrains": "it is asked for one of the labels, not held to them",
+    "continues": "it is told how to begin",
+    "temperature": "one item may come out differently each time",
+}
+"""By feature of a dialect that changes answers: what is done without it."""
+
+
 class ServerKind(StrEnum):
     """Kinds that are told apart by `owned_by` in their list of models."""
 
@@ -68,8 +77,14 @@ class Dialect:
 
     def lacks(self, full: "Dialect") -> str:
         """Names of what another one does and this one does not, where that changes answers; "" where nothing does."""
-        features = ("logprobs", "constrains", "continues", "temperature")
-        return ", ".join(name for name in features if getattr(full, name) and not getattr(self, name))
+        return ", ".join(self._lacking(full))
+
+    def consequences(self, full: "Dialect") -> str:
+        """The same with what is done without them, for people."""
+        return ", ".join(f"{name} ({_WITHOUT[name]})" for name in self._lacking(full))
+
+    def _lacking(self, full: "Dialect") -> list[str]:
+        return [name for name in _WITHOUT if getattr(full, name) and not getattr(self, name)]
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:

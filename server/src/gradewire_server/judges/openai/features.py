@@ -11,8 +11,8 @@ from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.openai.answers import answer_of, error_of, said
 from gradewire_server.judges.openai.client import Reply
 from gradewire_server.judges.openai.dialect import Dialect
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, rate_limited
+from gradewire_server.judges.remote.server import Paid, Question
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,15 @@ class Features:
         self._lock = asyncio.Lock()
         self._confirmed_s = float("-inf")
         self._doubted = False
+        self._unanswered: Dialect | None = None
+        self._not_before_s = float("-inf")
+        self._paid = Paid()
         self.dialect = full
+
+    def take_paid(self) -> Paid:
+        """What our own questions have cost since it was taken last."""
+        paid, self._paid = self._paid, Paid()
+        return paid
 
     @property
     def lacks(self) -> str:
@@ -60,6 +68,7 @@ class Features:
     def begin(self, full: Dialect) -> None:
         """Starts anew with everything that a kind can do."""
         self._full = self.dialect = full
+        self._unanswered = None
         self._confirmed_s = float("-inf")
         self._doubted = False
 
@@ -77,18 +86,41 @@ class Features:
             Whether the dialect is another one now: the same question is worth another try.
 
         Raises:
-            RemoteError: The server cannot be asked.
+            RemoteError: The server cannot be asked. One that takes no more requests for now is asked again before the
+                next question, which is then asked once and in the right way.
         """
         async with self._lock:
             if self.dialect != asked:
+                self._unanswered = None
                 return True  # somebody else's question was first
             if self._clock() - self._confirmed_s < _BELIEVED_S:
                 return False
-            await self._settle(asked)
+            left_s = self._not_before_s - self._clock()
+            if self._unanswered is not None and left_s > 0:
+                raise rate_limited(left_s)
+            self._unanswered = None
+            try:
+                await self._settle(asked)
+            except RemoteError as error:
+                if error.kind is RemoteFault.RATE_LIMITED:
+                    self._unanswered = asked
+                    self._not_before_s = self._clock() + (error.retry_after_s or 0.0)
+                raise
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Asks from time to time whether the server can do by now what it could not; raises nothing."""
+        """Asks from time to time whether the server can do by now what it could not.
+
+        Raises:
+            RemoteError: It takes no more requests for now, and how it is to be asked is not known yet.
+        """
+        if self._unanswered is not None:
+            try:
+                await self.confirm(self._unanswered)
+            except RemoteError as error:
+                if error.kind is RemoteFault.RATE_LIMITED:
+                    raise
+                # The question that comes next finds out for itself what is wrong.
         if not self._due():
             return
         async with self._lock:
@@ -119,6 +151,7 @@ class Features:
                 dialect = less
                 continue
             answer = answer_of(reply, continued=dialect.continues, reasoning=bool(dialect.reasoning_tokens))
+            self._paid = self._paid.plus(answer)
             if dialect.logprobs and answer.steps is None:
                 # Where there is no text either, that proves nothing.
                 dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)
@@ -128,8 +161,10 @@ class Features:
         self._doubted = False
 
     def _learn(self, dialect: Dialect) -> None:
-        if dialect != self.dialect:
-            lacks = dialect.lacks(self._full)
-            what = f"does not do this: {lacks}" if lacks else "does everything"
-            _log.warning("judge %s: its server %s; from now on %s", self._name, what, dialect)
+        if dialect.lacks(self._full) != self.lacks:
+            lacking = dialect.consequences(self._full)
+            if lacking:
+                _log.warning("judge %s: its server does not do this: %s", self._name, lacking)
+            else:
+                _log.info("judge %s: its server does all that its kind can", self._name)
         self.dialect = dialect

@@ -10,8 +10,8 @@ from gradewire_server.judges.openai.answers import NOT_FOUND, answer_of, error_o
 from gradewire_server.judges.openai.client import HttpClient, Reply
 from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.openai.features import BAD_REQUEST, Features
-from gradewire_server.judges.remote.errors import RemoteFault, unreadable
-from gradewire_server.judges.remote.server import Answer, Question, Server
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, unreadable
+from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
 from gradewire_server.judges.remote.text import harmless
 from gradewire_server.settings.judge import Prefill
 
@@ -37,6 +37,7 @@ class OpenAIServer(Server):
         self._model = model
         self._prefill = prefill
         self._reasoning_tokens = reasoning_tokens
+        self._paid = Paid()
         self._features = Features(model, self._full(ServerKind.OTHER), self._send)
 
     @property
@@ -53,7 +54,7 @@ class OpenAIServer(Server):
     async def find_out(self) -> None:
         kind = await self._kind()
         self._features.begin(self._full(kind))
-        _log.info("judge %s: its server is %s: %s", self._model, kind.value, self.dialect)
+        _log.info("judge %s: its server is of the kind %s", self._model, kind.value)
 
     @override
     async def ask(self, question: Question) -> Answer:
@@ -67,11 +68,11 @@ class OpenAIServer(Server):
                 read = answer_of(reply, continued=continued, reasoning=bool(dialect.reasoning_tokens))
                 answer = _without_echo(read, question, dialect)
                 if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
-                    return answer
+                    return self._with_paid(answer)
                 if not answer.text.strip():
-                    return replace(answer, steps=())
-                if not await self._features.confirm(dialect):
-                    raise unreadable("no log probabilities this time")
+                    return self._with_paid(replace(answer, steps=()))
+                if await self._is_all_there_is(answer, dialect):
+                    return self._with_paid(answer)
             elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
                 self._note(reply)
                 if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
@@ -88,6 +89,28 @@ class OpenAIServer(Server):
     @override
     async def close(self) -> None:
         await self._client.close()
+
+    async def _is_all_there_is(self, answer: Answer, dialect: Dialect) -> bool:
+        """Whether an answer without log probabilities is as good as one in the dialect that the server has.
+
+        Raises:
+            RemoteError: The server gives log probabilities to our own question, or cannot be asked it.
+        """
+        try:
+            learnt = await self._features.confirm(dialect)
+        except RemoteError:
+            self._paid = self._paid.plus(answer)
+            raise
+        if learnt and answer.whole and self.dialect == replace(dialect, logprobs=False):
+            return True
+        self._paid = self._paid.plus(answer)
+        if not learnt:
+            raise unreadable("no log probabilities this time")
+        return False
+
+    def _with_paid(self, answer: Answer) -> Answer:
+        paid, self._paid = self._paid.plus(self._features.take_paid()), Paid()
+        return paid.within(answer)
 
     def _full(self, kind: ServerKind) -> Dialect:
         return dialect_of(kind, self._prefill, self._reasoning_tokens)

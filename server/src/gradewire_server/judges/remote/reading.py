@@ -10,7 +10,10 @@ from gradewire_server.judges.remote.labels import UNREADABLE, Labels
 from gradewire_server.judges.remote.server import Answer
 from gradewire_server.judges.stops import first_stop
 
-_THINKS: Final = "if the judge thinks before it answers, set judge_reasoning_tokens to more than its thoughts take"
+_THINKS: Final = (
+    "if the judge thinks before it answers, set judge_reasoning_tokens (--judge-reasoning-tokens) to more than its "
+    "thoughts take"
+)
 EXHAUSTED: Final = Failure(
     Status.UNPARSABLE, f"the judge's server used up the tokens that it may write before it answered: {_THINKS}"
 )

@@ -1,6 +1,6 @@
 """What a judge's server is asked and answers, whatever kind it is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gradewire_server.domain.judge import JudgePrompt
@@ -33,7 +33,8 @@ class Answer:
         whole: Whether it ended by itself or at a stop.
         steps: Its tokens with the alternatives; None where the server does not give them.
         continued: Whether it goes on from the opening; otherwise the opening may be its begin.
-        prompt_tokens, cached_tokens, generated_tokens: As RequestUsage has them.
+        prompt_tokens, cached_tokens, generated_tokens: As RequestUsage has them; with those of other requests that
+            were made on the way, our own small questions for instance.
         exhausted: Whether its tokens were used up before an answer began: it thinks first, or it rambles.
     """
 
@@ -45,6 +46,37 @@ class Answer:
     cached_tokens: int | None = None
     generated_tokens: int | None = None
     exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Tokens of answers that came to nothing by themselves; None: the server does not say."""
+
+    prompt_tokens: int | None = 0
+    cached_tokens: int | None = 0
+    generated_tokens: int | None = 0
+
+    def plus(self, other: "Answer | Paid") -> "Paid":
+        """Both together."""
+        return Paid(
+            _sum(self.prompt_tokens, other.prompt_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            _sum(self.generated_tokens, other.generated_tokens),
+        )
+
+    def within(self, answer: Answer) -> Answer:
+        """An answer whose counts have these tokens too, so that nothing that was paid for is missing in the sum."""
+        both = self.plus(answer)
+        return replace(
+            answer,
+            prompt_tokens=both.prompt_tokens,
+            cached_tokens=both.cached_tokens,
+            generated_tokens=both.generated_tokens,
+        )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 class Server(Protocol):

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from gradewire_server.domain.item import Item, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.result import Failure, JudgeParts, MetricResult
+from gradewire_server.domain.result import JudgeParts, MetricResult
 from gradewire_server.metrics.checks import check_question, check_references
 from gradewire_server.metrics.judged.binary_questions import rule_verdict
 from gradewire_server.metrics.judged.parameters import BinaryParameters, BinaryQuestions, JudgeParameters, LabelValue
@@ -64,7 +64,7 @@ class JudgedMetric(Generic[P]):
             if verdict is not None:
                 return self._by_rule(verdict)
         judged = yield from ask_judge(parameters.model, parameters.file, parameters.variant, item, parameters.view)
-        return MetricResult.failed(judged) if isinstance(judged, Failure) else self._by_judge(judged, parameters)
+        return judged if isinstance(judged, MetricResult) else self._by_judge(judged, parameters)
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
         """Asks for nothing: a judge reads the references with each answer."""

@@ -1,14 +1,14 @@
 """The rounds of a judge metric: one need per step of the prompt file, each behind the answers before it."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gradewire_server.domain.item import Item
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.domain.quoting import shortened
-from gradewire_server.domain.result import Failure, JudgeParts, Status, Warning  # noqa: A004 - as domain
+from gradewire_server.domain.result import Failure, JudgeParts, MetricResult, Status, Warning  # noqa: A004 - as domain
 from gradewire_server.metrics.checks import cut_warning
 from gradewire_server.metrics.judged.neutralise import neutralise
 from gradewire_server.metrics.judged.parameters import LabelValue
@@ -107,11 +107,12 @@ class Judged:
 
 def ask_judge(
     model: str, file: PromptFile, variant_name: str, item: Item, view: View
-) -> Generator[tuple[Need, ...], Any, Judged | Failure]:
+) -> Generator[tuple[Need, ...], Any, Judged | MetricResult]:
     """Asks a judge all steps of a variant about an item that passes `check_judged`, one after the other.
 
     Returns:
-        What it said; its failure; UNPARSABLE where it wrote nothing, or its labels had less than MIN_LABEL_MASS.
+        What it said; the result where that is no score: its failure, or UNPARSABLE where it wrote nothing, or its
+        labels had less than MIN_LABEL_MASS.
     """
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
@@ -124,14 +125,20 @@ def ask_judge(
         else:
             answer = yield from ask(Generate(model, prompt, step.max_tokens, ("\n",)))
         if isinstance(answer, Failure):
-            return answer
+            return _failed(answer, judged)
         failure = _choose(judged, step, answer) if isinstance(answer, Choice) else _write(judged, step, answer, variant)
         if failure is not None:
-            return failure
+            return _failed(failure, judged)
         judged.prompt_tokens = _added(judged.prompt_tokens, answer.prompt_tokens)
         judged.generated_tokens = _added(judged.generated_tokens, answer.generated_tokens)
         judged.cut |= answer.truncated
     return judged
+
+
+def _failed(failure: Failure, judged: Judged) -> MetricResult:
+    # A reply that is no verdict may be about what was not shown; where nothing was judged there is nothing to explain.
+    warnings = judged.warnings if failure.status is Status.UNPARSABLE else ()
+    return replace(MetricResult.failed(failure), warnings=warnings)
 
 
 def _added(sum_so_far: int | None, tokens: int | None) -> int | None:
