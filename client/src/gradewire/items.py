@@ -6,7 +6,7 @@ from typing import Any
 
 from gradewire._input.aliases import LIST_FIELDS, TEXT_FIELDS
 from gradewire._input.fields import as_texts, found_under, found_values
-from gradewire._input.tables import Table
+from gradewire._input.tables import Table, is_table
 from gradewire._input.values import UnreadableValueError
 from gradewire_proto.v1 import types_pb2
 
@@ -70,7 +70,10 @@ def encode_item(index: int, item: object, *, max_bytes: int) -> types_pb2.Item |
     if isinstance(item, Item):
         item = {field.name: getattr(item, field.name) for field in fields(Item)}
     elif not isinstance(item, Mapping):
-        return ItemProblem("", f"items[{index}] is a {type(item).__name__}: give a mapping or a gradewire.Item")
+        way_out = (
+            "give the table itself, or one of all (concat)" if is_table(item) else "give a mapping or a gradewire.Item"
+        )
+        return ItemProblem("", f"items[{index}] is a {type(item).__name__}: {way_out}")
     values = found_values(item, _FIELDS)
     message = _message_of(values)
     if message is None:

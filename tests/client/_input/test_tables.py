@@ -28,10 +28,15 @@ TABLES: dict[str, Callable[[], Any]] = {
     ),
     "pandas through parquet": lambda: pd.DataFrame(ROWS).convert_dtypes(dtype_backend="pyarrow"),
     "records of pandas": lambda: pd.DataFrame(ROWS).to_dict("records"),
+    "pandas in capitals": lambda: pd.DataFrame(ROWS).rename(
+        columns={"references": "Answer ", "prediction": "Response"}
+    ),
     "polars": lambda: pl.DataFrame(ROWS),
     "Arrow table": lambda: pa.Table.from_pylist(ROWS),
     "Arrow batch": lambda: pa.RecordBatch.from_pylist(ROWS),
     "Arrow reader": lambda: pa.Table.from_pylist(ROWS).to_reader(),
+    "Arrow chunks": lambda: pa.chunked_array([pa.array(ROWS)]),
+    "Arrow structs": lambda: pa.array(ROWS),
     "Arrow dataset": lambda: pyarrow.dataset.dataset(pa.Table.from_pylist(ROWS)),
     "datasets": lambda: datasets.Dataset.from_list(ROWS),
     "datasets as numpy": lambda: datasets.Dataset.from_list(ROWS).with_format("numpy"),

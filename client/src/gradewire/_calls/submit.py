@@ -251,9 +251,13 @@ def _snapshot(item: Any) -> tuple[Any, int]:
         return copied, _size(values)
     if isinstance(item, Mapping):
         # Of a field that is not looked at only the name is kept, for messages: it may hold an image.
-        kept = {name: _copied(value) if name in _READ else None for name, value in item.items()}
+        kept = {name: _copied(value) if _is_read(name) else None for name, value in item.items()}
         return kept, _size(kept)
     return item, 0
+
+
+def _is_read(name: object) -> bool:
+    return name in _READ or str(name).strip().casefold() in _READ
 
 
 def _copied(value: Any) -> Any:

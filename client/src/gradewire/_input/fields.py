@@ -1,14 +1,28 @@
 """Fields of an item or an entry, found in a mapping under their own or another usual name, as texts."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gradewire._input.aliases import ALIASES, LIST_FIELDS
 from gradewire._input.values import UnreadableValueError, text_of, texts_of
 
+_MAIN_FIELDS: Final = ("references", "prediction", "question")
+
 
 def found_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Values of fields that a row has, by the fields' own names; those that are None are left out."""
+    """Values of fields that a row has, by the fields' own names; those that are None are left out.
+
+    Where a row lacks one of the main fields, names that differ in capitals or in blanks around them count too.
+    """
+    values = _values(row, names)
+    if any(name in names and name not in values for name in _MAIN_FIELDS):
+        # The first of two that are alike.
+        alike = {str(column).strip().casefold(): row[column] for column in reversed(list(row))}
+        values = _values(alike, names) | values
+    return values
+
+
+def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     values = {}
     for name in names:
         for alias in ALIASES[name]:

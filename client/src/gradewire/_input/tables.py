@@ -31,6 +31,12 @@ class ArrowBatch(Protocol):
     def to_pylist(self) -> list[Any]: ...
 
 
+class ArrowArray(Protocol):
+    """`pyarrow.StructArray`, `pyarrow.ChunkedArray` of structs."""
+
+    def to_pylist(self) -> list[Any]: ...
+
+
 class ArrowTable(Protocol):
     """`pyarrow.Table`, `pyarrow.dataset.Dataset`."""
 
@@ -44,7 +50,7 @@ class ArrowReader(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowBatch
+Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowBatch | ArrowArray
 _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
 """One of them tells which table it is."""
 
@@ -71,6 +77,8 @@ def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
     if hasattr(kind, "itertuples"):
         columns = _distinct(name, map(str, table.columns))
         return (dict(zip(columns, row, strict=True)) for row in table.itertuples(index=False, name=None))
+    if hasattr(kind, "to_pylist") and not hasattr(kind, "schema"):
+        return iter(table.to_pylist())
     if hasattr(kind, "to_batches"):
         return _arrow_rows(name, table.to_batches())
     return _arrow_rows(name, table if hasattr(kind, "read_next_batch") else (table,))

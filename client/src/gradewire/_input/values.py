@@ -6,6 +6,7 @@ by `as_py`.
 """
 
 import math
+import struct
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +16,10 @@ from gradewire._input.cells import is_of_numbers, unpacked_list, unpacked_object
 
 _TEXT_KEYS: Final = ("text", "answer")
 """Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
+_LONG_CHARACTERS: Final = 14
+_LEAST_PLAIN: Final = 1e-9
+_MOST_PLAIN: Final = 1e24
+"""Numbers from the one to the other are written without an exponent."""
 
 
 class UnreadableValueError(ValueError):
@@ -60,7 +65,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, float):
         if math.isinf(value):
             raise UnreadableValueError(f" is {value}: give a text or a finite number")
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else _digits(value)
     if isinstance(value, Decimal | Fraction):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -70,6 +75,24 @@ def text_of(value: Any) -> str | None:
             f" is a {type(value).__name__} ({value}): dates have many forms, so give a string, as answers say it"
         )
     raise UnreadableValueError(f" is a {type(value).__name__}: give a string")
+
+
+def _digits(value: float) -> str:
+    """The shortest decimal that is this number, without an exponent where people would write none."""
+    text = repr(value)
+    # Tables give numbers of single precision in double: 3.299999952316284 for 3.3. By chance no double is one of both.
+    if len(text) > _LONG_CHARACTERS and _single(value) == struct.pack("d", value):
+        shorter = (f"{value:.{digits}g}" for digits in range(6, 10))
+        text = next(short for short in shorter if _single(float(short)) == _single(value))
+    return f"{Decimal(text):f}" if _LEAST_PLAIN <= abs(value) < _MOST_PLAIN else text
+
+
+def _single(value: float) -> bytes:
+    """The nearest number of single precision; empty where there is none."""
+    try:
+        return struct.pack("d", *struct.unpack("f", struct.pack("f", value)))
+    except OverflowError:
+        return b""
 
 
 def texts_of(value: Any) -> list[str | None] | None:

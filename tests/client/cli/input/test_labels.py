@@ -100,3 +100,12 @@ def test_labels_that_nobody_can_read_are_told_before_anything_is_scored(command:
     assert "none of the first labels can be read (line 1: 'so so')" in done.stderr
     assert "--label-map" in done.stderr
     assert not asked
+
+
+@pytest.mark.parametrize(("own", "value"), [("4", 1.0), (4.0, 1.0), ("partly", 0.5), ("yes", 1.0)])
+def test_a_map_of_grades_holds_for_all_grades(own: object, value: float) -> None:
+    words = read_label_map("1=0,2=0,3=0.5,4=1,partly=0.5")
+    assert read_labels(own, None, words).value == value
+    for left_out in ("5", 5, 5.0, 0, "0.5", [1, 5]):
+        assert read_labels(left_out, None, words).unreadable
+    assert read_labels(5, None, read_label_map("partly=0.5")).value == 5

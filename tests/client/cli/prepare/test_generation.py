@@ -140,7 +140,7 @@ def test_judge_and_prompt_are_the_ones_named(command: Command, tmp_path: Path, j
         (["--generate", "--prompt", "lave.toml"], "it is a prompt of lave, not of synthetic"),
         (["--generate", "--prompt", "none.toml"], "is not TOML"),
         (["--generate", "--out", "a.jsonl"], "is the input"),
-        (["--generate", "--out", "no/folder/x.jsonl"], "no/folder/x.jsonl: No such file or directory"),
+        (["--generate", "--out", "no/folder/x.jsonl"], "there is no folder no/folder for x.jsonl"),
     ],
 )
 def test_wrong_usage(

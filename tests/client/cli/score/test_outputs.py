@@ -12,7 +12,7 @@ from tests.client.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.errors import ServerFault
 from gradewire.testing import StubTransport
-from gradewire_proto.v1 import models_pb2, scoring_pb2
+from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
 ROWS = [
     {"id": f"q{index}", "references": ["r"], "prediction": "x" * index, "model": "big", "split": [index, 2]}
@@ -109,9 +109,31 @@ def test_a_table_that_broke_off_is_taken_up(command: Command, tmp_path: Path) ->
     assert parquet.read_table(out).num_rows == 5
     assert not part.exists()
     done = command("score", file, "--out", out, "--resume")
-    assert (done.exit_code, "is whole, there is nothing to resume" in done.stderr) == (2, True)
+    assert (done.exit_code, "is whole: every row has its result" in done.stderr) == (2, True)
     assert command("score", file, "--out", out).exit_code == 2
     assert command("score", file, "--out", out, "--overwrite").exit_code == 0
+
+
+def test_rows_without_an_answer_are_scored_again_into_the_table(command: Command, tmp_path: Path) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.csv"
+
+    def late(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = answer(request)
+        for item in reply.items:
+            for result in item.results:
+                result.ClearField("score")
+                result.status = types_pb2.STATUS_TIMEOUT
+        return reply
+
+    first = command("score", file, "--out", out, "--fail-on", "never", stub=StubTransport(late))
+    assert "out.csv.part.jsonl stays" in first.stderr, first.output
+    with out.open(newline="") as table:
+        assert "TIMEOUT" in {row["smile.status"] for row in csv.DictReader(table)}
+    again = command("score", file, "--out", out, "--resume")
+    assert again.exit_code == 0, again.output
+    with out.open(newline="") as table:
+        assert "TIMEOUT" not in {row["smile.status"] for row in csv.DictReader(table)}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out.csv"]
 
 
 def test_columns_are_kept_in_rows_and_change_what_a_row_is(command: Command, tmp_path: Path) -> None:
@@ -133,6 +155,22 @@ def test_columns_of_the_input_take_no_place_of_the_output(command: Command, tmp_
     assert [row["input.index"] for row in table] == ["mine"] * 5
     assert [row["input.smile.score"] for row in table] == [7] * 5
     assert [row["smile.score"] for row in table] == [None, 0.01, 0.02, 0.03, 0.04]
+
+
+def test_a_run_is_taken_up_with_the_columns_that_it_kept(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{**row, "model": "m", "split": "s"} for row in ROWS])
+    out = tmp_path / "out.jsonl"
+    for before, after in (("model", None), (None, "model"), ("model", "model,split")):
+        kept, keeps = (["--keep-columns", columns] if columns else [] for columns in (before, after))
+        assert command("score", file, "--out", out, "--overwrite", *kept).exit_code == 0
+        whole = out.read_bytes()
+        out.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
+        refused = command("score", file, "--out", out, "--resume", *keeps)
+        said = f"has these columns of the input: {before or 'none'}; --keep-columns says: {after or 'none'}"
+        said = said.replace(",", ", ")
+        assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
+        assert command("score", file, "--out", out, "--resume", *kept).exit_code == 0
+        assert out.read_bytes() == whole
 
 
 def test_the_summary_as_json(command: Command, tmp_path: Path) -> None:

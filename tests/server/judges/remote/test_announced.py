@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_server.domain.result import Failure
 from gradewire_server.judges.remote.announced import announced_label
@@ -118,7 +119,7 @@ TEXTS = st.lists(
 ).map("".join) | st.text(max_size=40)
 
 
-@settings(max_examples=50)
+@settings(max_examples=example_count(50))
 @given(TEXTS, st.booleans())
 def test_any_text_is_one_label_that_stands_in_it_or_none(text: str, whole: bool) -> None:  # noqa: FBT001 - drawn
     found = announced_label(text, VERDICT, OPENING, whole=whole)

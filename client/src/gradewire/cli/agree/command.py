@@ -132,7 +132,7 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     """
     run = labelled_run_of(options)
     files = FigureFiles.of(options)
-    run.refuse_overwriting([*files.named, ("--report", report)])
+    run.check_outputs([*files.named, ("--report", report)])
     pairs = functools.partial(_pairs, compare=compare, compare_all=compare_all)
     with exit_on_interrupt():
         found = compute_agreement(

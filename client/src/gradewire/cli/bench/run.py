@@ -146,7 +146,7 @@ def bench_of(ctx: click.Context, options: Mapping[str, Any], *, metrics: str, cu
     """
     run = labelled_run_of(with_default_metrics(ctx, options, metrics))
     files = FigureFiles.of(options)
-    run.refuse_overwriting(files.named)
+    run.check_outputs(files.named)
     cuts = {}
     for text in options["cuts"]:
         label, _, score = text.rpartition("=")

@@ -52,7 +52,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     if metric.name == CALIBRATED and options["fit"] == "both":
         raise click.UsageError("--fit both is for smile: calibrated has no weight of its own")
     run = calibrate_run_of(options, metric)
-    run.refuse_overwriting([("--json", options["json_path"])])
+    run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
         Calibration(run, metric, options).fit(ctx.obj)
 

@@ -73,7 +73,7 @@ class InputFile:
 
     @property
     def named_paths(self) -> dict[str, str]:
-        """The files, as `refuse_overwriting` takes them."""
+        """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
             return {"the input": self.paths[0]}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}

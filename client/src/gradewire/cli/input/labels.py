@@ -100,12 +100,21 @@ def _number(value: Any, words: Mapping[str, float]) -> float | None:
     named = words.get(text, words.get(text.removesuffix(".0")))
     if named is not None:
         return named
+    if _is_number(text) and any(map(_is_number, words)):
+        raise ValueError("a grade that --label-map leaves out")
     if isinstance(value, str):
         value = _WORDS.get(text, text)
     number = float(value) if isinstance(value, str | int | float) else math.nan
     if not math.isfinite(number):
         raise ValueError("a label is a finite number")
     return number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def is_no_label(value: Any) -> bool:

@@ -50,7 +50,7 @@ class FigureFiles:
 
     @property
     def named(self) -> list[tuple[str, Path | None]]:
-        """Option and file of each, as `refuse_overwriting` takes them."""
+        """Option and file of each, as `check_outputs` takes them."""
         return [("--json", self.json), ("--markdown", self.markdown), ("--csv", self.csv), ("--latex", self.latex)]
 
     def write(self, document: Mapping[str, Any], tables: Sequence[FigureTable], notes: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from gradewire.cli.input.record import printable
 from gradewire.cli.input.rows import Row
 from gradewire.cli.output.metric_lines import check_lines, lines_of, with_lines, without_lines
 from gradewire.cli.problems import InputError, named_errors
@@ -164,6 +165,7 @@ class ResultsFile:
                 if row is None:
                     raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
                 if (row.index, row.digest) != (result["index"], result["digest"]) or may_pass(result):
+                    self._check_columns(row, result)
                     pending.append(row)
                     break
                 keep(result)
@@ -196,6 +198,14 @@ class ResultsFile:
                     found.setdefault((result["index"], result["digest"]), (source, begin))
                 begin = row_end
         return found
+
+    def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
+        there, given = (", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept))
+        if there != given:
+            raise InputError(
+                f"{self.path} has these columns of the input: {there}; --keep-columns says: {given}. Give the same, or "
+                "another --out"
+            )
 
     def _check_input(self, finished: Iterable[tuple[int, str]], input_rows: int | None) -> None:
         last = max((index for index, _ in finished), default=-1)

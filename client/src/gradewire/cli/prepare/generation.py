@@ -11,7 +11,7 @@ import click
 from gradewire.cli.input.files import InputFile
 from gradewire.cli.options.group import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire.cli.options.prompts import read_prompt_file
-from gradewire.cli.output.overwrite_guard import refuse_overwriting
+from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.problems import InputError
 from gradewire.preparation import PrepareProgress, SyntheticGeneration
 
@@ -76,7 +76,7 @@ def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
     """
     if source.is_stdin:
         raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
-    refuse_overwriting([("--out", out), ("--out", _part_of(out))], source.named_paths)
+    check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
     if out.exists() and not overwrite:
         raise InputError(f"{out} is there already: give --overwrite, or another file")
 

@@ -14,7 +14,7 @@ from gradewire.cli.options.connection import Connection, connection_of
 from gradewire.cli.options.group import option_group
 from gradewire.cli.options.labelled import labelled_options
 from gradewire.cli.options.metrics import metric_options_of
-from gradewire.cli.output.overwrite_guard import refuse_overwriting
+from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.progress import progress
 from gradewire.cli.problems import one_line_errors
 from gradewire.cli.run.labelled_rows import LabelledRows
@@ -82,10 +82,10 @@ class LabelledRun:
                 asyncio.run(self._score(rows, transport, check))
         return rows
 
-    def refuse_overwriting(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
+    def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
         """Refuses outputs (option and file) that are read; raises InputError."""
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
-        refuse_overwriting(outputs, read)
+        check_outputs(outputs, read)
 
     async def _score(
         self, rows: LabelledRows, transport: Transport | None, check: Callable[[Sequence[str]], object]

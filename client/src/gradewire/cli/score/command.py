@@ -10,7 +10,7 @@ from gradewire.cli.options.connection import connection_of
 from gradewire.cli.options.group import choice_option
 from gradewire.cli.options.judge_prices import price_options, prices_of
 from gradewire.cli.options.metrics import metric_options_of, metrics_help
-from gradewire.cli.output.overwrite_guard import refuse_overwriting
+from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.problems import (
     EXIT_ROWS_FAILED,
     exit_codes,
@@ -85,7 +85,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
             reckoned = DryRun(source, metric_options_of(options), prices, connection_of(options))
             asyncio.run(_dry_run(reckoned, ctx.obj))
         return
-    refuse_overwriting(output.written, source.named_paths)
+    check_outputs(output.written, source.named_paths)
     job = ScoreJob(source, metric_options_of(options), connection_of(options), output, prices, quiet=quiet)
     with exit_on_interrupt(output.way_on), one_line_errors():
         asyncio.run(job.run(transport=ctx.obj))

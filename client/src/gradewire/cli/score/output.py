@@ -9,7 +9,7 @@ import click
 
 from gradewire.cli.input.opening import STDIN
 from gradewire.cli.options.group import OUTPUT_FILE, choice_option, option_group
-from gradewire.cli.output.results_file import count_results, files_of
+from gradewire.cli.output.results_file import count_results, files_of, may_pass, read_results
 from gradewire.cli.output.table_file import is_table, part_of, write_table
 from gradewire.cli.problems import InputError
 
@@ -80,7 +80,7 @@ class Output:
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Files that may be written or removed, as `refuse_overwriting` takes them."""
+        """Files that may be written or removed, as `check_outputs` takes them."""
         rows = [] if self.rows is None else [*files_of(self.rows)]
         return [*(("--out", path) for path in (self.path, *rows)), ("--summary-json", self.summary)]
 
@@ -91,7 +91,9 @@ class Output:
         table = [self.path] if self.path != self.rows else []
         if self.resume:
             if table and self.path.exists() and not self.rows.exists():
-                raise InputError(f"{self.path} is whole, there is nothing to resume: give --overwrite to score again")
+                raise InputError(
+                    f"{self.path} is whole: every row has its result; give --overwrite to score the input again"
+                )
             return
         if there := [path for path in (*table, *files_of(self.rows)[:2]) if path.exists()]:
             raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
@@ -100,7 +102,10 @@ class Output:
         """Makes the table that is asked for, of rows that are all there; raises InputError where it cannot."""
         if self.path is not None and self.rows is not None and self.path != self.rows:
             write_table(self.path, self.rows)
-            self.rows.unlink()
+            if any(may_pass(result) for _, result in read_results(self.rows)):
+                click.echo(f"{self.rows} stays: with it, --resume scores the rows again that got no answer", err=True)
+            else:
+                self.rows.unlink()
 
     def way_on(self) -> str:
         """The line that is printed where the user interrupts."""

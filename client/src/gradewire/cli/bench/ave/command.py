@@ -96,7 +96,7 @@ def ave_command(ctx: click.Context, /, **options: Any) -> None:
     files = FigureFiles.of(options)
     # The rows come with the samples.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
-    run.refuse_overwriting([*files.named, ("--items", options["items"])])
+    run.check_outputs([*files.named, ("--items", options["items"])])
     source = input_file({**options, "columns": ()})
     file = AveFile.read(
         source.records(),

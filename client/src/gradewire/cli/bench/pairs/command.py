@@ -16,7 +16,7 @@ from gradewire.cli.options.connection import Connection, connection_of, connecti
 from gradewire.cli.output.figures import count, estimated
 from gradewire.cli.output.files import FigureFiles, figure_file_options
 from gradewire.cli.output.interval_notes import PlacedEstimate, interval_notes
-from gradewire.cli.output.overwrite_guard import refuse_overwriting
+from gradewire.cli.output.output_check import check_outputs
 from gradewire.cli.output.progress import progress
 from gradewire.cli.output.tables import FigureTable, show_figures
 from gradewire.cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
@@ -94,7 +94,7 @@ def pairs_command(  # noqa: PLR0913 - one argument per option
     files = FigureFiles.of(options)
     columns = named_columns("--map", options["columns"], PAIR_ALIASES)
     source = input_file({**options, "columns": ()})
-    refuse_overwriting(files.named, source.named_paths)
+    check_outputs(files.named, source.named_paths)
     found = PairFile.read(source.records(), columns, named_columns("--choice", choices))
     chosen = found.choices()
     if metrics:
